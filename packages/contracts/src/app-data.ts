@@ -1,15 +1,14 @@
 import { z } from "zod";
-import { isObject } from "./is-object.ts";
 
 /** The limits of `metadata` and `identifiers`; the outermost object is depth 1. */
 export const appDataLimits = { bytes: 16_384, depth: 5, keysPerLevel: 64 } as const;
 
 type Path = (string | number)[];
 
-/** More than anybody mends at once; a hostile value has thousands. */
+/** More problems than a person fixes at once; a hostile value has thousands. */
 const maxProblems = 100;
 
-/** What is wrong with a would-be `metadata` object, up to 100 problems, each with the path to it. One that is too large is not walked. */
+/** Up to 100 problems of a `metadata` object, each with its path. An object that is too large is refused without a walk through it. */
 export const appDataProblems = (value: Record<string, unknown>): { path: Path; message: string }[] => {
   if (Buffer.byteLength(JSON.stringify(value)) > appDataLimits.bytes)
     return [{ path: [], message: `must be at most ${appDataLimits.bytes} bytes of JSON` }];
@@ -39,7 +38,7 @@ export const appDataProblems = (value: Record<string, unknown>): { path: Path; m
   return problems.slice(0, maxProblems);
 };
 
-/** A JSON object of the app's: flat or nested, within {@link appDataLimits}. As a patch, `null` removes a key. */
+/** A JSON object of the app: flat or nested, within {@link appDataLimits}. In a patch, `null` removes a key. */
 export const AppData = z
   .record(z.string(), z.unknown(), { error: "must be a JSON object" })
   .superRefine((value, context) => {
@@ -52,7 +51,7 @@ export const AppData = z
   });
 export type AppData = z.infer<typeof AppData>;
 
-/** JSON Merge Patch (RFC 7396): `null` removes a key, objects merge, everything else replaces. Neither argument changes. */
+/** JSON Merge Patch (RFC 7396): `null` removes a key, objects merge, other values replace. Does not modify its arguments. */
 export const mergePatch = (target: unknown, patch: Record<string, unknown>): Record<string, unknown> => {
   const merged = new Map(Object.entries(isObject(target) ? target : {}));
   for (const [key, value] of Object.entries(patch)) {
@@ -61,3 +60,7 @@ export const mergePatch = (target: unknown, patch: Record<string, unknown>): Rec
   }
   return Object.fromEntries(merged);
 };
+
+/** Whether a value is an object in JSON: neither null nor a list. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

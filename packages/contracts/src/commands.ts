@@ -36,7 +36,7 @@ export const SendV1 = defineMessage(
 );
 export type SendV1 = DataOf<typeof SendV1>;
 
-/** A send in a group, with the request that it came from: a group has sends of many requests. */
+/** A send in a group, with the HTTP request that contained it: a group has sends of many requests. */
 export const GroupedSend = SendV1.schema.extend({
   origin: z.object({ requestId: z.string().optional(), traceparent: z.string().optional() }).optional(),
 });
@@ -44,7 +44,7 @@ export type GroupedSend = z.output<typeof GroupedSend>;
 
 /**
  * Small sends of any projects that the gateway accepted at the same moment. They share a message because the broker's cost is per fsynced
- * message. `groupId` is the {@link sendGroupOf} each of its notifications.
+ * message. `groupId` is the {@link sendGroupOf} of each notification.
  */
 export const SendGroupV1 = defineMessage(
   "SendGroupV1",
@@ -54,22 +54,21 @@ export const SendGroupV1 = defineMessage(
 export type SendGroupV1 = DataOf<typeof SendGroupV1>;
 
 /**
- * A small send of a repeated request whose first try may have published it in a group. It travels alone, because the group's message may
- * still exist and hold other sends.
+ * A small send of a repeated request whose first attempt may have published it in a group. It has its own message, because the group's
+ * message may still exist and contain other sends.
  */
 export const SendOneV1 = defineMessage("SendOneV1", "push.send.v1.one.:notificationId", GroupedSend);
 export type SendOneV1 = DataOf<typeof SendOneV1>;
 
 /**
- * A project has small sends in its backlog. Its subject holds one message, so one process at a time sends them in order. Publishing it again
- * while it exists is refused.
+ * A project has small sends in its backlog. The subject holds only one message, so one process at a time sends them, in order. The stream
+ * refuses a second message while the first exists.
  */
 export const DrainBacklogV1 = defineMessage(
   "DrainBacklogV1",
   "push.drain.v1.:projectId",
   z.object({ projectId: ProjectId }),
 );
-export type DrainBacklogV1 = DataOf<typeof DrainBacklogV1>;
 
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(
@@ -98,15 +97,15 @@ export const ExpandedV1 = defineMessage(
     notificationId: NotificationId,
     batches: count,
     devices: count,
-    /** Targets that matched no active device, as they were sent. */
+    /** Targets that matched no active device, as sent. */
     unmatched: z.array(z.string()),
-    /** How many buckets a page has, and how many batches a page has at most. Absent: registry is older than the field. */
+    /** The number of buckets per page, and the maximum number of batches per page. Absent: registry is older than the field. */
     pages: z.object({ buckets: z.number().int().min(1).max(bucketCount), batches: count }).optional(),
   }),
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
 
-/** A device in a batch: its address, and the registration that a token verdict would be about. */
+/** A device in a batch: its address, and the registration to which a token verdict would apply. */
 export const Recipient = z.object({
   id: DeviceId,
   token: z.string(),
@@ -115,11 +114,11 @@ export const Recipient = z.object({
   environment: ApnsEnvironment.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
-  /** The id of the VAPID key that the subscription was made with. */
+  /** The id of the subscription's VAPID key. */
   vapidKeyId: z.string().optional(),
   /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
-  /** `identifiers.current_locale`, which chooses among the localizations. */
+  /** `identifiers.current_locale`, which selects the localization. */
   locale: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
@@ -144,15 +143,15 @@ const batches = defineMessage(
 );
 
 /**
- * Which of a project's queues for a platform a batch is in; empty if there is only one. Direct sends have 32 queues, by the last character
+ * A batch's queue among a project's queues for a platform; empty if there is only one. Direct sends have 32 queues, by the last character
  * of the notification id: a queue holds eight batches, too few when each has a single device.
  */
 export const deliveryLine = ({ lane, notificationId }: { lane: Lane; notificationId: NotificationId }): string =>
   lane === "direct" ? notificationId.slice(-1) : "";
 
 /**
- * The word for the platform in a batch's subject, which names the queue. Batches share the queue of their provider, because a slow or
- * paused provider keeps a queue waiting.
+ * The platform in a batch's subject, which names the queue. Batches share the queue of their provider, because a slow or paused provider
+ * holds up its queue.
  */
 export const deliveryQueue = (batch: Served): Platform => platformOf[servingProvider(batch)];
 
@@ -168,7 +167,7 @@ export const DeliverBatchV1: typeof batches = {
 };
 export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;
 
-/** A batch costs a message, a ledger row and an event, whatever its size. */
+/** Each batch costs a message, a ledger row and an event, whatever its size. */
 export const batchLimits = { devices: 1_000, bytes: 524_288 } as const;
 
 /** A stored batch or notification is due. `key` is its id as one token of a subject. */
@@ -196,7 +195,7 @@ export const OpenGroupV1 = defineMessage(
         z.object({
           notificationId: NotificationId,
           deviceId: DeviceId,
-          /** Absent: the open token is of version 1, which did not say it. */
+          /** Absent: unknown. */
           platform: Platform.optional(),
           openedAt: time,
         }),
@@ -218,13 +217,13 @@ export const ImportChunkV1 = defineMessage(
     projectId: ProjectId,
     importId: ImportId,
     firstLine: z.number().int().min(1),
-    /** All lines from the first one on, also those that `content` leaves out: blank ones and the header. */
+    /** The number of lines from `firstLine`, including lines that are not in `content`: blank ones and the header. */
     lines: count,
-    /** The file ends here. */
+    /** This chunk ends the file. */
     last: z.boolean(),
     /** The header of a CSV file; absent: each line stands alone. */
     header: z.string().optional(),
-    /** When the gateway read it: the time in the ids of new devices. */
+    /** When the gateway read the chunk: the time in the ids of new devices. */
     at: time,
     content: z.array(z.union([z.object({ n: z.number().int().min(1), text: z.string() }), brokenLine])),
   }),

@@ -16,13 +16,13 @@ export type Compare = {
   readonly field: Field;
   readonly operator: Comparison;
   readonly value: Literal;
-  /** The value as a version, if the comparison is one of versions. */
+  /** The value as a version, if the comparison compares versions. */
   readonly version?: Version;
 };
 
 export type Order = "<" | "<=" | ">" | ">=";
 
-/** A comparison of `last_seen_at` with a time, or with so many milliseconds before the condition is evaluated. */
+/** A comparison of `last_seen_at` with a time, or with a time `agoMs` before the evaluation. */
 export type Seen = {
   readonly kind: "seen";
   readonly operator: Order;
@@ -39,7 +39,7 @@ export type Condition =
   | { readonly kind: "exists"; readonly of: "metadata" | "identifiers"; readonly path: string }
   | { readonly kind: "one-of"; readonly field: Field; readonly values: readonly Literal[] };
 
-/** Deep enough for people and shallow enough for the call stack. */
+/** Deep enough for people, and shallow enough for the call stack. */
 const deepest = 50;
 
 type Token = {
@@ -98,10 +98,10 @@ const fieldOf = ({ text, at }: Token): Field => {
   );
 };
 
-/** Fields like `identifiers.app_version` and `system_version` contain versions, even if the condition writes few dots. */
+/** Fields like `identifiers.app_version` and `system_version` contain versions, even if the condition's value has few dots. */
 export const holdsVersions = (field: Field): boolean => field.of !== "platform" && field.path.endsWith("_version");
 
-/** Quoted text with two dots or more is not a decimal number. */
+/** Quoted text with two or more dots is a version, not a decimal number. */
 const minVersionDots = 2;
 
 const comparison = (field: Field, operator: Comparison, value: Literal): Compare => {
@@ -150,7 +150,7 @@ const parse = (source: string): Condition => {
   const literal = (field: Field): Literal => {
     const token = take();
     if (token.kind === "text") return unquote(token.text);
-    // 2.10 as a number would be 2.1.
+    // As a number, version 2.10 would be 2.1.
     if (token.kind === "number") return holdsVersions(field) ? token.text : Number(token.text);
     if (token.kind === "word" && (token.text === "true" || token.text === "false")) return token.text === "true";
     throw new Fault(token.at, `expected a value ('text', a number, true or false), found ${describe(token)}`);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { messages } from "./catalogue.ts";
-import { contractOf } from "./contract-of.ts";
+import { contractOf, messages } from "./catalogue.ts";
 
 const project = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
 const notification = "ntf_06bq4ghm31tz5d2ns8y7k9w0ac";

@@ -1,10 +1,12 @@
-import type { z } from "zod";
+import { z } from "zod";
+import { type ErrorCode, errors } from "./errors.ts";
+import { isDeepPage, type ListRequest, type PageRequest, pageOf } from "./http/v1/pagination.ts";
 
 /** The NATS headers that Herald sets, beside `traceparent`. */
 export const headerNames = {
   /** The id of the HTTP request that caused the message. */
   requestId: "Herald-Request-Id",
-  /** On a request: how long its caller still waits for the answer, in milliseconds from its receipt. */
+  /** On a request: how long its caller waits for the answer, in milliseconds from its receipt. */
   budgetMs: "Herald-Budget-Ms",
   ceId: "ce-id",
   ceSource: "ce-source",
@@ -13,7 +15,7 @@ export const headerNames = {
   ceTime: "ce-time",
   ceType: "ce-type",
   contentType: "content-type",
-  /** On a dead letter: the message's place, and why it died. */
+  /** On a dead letter: the message's origin, and why it failed. */
   deadSubject: "Herald-Dead-Subject",
   deadStream: "Herald-Dead-Stream",
   deadSequence: "Herald-Dead-Sequence",
@@ -21,7 +23,7 @@ export const headerNames = {
   deadDetail: "Herald-Dead-Detail",
   deadDeliveries: "Herald-Dead-Deliveries",
   deadAt: "Herald-Dead-At",
-  /** On a dead letter: when its stream stored the message, which distinguishes it from its replay. */
+  /** On a dead letter: when its stream stored the message, to distinguish it from its replay. */
   deadPublishedAt: "Herald-Dead-Published-At",
   /** On a dead letter whose body was too large to keep: its size in bytes. */
   deadBodyBytes: "Herald-Dead-Body-Bytes",
@@ -29,7 +31,7 @@ export const headerNames = {
   replayOf: "Herald-Replay-Of",
 } as const;
 
-/** The field names behind the colons of a subject pattern such as `push.cmd.v1.dispatch.send.:projectId`. */
+/** The fields after the colons of a subject pattern such as `push.cmd.v1.dispatch.send.:projectId`. */
 type PatternFields<Pattern extends string> = Pattern extends `${infer Head}.${infer Rest}`
   ? PatternFields<Head> | PatternFields<Rest>
   : Pattern extends `:${infer Field}`
@@ -40,21 +42,21 @@ type PatternFields<Pattern extends string> = Pattern extends `${infer Head}.${in
 export type MessageContract<Schema extends z.ZodType = z.ZodType> = {
   /** PascalCase with the version, such as `SendV1`: the name in outboxes, logs and fixtures. */
   readonly name: string;
-  /** The subject with `:field` where data decides: low in cardinality, so it names spans and metrics. */
+  /** The subject with `:field` for variable tokens: low in cardinality, so it names spans and metrics. */
   readonly pattern: string;
   /** The subject that matches every message of this contract. */
   readonly filter: string;
   readonly schema: Schema;
-  /** A faster check that the schema would accept the data unchanged; absent where the schema is fast enough. */
+  /** A faster check that the schema would accept the data unchanged; absent if the schema is fast enough. */
   readonly isPlain?: (data: unknown) => data is z.output<Schema>;
-  /** The subject of one message. Throws where a field would not be exactly one token of a subject. */
+  /** The subject of one message. Throws when a field is not exactly one token of a subject. */
   readonly subject: (data: z.output<Schema>) => string;
 };
 
 /** The data of a contract's messages. */
 export type DataOf<Contract extends { schema: z.ZodType }> = z.output<Contract["schema"]>;
 
-/** One token of a subject. A dot, star, `>` or space from outside would publish somewhere else. */
+/** One token of a subject. An unchecked dot, star, `>` or space would change the subject of a message. */
 const token = /^[A-Za-z0-9_-]+$/;
 
 /** Declares the messages of a subject. Every `:field` of the pattern must be a string field of the data. */
@@ -88,7 +90,7 @@ export const defineMessage = <
 
 type RequestName = `${"registry" | "dispatch" | "analytics"}.${string}.${string}`;
 
-/** A request on core NATS. One service answers it in time, or the caller gets an error that says it is unavailable. */
+/** A request on core NATS. One service answers it in time, or the caller gets an error that says the service is unavailable. */
 export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType> = {
   /** `<service>.<resource>.<verb>`. */
   readonly name: string;
@@ -98,21 +100,42 @@ export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extend
   readonly service: string;
   readonly request: Request;
   readonly answer: Answer;
-  /** Whether answering scans many rows: a service works on few such requests at a time. Absent: it never does. */
+  /** Whether the answer needs a scan of many rows: a service runs few such requests at a time. Absent: never. */
   readonly isHeavy?: ((request: z.output<Request>) => boolean) | undefined;
 };
 
-/** Declares a request: `defineRequest("registry.devices.list", request, answer)`. */
-export const defineRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
+/** Declares a request by its fields: `defineRequest("registry.devices.get", { projectId, deviceId }, Device)`. */
+export const defineRequest = <Fields extends z.core.$ZodLooseShape, Answer extends z.ZodType>(
   name: RequestName,
-  request: Request,
+  fields: Fields,
   answer: Answer,
-  isHeavy?: (request: z.output<Request>) => boolean,
-): RequestContract<Request, Answer> => ({
+  isHeavy?: (request: z.output<z.ZodObject<Fields>>) => boolean,
+): RequestContract<z.ZodObject<Fields>, Answer> => ({
   name,
   subject: `push.req.v1.${name}`,
   service: name.slice(0, name.indexOf(".")),
-  request,
+  request: z.object(fields),
   answer,
-  ...(isHeavy === undefined ? {} : { isHeavy }),
+  isHeavy,
 });
+
+/** {@link defineRequest} for a page of a list's rows. Numbered pages deep in the list are heavy. */
+export const defineList = <
+  Fields extends z.core.$ZodLooseShape & { page: typeof PageRequest | typeof ListRequest },
+  Row extends z.ZodType,
+>(
+  name: RequestName,
+  fields: Fields,
+  row: Row,
+) => defineRequest(name, fields, pageOf(row), (request) => isDeepPage(request as { page: PageRequest }));
+
+/** Why a request failed. */
+export const ReplyError = z.object({
+  code: z.enum(Object.keys(errors) as [ErrorCode, ...ErrorCode[]]),
+  messages: z.array(z.string()).min(1),
+  retryAfterSeconds: z.number().int().min(0).optional(),
+});
+export type ReplyError = z.infer<typeof ReplyError>;
+
+/** The reply to a request: its answer, or an error. */
+export type Reply = { readonly answer: unknown } | { readonly error: ReplyError };

@@ -8,7 +8,7 @@ import { durables, streams } from "./streams.ts";
 const all: MessageContract[] = Object.values(messages);
 const fixtures = new URL("../fixtures/", import.meta.url);
 
-/** Whether a subject without wildcards is matched by a filter. */
+/** Whether a filter matches a subject without wildcards. */
 const matches = (filter: string, subject: string): boolean => {
   const wanted = filter.split(".");
   const parts = subject.split(".");
@@ -46,7 +46,7 @@ describe("a contract", () => {
 });
 
 describe("golden messages", () => {
-  // A field that a message gained has a golden message of its own, `<name>.<field>.json`, beside the one from before.
+  // When a message gains a field, it gets a second golden message, `<name>.<field>.json`, beside the earlier one.
   const files = readdirSync(fixtures);
   const nameOf = (file: string) => file.split(".", 1)[0];
 

@@ -2,14 +2,14 @@
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /**
- * What happens to a message whose handler fails:
+ * How a message is retried after its handler fails:
  * `never`: it cannot succeed and becomes a dead letter; `later`: it is retried, and the retry counts towards the limit;
  * `unavailable`: a dependency is unavailable, so the message waits and no retry is counted.
  */
 export type Retry = "never" | "later" | "unavailable";
 
 type ErrorEntry = {
-  /** HTTP status when a request ends with it. */
+  /** HTTP status of a request that ends with the error. */
   readonly status: number;
   /** The RFC 9457 title: the same for every occurrence. */
   readonly title: string;
@@ -17,83 +17,62 @@ type ErrorEntry = {
   readonly log: LogLevel;
 };
 
-/** Every error that Herald answers with. A new one does not compile until all its fields are given. */
+/** The request is at fault, so a repeat fails too. */
+const refused = <const Status extends number>(status: Status, title: string) =>
+  ({ status, title, retry: "never", log: "info" }) as const;
+
+/** Every error that Herald answers with. A new error compiles only with all its fields. */
 export const errors = {
-  "malformed-json": { status: 400, title: "The body is not JSON", retry: "never", log: "info" },
-  "malformed-request": { status: 400, title: "The request is not valid HTTP", retry: "never", log: "info" },
-  unauthenticated: { status: 401, title: "The credential is missing or unknown", retry: "never", log: "info" },
-  forbidden: { status: 403, title: "The credential does not permit this", retry: "never", log: "info" },
-  "csrf-token-invalid": { status: 403, title: "The CSRF token is missing or wrong", retry: "never", log: "info" },
-  "user-token-invalid": { status: 403, title: "The user token is invalid", retry: "never", log: "info" },
-  "metadata-protected": { status: 403, title: "Clients may not write this field", retry: "never", log: "info" },
-  "topic-closed": { status: 403, title: "Only a project token subscribes to this topic", retry: "never", log: "info" },
+  "malformed-json": refused(400, "The body is not JSON"),
+  "malformed-request": refused(400, "The request is not valid HTTP"),
+  unauthenticated: refused(401, "The credential is missing or unknown"),
+  forbidden: refused(403, "The credential does not permit this"),
+  "csrf-token-invalid": refused(403, "The CSRF token is missing or wrong"),
+  "user-token-invalid": refused(403, "The user token is invalid"),
+  "metadata-protected": refused(403, "Clients may not write this field"),
+  "topic-closed": refused(403, "Only a project token subscribes to this topic"),
   "device-quota-exceeded": { status: 403, title: "The project has too many devices", retry: "never", log: "warn" },
-  "open-token-invalid": { status: 403, title: "The open token is invalid", retry: "never", log: "info" },
-  "route-not-found": { status: 404, title: "No such route", retry: "never", log: "info" },
-  "project-not-found": { status: 404, title: "No such project", retry: "never", log: "info" },
-  "token-not-found": { status: 404, title: "No such project token", retry: "never", log: "info" },
-  "operator-not-found": { status: 404, title: "No such operator", retry: "never", log: "info" },
-  "session-not-found": { status: 404, title: "The request has no session", retry: "never", log: "info" },
-  "provider-not-found": { status: 404, title: "No such provider settings", retry: "never", log: "info" },
-  "device-not-found": { status: 404, title: "No such device", retry: "never", log: "info" },
-  "user-not-found": { status: 404, title: "No such user", retry: "never", log: "info" },
-  "identity-key-not-found": { status: 404, title: "No such identity key", retry: "never", log: "info" },
-  "topic-not-found": { status: 404, title: "No such topic", retry: "never", log: "info" },
-  "import-not-found": { status: 404, title: "No such import", retry: "never", log: "info" },
-  "notification-not-found": { status: 404, title: "No such notification", retry: "never", log: "info" },
-  "vapid-key-not-found": { status: 404, title: "No such Web Push key", retry: "never", log: "info" },
-  "dead-letter-not-found": { status: 404, title: "No such dead letter", retry: "never", log: "info" },
-  "webhook-not-found": { status: 404, title: "No such webhook", retry: "never", log: "info" },
-  "webhook-message-not-found": { status: 404, title: "No such webhook message", retry: "never", log: "info" },
-  "method-not-allowed": { status: 405, title: "The route does not support this method", retry: "never", log: "info" },
-  "not-acceptable": { status: 406, title: "Answers are JSON only", retry: "never", log: "info" },
-  "token-held": { status: 409, title: "Another device has this push token", retry: "never", log: "info" },
-  "user-token-used": { status: 409, title: "A newer user token was used already", retry: "never", log: "info" },
-  "identity-key-limit": { status: 409, title: "The project has too many identity keys", retry: "never", log: "info" },
-  "topic-exists": { status: 409, title: "The topic already exists", retry: "never", log: "info" },
-  "import-completed": { status: 409, title: "The import has its whole file", retry: "never", log: "info" },
-  "import-position-mismatch": {
-    status: 409,
-    title: "The upload continues at another line",
-    retry: "never",
-    log: "info",
-  },
-  "notification-final": { status: 409, title: "The notification has already ended", retry: "never", log: "info" },
-  "replay-refused": { status: 409, title: "The dead letter cannot be replayed", retry: "never", log: "info" },
-  "vapid-key-staged": { status: 409, title: "Another key is already staged", retry: "never", log: "info" },
-  "vapid-key-current": { status: 409, title: "The key is the current key", retry: "never", log: "info" },
-  "vapid-key-in-use": { status: 409, title: "Subscriptions still use the key", retry: "never", log: "info" },
-  "too-many-vapid-keys": { status: 409, title: "The project has too many keys", retry: "never", log: "info" },
-  "webhook-disabled": { status: 409, title: "The webhook is disabled", retry: "never", log: "info" },
-  "webhook-limit": { status: 409, title: "The project has too many webhooks", retry: "never", log: "info" },
-  "request-in-progress": { status: 409, title: "The same request is still in progress", retry: "never", log: "info" },
-  "notification-gone": {
-    status: 410,
-    title: "The notification has been deleted after its retention",
-    retry: "never",
-    log: "info",
-  },
-  "position-gone": { status: 410, title: "Events after this position have expired", retry: "never", log: "info" },
-  "body-too-large": { status: 413, title: "The body is too large", retry: "never", log: "info" },
-  "unsupported-media-type": {
-    status: 415,
-    title: "The body's media type is not accepted",
-    retry: "never",
-    log: "info",
-  },
-  "validation-failed": { status: 422, title: "The request is not valid", retry: "never", log: "info" },
-  "ambiguous-device": {
-    status: 422,
-    title: "The push token matches more than one device",
-    retry: "never",
-    log: "info",
-  },
-  "idempotency-key-reused": {
-    status: 422,
-    title: "The idempotency key was used for another request",
-    retry: "never",
-    log: "info",
-  },
+  "open-token-invalid": refused(403, "The open token is invalid"),
+  "route-not-found": refused(404, "No such route"),
+  "project-not-found": refused(404, "No such project"),
+  "token-not-found": refused(404, "No such project token"),
+  "operator-not-found": refused(404, "No such operator"),
+  "session-not-found": refused(404, "The request has no session"),
+  "provider-not-found": refused(404, "No such provider settings"),
+  "device-not-found": refused(404, "No such device"),
+  "user-not-found": refused(404, "No such user"),
+  "identity-key-not-found": refused(404, "No such identity key"),
+  "topic-not-found": refused(404, "No such topic"),
+  "import-not-found": refused(404, "No such import"),
+  "notification-not-found": refused(404, "No such notification"),
+  "vapid-key-not-found": refused(404, "No such Web Push key"),
+  "dead-letter-not-found": refused(404, "No such dead letter"),
+  "webhook-not-found": refused(404, "No such webhook"),
+  "webhook-message-not-found": refused(404, "No such webhook message"),
+  "method-not-allowed": refused(405, "The route does not support this method"),
+  "not-acceptable": refused(406, "Answers are JSON only"),
+  "token-held": refused(409, "Another device has this push token"),
+  "user-token-used": refused(409, "A newer user token was used already"),
+  "identity-key-limit": refused(409, "The project has too many identity keys"),
+  "topic-exists": refused(409, "The topic already exists"),
+  "import-completed": refused(409, "The import has its whole file"),
+  "import-position-mismatch": refused(409, "The upload continues at another line"),
+  "notification-final": refused(409, "The notification has already ended"),
+  "replay-refused": refused(409, "The dead letter cannot be replayed"),
+  "vapid-key-staged": refused(409, "Another key is already staged"),
+  "vapid-key-current": refused(409, "The key is the current key"),
+  "vapid-key-in-use": refused(409, "Subscriptions still use the key"),
+  "too-many-vapid-keys": refused(409, "The project has too many keys"),
+  "webhook-disabled": refused(409, "The webhook is disabled"),
+  "webhook-limit": refused(409, "The project has too many webhooks"),
+  "request-in-progress": refused(409, "The same request is still in progress"),
+  "notification-gone": refused(410, "The notification has been deleted after its retention"),
+  "position-gone": refused(410, "Events after this position have expired"),
+  "body-too-large": refused(413, "The body is too large"),
+  "unsupported-media-type": refused(415, "The body's media type is not accepted"),
+  "validation-failed": refused(422, "The request is not valid"),
+  "ambiguous-device": refused(422, "The push token matches more than one device"),
+  "idempotency-key-reused": refused(422, "The idempotency key was used for another request"),
   "rate-limited": { status: 429, title: "Too many requests", retry: "later", log: "info" },
   "quota-exceeded": { status: 429, title: "The project has used up its quota", retry: "later", log: "info" },
   schema: { status: 500, title: "The message does not match its contract", retry: "never", log: "error" },
@@ -134,7 +113,7 @@ export const deliveryReasons = {
   internal: "Herald could not process the push. The message is a dead letter.",
 } as const satisfies Record<string, string>;
 
-/** Why pushes cannot be sent with the provider's settings: the `reason` of a provider problem, and what to check. */
+/** Why the provider's settings cannot send pushes: the `reason` of a provider problem, and advice. */
 export const providerProblems = {
   "certificate-untrusted":
     "Check that `ca` in the provider's settings signed the server's certificate, and that no proxy answers instead.",

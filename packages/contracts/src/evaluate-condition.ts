@@ -15,7 +15,7 @@ export type Clause =
   | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string };
 
 /**
- * The device that a condition is evaluated for. `value` returns the scalar at a path, or undefined; `exists` says whether there is any value.
+ * The device for which a condition is evaluated. `value` returns the scalar at a path, or undefined; `exists` whether there is any value.
  * Times are in milliseconds since 1970.
  */
 export type Subject = {
@@ -32,7 +32,7 @@ const numeric = (value: Literal): number => {
   return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
 };
 
-/** -1, 0 or 1: compares numbers if both are or look like numbers, otherwise text by code units. */
+/** -1, 0 or 1. Compares by number if both are numbers or look like numbers, otherwise as text by code units. */
 const order = (one: Literal, other: Literal): number => {
   const [left, right] = [numeric(one), numeric(other)];
   if (!Number.isNaN(left) && !Number.isNaN(right)) return Math.sign(left - right);
@@ -40,7 +40,7 @@ const order = (one: Literal, other: Literal): number => {
   return a < b ? -1 : a > b ? 1 : 0;
 };
 
-/** Undefined when the two have no order, because only one is a version. */
+/** Undefined if the two cannot be ordered, because only one is a version. */
 const orderOf = (actual: Literal, { field, value, version }: Compare): number | undefined => {
   if (version === undefined) return holdsVersions(field) ? undefined : order(actual, value);
   const other = parseVersion(String(actual));
@@ -59,7 +59,7 @@ const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   return found !== undefined && isInOrder(found, operator);
 };
 
-/** `found` is below, equal to or above 0. */
+/** `found` is the result of a comparison: below, equal to or above 0. */
 const isInOrder = (found: number, operator: Order): boolean => {
   switch (operator) {
     case "<":
@@ -125,15 +125,15 @@ const equals = (field: Field, values: readonly Literal[]): Clause[] | undefined 
     : values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }));
 
 /**
- * Clauses of which every matching device matches at least one, so that an index can find the candidates. Undefined when no positive clause
- * narrows them. Of several choices it returns the one with the fewest clauses.
+ * Clauses that find the candidates in an index: every matching device matches at least one of them. Undefined if no positive clause narrows
+ * the candidates. Of several choices, returns the one with the fewest clauses.
  */
 export const candidateClauses = (condition: Condition): Clause[] | undefined => {
   switch (condition.kind) {
     case "topic":
       return [{ kind: "topic", name: condition.name }];
     case "compare":
-      // A version has many spellings, and the index has only one.
+      // A version can be written in several ways, but the index contains only one.
       return condition.operator === "==" && !condition.version ? equals(condition.field, [condition.value]) : undefined;
     case "one-of":
       return equals(condition.field, condition.values);

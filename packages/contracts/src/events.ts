@@ -8,22 +8,27 @@ import { Platform, Provider } from "./platforms.ts";
 import { tagFields } from "./tags.ts";
 import { UserId } from "./users.ts";
 
-/** An event on `PUSH_EVENTS`, as CloudEvents 1.0 in binary mode: the schema is its data; the attributes are headers. */
+/** An event on `PUSH_EVENTS`, as CloudEvents 1.0 in binary mode: the schema describes its data; the attributes are headers. */
 export type EventContract<Schema extends z.ZodType = z.ZodType> = MessageContract<Schema> & {
   /** CloudEvents type, such as `io.herald.notification.opened.v1`. */
   readonly ceType: string;
 };
 
-/** `DeviceRegisteredV1` is about a `device` and says `registered`: subject and type follow from the name. */
-const defineEvent = <Schema extends z.ZodType<{ project_id: string }>>(
+/**
+ * Declares an event by its fields. Derives subject and type from the name: `DeviceRegisteredV1` is about a `device`, and its verb is
+ * `registered`.
+ */
+const defineEvent = <Fields extends { project_id: z.ZodType<string> }>(
   name: string,
-  schema: Schema,
-  isPlain?: (data: unknown) => data is z.output<Schema>,
-): EventContract<Schema> => {
+  fields: Fields,
+  isPlainDevice?: (device: unknown) => boolean,
+): EventContract<z.ZodObject<Fields>> => {
+  const schema = z.object(fields);
   const [, entity = "", verb = ""] = /^([A-Z][a-z]+)([A-Z][a-z]+)V1$/.exec(name) ?? [];
   const kind = `${entity}.${verb}`.toLowerCase();
+  const isPlain = isPlainDevice && plainBatch(schema, isPlainDevice);
   const message = defineMessage(name, `push.evt.v1.:project_id.${kind}`, schema as never, isPlain as never);
-  return { ...(message as unknown as MessageContract<Schema>), ceType: `io.herald.${kind}.v1` };
+  return { ...(message as unknown as MessageContract<typeof schema>), ceType: `io.herald.${kind}.v1` };
 };
 
 const time = z.iso.datetime();
@@ -36,29 +41,25 @@ const hash = z
     examples: ["5e884898da28047151d0e56f8dc6292773603d0d6aabbd62a11ef721d1542d8" + "8"],
   });
 
-export const DeviceRegisteredV1 = defineEvent(
-  "DeviceRegisteredV1",
-  z.object({ ...device, platform: Platform, token_hash: hash, at: time }),
-);
-export const DeviceUpdatedV1 = defineEvent(
-  "DeviceUpdatedV1",
-  z.object({
-    ...device,
-    changed: z.array(z.string()).meta({ description: "Names of the fields that changed", examples: [["metadata"]] }),
-    at: time,
-  }),
-);
-export const DeviceDeactivatedV1 = defineEvent(
-  "DeviceDeactivatedV1",
-  z.object({ ...device, reason: InactiveReason, at: time }),
-);
-export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", z.object({ ...device, at: time }));
+export const DeviceRegisteredV1 = defineEvent("DeviceRegisteredV1", {
+  ...device,
+  platform: Platform,
+  token_hash: hash,
+  at: time,
+});
+export const DeviceUpdatedV1 = defineEvent("DeviceUpdatedV1", {
+  ...device,
+  changed: z.array(z.string()).meta({ description: "Names of the fields that changed", examples: [["metadata"]] }),
+  at: time,
+});
+export const DeviceDeactivatedV1 = defineEvent("DeviceDeactivatedV1", { ...device, reason: InactiveReason, at: time });
+export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", { ...device, at: time });
 
-const subscription = z.object({ ...device, topic_id: TopicId, topic: z.string(), at: time });
+const subscription = { ...device, topic_id: TopicId, topic: z.string(), at: time };
 export const DeviceSubscribedV1 = defineEvent("DeviceSubscribedV1", subscription);
 export const DeviceUnsubscribedV1 = defineEvent("DeviceUnsubscribedV1", subscription);
 
-const topic = z.object({ project_id: ProjectId, topic_id: TopicId, topic: z.string(), at: time });
+const topic = { project_id: ProjectId, topic_id: TopicId, topic: z.string(), at: time };
 export const TopicCreatedV1 = defineEvent("TopicCreatedV1", topic);
 export const TopicDeletedV1 = defineEvent("TopicDeletedV1", topic);
 
@@ -80,60 +81,46 @@ const totals = z
 const byReason = (description: string, example: Record<string, number>) =>
   z.record(z.string(), count).meta({ description, examples: [example] });
 const skips = byReason("Skipped devices by reason; absent: none", { moved: 1 }).optional();
-export const NotificationAcceptedV1 = defineEvent(
-  "NotificationAcceptedV1",
-  z.object({
-    ...notification,
-    send_at: time.optional(),
-    topics: z
-      .array(z.string())
-      .optional()
-      .meta({ description: "Topics among its targets; absent: none", examples: [["news"]] }),
-    users: z
-      .array(z.string())
-      .optional()
-      .meta({ description: "Users among its targets; absent: none", examples: [["u_8412"]] }),
-  }),
-);
-export const NotificationCompletedV1 = defineEvent(
-  "NotificationCompletedV1",
-  z.object({
-    ...notification,
-    counts: totals,
-    failures: byReason("Failed devices by reason", { unregistered: 2 }),
-    skips,
-  }),
-);
-export const NotificationCancelledV1 = defineEvent(
-  "NotificationCancelledV1",
-  z.object({ ...notification, counts: totals, skips }),
-);
-export const NotificationExpiredV1 = defineEvent(
-  "NotificationExpiredV1",
-  z.object({ ...notification, counts: totals, skips }),
-);
+export const NotificationAcceptedV1 = defineEvent("NotificationAcceptedV1", {
+  ...notification,
+  send_at: time.optional(),
+  topics: z
+    .array(z.string())
+    .optional()
+    .meta({ description: "Topics among its targets; absent: none", examples: [["news"]] }),
+  users: z
+    .array(z.string())
+    .optional()
+    .meta({ description: "Users among its targets; absent: none", examples: [["u_8412"]] }),
+});
+export const NotificationCompletedV1 = defineEvent("NotificationCompletedV1", {
+  ...notification,
+  counts: totals,
+  failures: byReason("Failed devices by reason", { unregistered: 2 }),
+  skips,
+});
+const ended = { ...notification, counts: totals, skips };
+export const NotificationCancelledV1 = defineEvent("NotificationCancelledV1", ended);
+export const NotificationExpiredV1 = defineEvent("NotificationExpiredV1", ended);
 
-/** Once for each device and notification, however often the app reports it. */
-export const NotificationOpenedV1 = defineEvent(
-  "NotificationOpenedV1",
-  z.object({
-    project_id: ProjectId,
-    notification_id: NotificationId,
-    device_id: DeviceId,
-    platform: Platform.optional().meta({
-      description: "Absent when the open token is of an earlier version, without a platform",
-    }),
-    user_id: z
-      .string()
-      .optional()
-      .meta({ description: "The user that the device belonged to when the push was sent; absent: none" }),
-    ...tagFields,
-    at: time,
+/** Published once for each device and notification, however often the app reports the open. */
+export const NotificationOpenedV1 = defineEvent("NotificationOpenedV1", {
+  project_id: ProjectId,
+  notification_id: NotificationId,
+  device_id: DeviceId,
+  platform: Platform.optional().meta({
+    description: "Absent when the open token is of an earlier version, without a platform",
   }),
-);
+  user_id: z
+    .string()
+    .optional()
+    .meta({ description: "The user that the device belonged to when the push was sent; absent: none" }),
+  ...tagFields,
+  at: time,
+});
 
 const batch = { ...notification, batch_id: z.string(), platform: Platform };
-const accepted = z.object({
+const accepted = {
   ...batch,
   devices: z.array(DeviceId),
   users: z
@@ -143,91 +130,83 @@ const accepted = z.object({
       description: "The user of each of `devices`, in the same order; null: none; absent: none of them has one",
       examples: [["u_8412"]],
     }),
-});
+};
 /** Devices of one batch that the provider accepted. */
-export const DeliveryAcceptedV1 = defineEvent("DeliveryAcceptedV1", accepted, plainBatch(accepted, isDeviceId));
-/** Devices of one batch that failed, expired, were cancelled or skipped. Registry retires the `unregistered` ones. */
-export const DeliveryFailedV1 = defineEvent(
-  "DeliveryFailedV1",
-  z.object({
-    ...batch,
-    failures: z.array(
-      z.object({
-        device_id: DeviceId,
-        user_id: z.string().optional().meta({ description: "The user of the device; absent: none" }),
-        status: z.enum(["failed", "expired", "cancelled", "skipped"]),
-        reason: z.string().meta({ description: "A delivery reason (/docs/errors#reasons)" }),
-        provider_reason: z.string().optional(),
-      }),
-    ),
-    unregistered: z.array(
-      z.object({
-        device_id: DeviceId,
-        token_hash: hash,
-        /** When the provider gave the verdict, else when the attempt began: only an older registration is retired. */
-        at: time,
-      }),
-    ),
-  }),
-);
+export const DeliveryAcceptedV1 = defineEvent("DeliveryAcceptedV1", accepted, isDeviceId);
+/** Devices of one batch that failed, expired, were cancelled or skipped. Registry deactivates the `unregistered` ones. */
+export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
+  ...batch,
+  failures: z.array(
+    z.object({
+      device_id: DeviceId,
+      user_id: z.string().optional().meta({ description: "The user of the device; absent: none" }),
+      status: z.enum(["failed", "expired", "cancelled", "skipped"]),
+      reason: z.string().meta({ description: "A delivery reason (/docs/errors#reasons)" }),
+      provider_reason: z.string().optional(),
+    }),
+  ),
+  unregistered: z.array(
+    z.object({
+      device_id: DeviceId,
+      token_hash: hash,
+      /** When the provider gave the verdict, or else when the attempt began: only an older registration is deactivated. */
+      at: time,
+    }),
+  ),
+});
 
-const provider = z.object({ project_id: ProjectId, provider: Provider, at: time });
-export const ProviderPausedV1 = defineEvent(
-  "ProviderPausedV1",
-  provider.extend({ reason: z.string(), provider_reason: z.string() }),
-);
+const provider = { project_id: ProjectId, provider: Provider, at: time };
+export const ProviderPausedV1 = defineEvent("ProviderPausedV1", {
+  ...provider,
+  reason: z.string(),
+  provider_reason: z.string(),
+});
 export const ProviderResumedV1 = defineEvent("ProviderResumedV1", provider);
 
-/** Herald disabled a webhook because it failed for five days or answered 410. Enable it again by `PATCH`. */
-export const WebhookDisabledV1 = defineEvent(
-  "WebhookDisabledV1",
-  z.object({
-    project_id: ProjectId,
-    webhook_id: WebhookId,
-    reason: z.enum(["failing", "gone"]),
-    failing_since: time.optional(),
-    at: time,
-  }),
-);
+/** Herald disabled a webhook because it failed for five days or answered 410. `PATCH` enables it again. */
+export const WebhookDisabledV1 = defineEvent("WebhookDisabledV1", {
+  project_id: ProjectId,
+  webhook_id: WebhookId,
+  reason: z.enum(["failing", "gone"]),
+  failing_since: time.optional(),
+  at: time,
+});
 
 /** A user was erased: delete what you store about them. Each of their devices has a deletion event too. */
-export const UserErasedV1 = defineEvent("UserErasedV1", z.object({ project_id: ProjectId, user_id: UserId, at: time }));
+export const UserErasedV1 = defineEvent("UserErasedV1", { project_id: ProjectId, user_id: UserId, at: time });
 
-/** Stands in the place of the project for events of the installation: no project's webhook or stream gets them. */
+/** Replaces the project id in events of the installation: no project's webhook or stream gets them. */
 export const installation = "installation";
 
 const AuditedState = z.record(z.string(), z.unknown()).nullable();
 
-/** An operator changes something, or sends. Published before the change is made, so there is no change without it. */
-export const AuditRecordedV1 = defineEvent(
-  "AuditRecordedV1",
-  z.object({
-    project_id: z.literal(installation).meta({ description: "Always this: only consumers of the installation get it" }),
-    operator: SignedInOperator,
-    action: z.string().meta({ description: "The route's operationId", examples: ["changeProject"] }),
-    target_project_id: ProjectId.optional().meta({ description: "The project that it is about; absent: none" }),
-    target: z.string().meta({
-      description: "The path, without user ids",
-      examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"],
-    }),
-    address: z.string().meta({ description: "The operator's address", examples: ["203.0.113.7"] }),
-    request_id: z
-      .string()
-      .optional()
-      .meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
-    before: AuditedState.optional().meta({
-      description: "What was there, without secrets; absent where nothing can be read",
-      examples: [{ name: "Shop" }],
-    }),
-    after: AuditedState.optional().meta({
-      description: "The fields that the request sets, secrets masked; null: it deletes",
-      examples: [{ name: "Store" }],
-    }),
-    at: time,
+/** An operator changes something, or sends. Published before the change, so every change has an event. */
+export const AuditRecordedV1 = defineEvent("AuditRecordedV1", {
+  project_id: z.literal(installation).meta({ description: "Always this: only consumers of the installation get it" }),
+  operator: SignedInOperator,
+  action: z.string().meta({ description: "The route's operationId", examples: ["changeProject"] }),
+  target_project_id: ProjectId.optional().meta({ description: "The project that it is about; absent: none" }),
+  target: z.string().meta({
+    description: "The path, without user ids",
+    examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"],
   }),
-);
+  address: z.string().meta({ description: "The operator's address", examples: ["203.0.113.7"] }),
+  request_id: z
+    .string()
+    .optional()
+    .meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
+  before: AuditedState.optional().meta({
+    description: "What was there, without secrets; absent where nothing can be read",
+    examples: [{ name: "Shop" }],
+  }),
+  after: AuditedState.optional().meta({
+    description: "The fields that the request sets, secrets masked; null: it deletes",
+    examples: [{ name: "Store" }],
+  }),
+  at: time,
+});
 
-export const ProjectDeletedV1 = defineEvent("ProjectDeletedV1", z.object({ project_id: ProjectId, at: time }));
+export const ProjectDeletedV1 = defineEvent("ProjectDeletedV1", { project_id: ProjectId, at: time });
 
 /** Every event, by the name that outboxes store. */
 export const events = {
@@ -257,12 +236,12 @@ export const events = {
 export type EventName = keyof typeof events;
 export type EventData<Name extends EventName> = DataOf<(typeof events)[Name]>;
 
-/** An event as a document's outbox holds it until it is published. */
+/** An event in a document's outbox, where it waits until it is published. */
 export type OutboxEvent<Name extends EventName = EventName> = {
-  /** `ce-id`: the same however often the event is published. */
+  /** `ce-id`: the same each time the event is published. */
   readonly id: string;
   readonly event: Name;
-  /** `ce-subject`: the id of the entity that it is about. */
+  /** `ce-subject`: the id of the event's entity. */
   readonly subject: string;
   readonly at: Date;
   readonly data: EventData<Name>;

@@ -1,7 +1,7 @@
 import { hash, randomFillSync } from "node:crypto";
 import { z } from "zod";
 
-/** Crockford's base32 in lower case: no i, l, o, u; its order is ASCII's, so ids sort by time. */
+/** Crockford's base32 in lower case: no i, l, o, u. Its characters are in ASCII order, so ids sort by time. */
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 const values = new Map([...alphabet].map((character, value) => [character, value]));
 
@@ -42,7 +42,7 @@ const patterns = new Map(
 );
 const isId = (kind: Kind, value: string) => patterns.get(prefixes[kind])?.test(value) ?? false;
 
-/** What the schema of a device's id says, where it is asked too often for a schema. */
+/** The check of a device id's schema, for code where the schema would run too often. */
 export const isDeviceId = (value: unknown): boolean => typeof value === "string" && isId("device", value);
 
 export const ProjectId = idSchema<ProjectId>("project", "prj_06bq4ghm31tz5d2ns8y7k9w0ac");
@@ -57,7 +57,7 @@ export const WebhookMessageId = idSchema<WebhookMessageId>("message", "msg_06bq4
 export const OperatorId = idSchema<OperatorId>("operator", "opr_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const IdentityKeyId = idSchema<IdentityKeyId>("identity key", "idk_06bq4ghm31tz5d2ns8y7k9w0ac");
 
-/** 16 bytes as 26 characters: 128 bits behind two zero bits, so the first character is 0 to 7. */
+/** 16 bytes as 26 characters: 128 bits after two zero bits, so the first character is 0 to 7. */
 export const encodeBase32 = (bytes: Uint8Array): string => {
   let text = "";
   let buffer = 0;
@@ -94,7 +94,7 @@ export const decodeBase32 = (text: string): Uint8Array => {
 
 const pool = new Uint8Array(4_096);
 let unused = 0;
-/** Random bytes, each given out once: asking the system for sixteen costs as much as for four thousand. */
+/** Random bytes from a pool, each used once: the system call costs as much for sixteen bytes as for four thousand. */
 const randomBytes = (count: number): Uint8Array => {
   if (unused < count) {
     randomFillSync(pool);
@@ -104,7 +104,7 @@ const randomBytes = (count: number): Uint8Array => {
   return pool.slice(unused, unused + count);
 };
 
-/** A UUIDv7 (RFC 9562): 48 bits of milliseconds since 1970, then version, variant and 74 bits that are random unless given. */
+/** A UUIDv7 (RFC 9562): 48 bits of milliseconds since 1970, version, variant, and 74 bits that are random unless given. */
 const uuidV7 = (now: number, bytes: Uint8Array = randomBytes(16)): Uint8Array => {
   for (let index = 5, rest = now; index >= 0; index--, rest = Math.floor(rest / 256)) bytes[index] = rest % 256;
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
@@ -112,7 +112,7 @@ const uuidV7 = (now: number, bytes: Uint8Array = randomBytes(16)): Uint8Array =>
   return bytes;
 };
 
-/** What the last byte of an id tells apart. */
+/** The number of ids that differ only in their last byte. */
 export const maxGroupSize = 256;
 
 const newId =
@@ -121,12 +121,12 @@ const newId =
     `${prefixes[kind]}_${encodeBase32(uuidV7(now.getTime()))}` as Id;
 
 /**
- * The ids of `count` notifications that are accepted as one group, at most 256. They differ in their last byte alone, so that each
- * leads to its group ({@link sendGroupOf}); it begins anywhere, so that what is chosen by an id's end is spread.
+ * The ids of `count` notifications that are accepted as one group, at most 256. They differ only in their last byte, so each id leads to
+ * its group ({@link sendGroupOf}). The first id's last byte is random, so that choices by the end of an id are spread evenly.
  */
 export const newNotificationIds = (now: Date, count: number): NotificationId[] => idsFrom(uuidV7(now.getTime()), count);
 
-/** Of the ids of a group ({@link newNotificationIds}), `count` in their order from this one on. */
+/** `count` ids of a group ({@link newNotificationIds}), in order, starting with `first`. */
 export const notificationIdsFrom = (first: NotificationId, count: number): NotificationId[] =>
   idsFrom(idBytes(first), count);
 
@@ -139,7 +139,7 @@ const idsFrom = (bytes: Uint8Array, count: number): NotificationId[] => {
   });
 };
 
-/** The group that a notification was accepted in: what its id has in common with the others of the group. */
+/** The group in which a notification was accepted: the part of its id that all ids of the group share. */
 export const sendGroupOf = (id: NotificationId): NotificationId => {
   const bytes = idBytes(id);
   bytes[15] = 0;
@@ -157,7 +157,7 @@ export const newIdentityKeyId = newId<IdentityKeyId>("identity key");
 export const newOperatorId = newId<OperatorId>("operator");
 export const newWebhookMessageId = newId<WebhookMessageId>("message");
 
-/** The device that a line of an import creates: the same id each time the line is applied. */
+/** The device that a line of an import creates. The id is the same each time the line is applied. */
 export const importedDeviceId = (importId: ImportId, line: number, at: Date): DeviceId => {
   const digest = hash("sha256", `${importId}/${line}`, "buffer").subarray(0, 16);
   return `dev_${encodeBase32(uuidV7(at.getTime(), digest))}`;
@@ -169,7 +169,7 @@ export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date
   return `msg_${encodeBase32(uuidV7(at.getTime(), digest))}`;
 };
 
-/** Ids made at this time or later are not below the result. */
+/** A lower bound of the ids created at or after a time. */
 const firstId =
   <Id extends string>(kind: Kind) =>
   (at: Date): Id =>
@@ -181,10 +181,10 @@ export const firstNotificationId = firstId<NotificationId>("notification");
 export const firstWebhookId = firstId<WebhookId>("webhook");
 export const firstWebhookMessageId = firstId<WebhookMessageId>("message");
 
-/** The 16 bytes behind an id's prefix. */
+/** The 16 bytes after an id's prefix. */
 export const idBytes = (id: string): Uint8Array => decodeBase32(id.slice(4));
 
-/** When an id was made. */
+/** The time when an id was created. */
 export const idTime = (id: string): Date =>
   new Date(
     idBytes(id)
@@ -192,7 +192,7 @@ export const idTime = (id: string): Date =>
       .reduce((time, byte) => time * 256 + byte, 0),
   );
 
-/** How many buckets a project's devices are partitioned into: a page of an expansion is a range of them. */
+/** The number of buckets into which a project's devices are partitioned. A page of an expansion is a range of buckets. */
 export const bucketCount = 4096;
 
 /** The bucket of a device, 0 to 4095: FNV-1a of its id, so that devices registered together spread evenly. */

@@ -113,7 +113,7 @@ describe("every kind of id", () => {
     const ids = Array.from({ length: 200 }, () => idBytes(newDeviceId(at)));
     for (let byte = 6; byte < 16; byte++) {
       const seen = new Set(ids.map((bytes) => bytes[byte]));
-      // The version leaves four bits of the first, the variant six of the third.
+      // The version leaves four random bits in byte 6, the variant six in byte 8.
       expect(seen.size).toBeGreaterThan(byte === 6 ? 8 : 32);
     }
   });
@@ -163,7 +163,7 @@ describe("a device's bucket", () => {
       counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
     }
     expect(counts.size).toBe(bucketCount);
-    // Twenty expected: a fair hash stays below three times that by many standard deviations.
+    // Twenty are expected: a fair hash stays below three times that by many standard deviations.
     expect(Math.max(...counts.values())).toBeLessThan(60);
   });
 });

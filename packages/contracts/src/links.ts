@@ -1,16 +1,15 @@
-/** Schemes that run code in the app, or show what the notification brings along, where a page was expected. */
+/** Schemes that run code in the app, or show content of the notification itself where a page is expected. */
 const refusedSchemes = ["javascript", "data", "vbscript", "blob"] as const;
 const refused = new RegExp(`^(?:${refusedSchemes.join("|")}):`);
 
-/** Percent-encoding inside percent-encoding, as far as any reader would undo it. */
+/** Levels of nested percent-encoding that are decoded, more than any reader decodes. */
 const maxDecodings = 5;
 
 const decode = (link: string): string =>
   link.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /**
- * A link as the most lenient reader takes it: percent-encoding undone, invisible characters and spaces dropped, `\` as `/`,
- * lower case.
+ * A link as the most lenient reader parses it: percent-encoding decoded, invisible characters and spaces dropped, `\` as `/`, lower case.
  */
 const asLenientlyRead = (link: string): string => {
   let text = link;
@@ -21,7 +20,7 @@ const asLenientlyRead = (link: string): string => {
     .toLowerCase();
 };
 
-/** What is dangerous about a link, in words; undefined for one that may be opened. Says nothing about its form otherwise. */
+/** The danger of a link, in words; undefined if it may be opened. Does not check its form otherwise. */
 export const linkProblem = (link: string): string | undefined => {
   if (/\p{Cc}/u.test(link)) return "may not contain control characters, tabs or line breaks";
   const read = asLenientlyRead(link);
@@ -31,16 +30,16 @@ export const linkProblem = (link: string): string | undefined => {
   return undefined;
 };
 
-/** Fields that a device, a browser or Herald's own kits open on a tap, wherever in a payload they stand. */
+/** Fields that a device, a browser or Herald's own kits open on a tap, anywhere in a payload. */
 const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);
 
 type Path = (string | number)[];
 
-/** What is dangerous about a field's value. A list counts as its text: JavaScript opens `["javascript:x"]` as `javascript:x`. */
+/** The danger of a field's value. A list is checked as text, because JavaScript opens `["javascript:x"]` as `javascript:x`. */
 const fieldProblem = (field: string, value: unknown): string | undefined =>
   linkFields.has(field) && (typeof value === "string" || Array.isArray(value)) ? linkProblem(String(value)) : undefined;
 
-/** The dangerous links in a payload or in a part of one, each with the path to it. */
+/** The dangerous links in a payload or in a part of one, each with its path. */
 export const dangerousLinks = (value: unknown, path: Path = []): { path: Path; message: string }[] => {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => {

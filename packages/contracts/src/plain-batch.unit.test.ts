@@ -17,7 +17,7 @@ const batch = {
 };
 const isPlain = (data: unknown) => DeliverBatchV1.isPlain?.(data);
 
-/** A value that the schema takes, or nearly. */
+/** A value that the schema accepts, or almost accepts. */
 const field = fc.oneof(
   fc.constantFrom(device.id, "token", "fid", "production", "sandbox", "ios", "broadcast", keys, { ...keys, more: 1 }),
   fc.constantFrom(undefined, null, true, 0, -0, 1.5, Number.NaN, Number.MAX_SAFE_INTEGER + 1, [], {}),

@@ -1,27 +1,28 @@
 import { z } from "zod";
+import { namedBody } from "./named.ts";
 
 export const Platform = z.enum(["ios", "android", "web"]).meta({ id: "Platform" });
 export type Platform = z.infer<typeof Platform>;
 
-/** Which provider serves a platform. */
+/** The provider that serves a platform. */
 export const Provider = z.enum(["apns", "fcm", "webpush"]).meta({ id: "Provider" });
 export type Provider = z.infer<typeof Provider>;
 
 export const providerOf = { ios: "apns", android: "fcm", web: "webpush" } as const satisfies Record<Platform, Provider>;
 
-/** The providers that can serve a platform, its own first. Flutter, React Native and Firebase apps hold FCM tokens on every platform. */
+/** The providers that can serve a platform, its own first. Flutter, React Native and Firebase apps have FCM tokens on every platform. */
 export const providersOf: Readonly<Record<Platform, readonly Provider[]>> = {
   ios: ["apns", "fcm"],
   android: ["fcm"],
   web: ["webpush", "fcm"],
 };
 
-/** A device, or a batch of them. `provider` is absent where the platform's own one serves it. */
+/** A device, or a batch of devices. Without `provider`, the platform's own provider serves it. */
 export type Served = { readonly platform: Platform; readonly provider?: Provider | undefined };
 
 export const servingProvider = ({ platform, provider }: Served): Provider => provider ?? providerOf[platform];
 
-/** `provider` as it is stored: absent where it is the platform's own. */
+/** `provider` in its stored form: absent if it is the platform's own. */
 export const otherProvider = ({ platform, provider }: Served): { readonly provider?: Provider } =>
   provider === undefined || provider === providerOf[platform] ? {} : { provider };
 
@@ -34,23 +35,24 @@ export type Lane = z.infer<typeof Lane>;
 export const ApnsEnvironment = z.enum(["production", "sandbox"]).meta({ id: "ApnsEnvironment" });
 export type ApnsEnvironment = z.infer<typeof ApnsEnvironment>;
 
-/** What an FCM device's `token` is: a registration token or a Firebase Installation ID. */
+/** The kind of an FCM device's `token`: a registration token or a Firebase Installation ID. */
 export const FcmTokenKind = z.enum(["token", "fid"]).meta({ id: "FcmTokenKind" });
 export type FcmTokenKind = z.infer<typeof FcmTokenKind>;
 
 /** The keys of a Web Push subscription (RFC 8291), base64url: an uncompressed P-256 point and 16 bytes. */
-export const WebPushKeys = z
-  .strictObject({
+export const WebPushKeys = namedBody(
+  "WebPushKeys",
+  {
     p256dh: z.string().regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url"),
     auth: z.string().regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url"),
-  })
-  .meta({
-    id: "WebPushKeys",
+  },
+  {
     examples: [
       {
         p256dh: "BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s",
         auth: "dGhpcyBpcyAxNiBieXRlcw",
       },
     ],
-  });
+  },
+);
 export type WebPushKeys = z.infer<typeof WebPushKeys>;

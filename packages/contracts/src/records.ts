@@ -5,7 +5,7 @@ import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./
 import { Provider } from "./platforms.ts";
 import { VapidKeyStatus } from "./vapid.ts";
 
-/** `push_tokens`, by the token's hash: what the gateway needs to authenticate without a request. */
+/** `push_tokens`, by the token's hash: the gateway's data to authenticate without a request. */
 export const TokenRecord = z.object({
   id: TokenId,
   projectId: ProjectId,
@@ -14,16 +14,16 @@ export const TokenRecord = z.object({
 });
 export type TokenRecord = z.infer<typeof TokenRecord>;
 
-/** `push_operators`, by the token's hash: what the gateway needs to authenticate an operator without a request. */
+/** `push_operators`, by the token's hash: the gateway's data to authenticate an operator without a request. */
 export const OperatorRecord = z.object({ id: OperatorId, name: z.string(), role: OperatorRole });
 export type OperatorRecord = z.infer<typeof OperatorRecord>;
 
 /** `push_sessions`, `session.<hash>` and `code.<hash>`: a session or a sign-in code, by the SHA-256 of its secret. */
 export const SessionRecord = z.object({
-  /** SHA-256 of the operator's token: with the token its sessions and codes end. */
+  /** SHA-256 of the operator's token: replacing the token ends its sessions and codes. */
   operatorTokenHash: z.string(),
   expiresAt: z.iso.datetime(),
-  /** When a code was exchanged. */
+  /** The time when a code was exchanged. */
   usedAt: z.iso.datetime().optional(),
 });
 export type SessionRecord = z.infer<typeof SessionRecord>;
@@ -46,8 +46,8 @@ export const ProvidersRecord = z.object({
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
 /**
- * `push_idempotency`: written before the request is processed, and completed with its answer. A day has many, so records are short: hashes
- * have 128 bits, enough against chance collisions.
+ * `push_idempotency`: written before the request is processed, and completed with its answer. A day has many records, so they are short:
+ * hashes have 128 bits, enough against chance collisions.
  */
 export const IdempotencyRecord = z.object({
   body: z.string().meta({ description: "Hash of the body" }),
@@ -57,7 +57,7 @@ export const IdempotencyRecord = z.object({
   at: z.number().int(),
   /** When a repeat took over after a crash or a failure, in ms. */
   triedAt: z.number().int().optional(),
-  /** Of a batch: the notifications that were accepted, and their ids. */
+  /** Of a batch: the accepted notifications and their ids. */
   batch: z
     .object({
       /** For each group: its first id and the number of its notifications, for `notificationIdsFrom`. */
@@ -66,12 +66,12 @@ export const IdempotencyRecord = z.object({
       accepted: z.string().optional(),
     })
     .optional(),
-  /** It failed, so a repeat need not wait. */
+  /** The attempt failed, so a repeat need not wait. */
   released: z.boolean().optional(),
   answer: z
     .object({
       status: z.number().int(),
-      /** Absent where a repeat rebuilds it from the request. */
+      /** Absent if a repeat rebuilds the body from the request. */
       body: z.unknown().optional().meta({ description: "Without any secret that was shown" }),
     })
     .optional(),
@@ -80,11 +80,11 @@ export type IdempotencyRecord = z.infer<typeof IdempotencyRecord>;
 
 /** `push_replays`: the replays of a dead letter. */
 export const ReplayRecord = z.object({
-  /** When the dead letter was stored: a recreated stream reuses sequences. */
+  /** When the dead letter was stored. Distinguishes it, because a recreated stream reuses sequences. */
   storedAt: z.iso.datetime(),
   times: z.number().int().min(1),
   replayedAt: z.iso.datetime(),
-  /** The last replay, so that one repeated after a crash counts once. */
+  /** The id of the last replay, so that a replay repeated after a crash counts once. */
   attempt: z.string(),
 });
 export type ReplayRecord = z.infer<typeof ReplayRecord>;

@@ -2,15 +2,15 @@ import { hash, randomBytes } from "node:crypto";
 import { type DeviceId, encodeBase32, idBytes, type ProjectId } from "./ids.ts";
 
 const secretBytes = 32;
-/** Enough to tell a mistyped or cut-off secret from an unknown one without a look-up. */
+/** Distinguishes a mistyped or truncated secret from an unknown one without a lookup. */
 const checksumBytes = 3;
 
 const sha256 = (text: string): string => hash("sha256", text, "hex");
 
-/** SHA-256 of a secret as 64 hex digits: the only form in which one is stored. */
+/** SHA-256 of a secret as 64 hex digits: Herald stores only this hash of the secret. */
 export const secretHash = sha256;
 
-/** SHA-256 of a push token as 64 hex digits: what indexes and events carry instead of the token. */
+/** SHA-256 of a push token as 64 hex digits. Indexes and events contain it instead of the token. */
 export const pushTokenHash = sha256;
 
 const checksum = (prefix: string, body: Uint8Array): Buffer =>
@@ -24,20 +24,20 @@ const unseal = (prefix: string, bodyBytes: number, secret: string): Buffer | und
   const bytes = Buffer.from(secret.slice(prefix.length), "base64url");
   if (bytes.length !== bodyBytes + checksumBytes) return undefined;
   const body = bytes.subarray(0, bodyBytes);
-  // A second spelling of the same bytes must not be a second secret.
+  // Two spellings of the same bytes must not both be valid.
   return seal(prefix, body) === secret ? body : undefined;
 };
 
 /** A new project token, `hpt_…`: 32 random bytes and a checksum. */
 export const newProjectToken = (): string => seal("hpt_", randomBytes(secretBytes));
 
-/** Whether a text has the form and the checksum of a project token; says nothing about whether it is known. */
+/** Whether a text has the form and the checksum of a project token; the token may still be unknown. */
 export const isProjectToken = (text: string): boolean => unseal("hpt_", secretBytes, text) !== undefined;
 
 /** A new operator token, `hop_…`: 32 random bytes and a checksum. */
 export const newOperatorToken = (): string => seal("hop_", randomBytes(secretBytes));
 
-/** Whether a text has the form and the checksum of an operator token; says nothing about whether it is known. */
+/** Whether a text has the form and the checksum of an operator token; the token may still be unknown. */
 export const isOperatorToken = (text: string): boolean => unseal("hop_", secretBytes, text) !== undefined;
 
 /** A new session secret, `hss_…`: the value of the session cookie. */
@@ -48,14 +48,14 @@ export const isSessionSecret = (text: string): boolean => unseal("hss_", secretB
 export const newSignInCode = (): string => seal("hoc_", randomBytes(secretBytes));
 export const isSignInCode = (text: string): boolean => unseal("hoc_", secretBytes, text) !== undefined;
 
-/** A new identity secret, `his_…`: the whole text is the key that user tokens are signed with. */
+/** A new identity secret, `his_…`: the whole text is the key that signs user tokens. */
 export const newIdentitySecret = (): string => seal("his_", randomBytes(secretBytes));
 
-/** A new device credential, `hdc_…`: it names its project and device, so that verifying it is one point read. */
+/** A new device credential, `hdc_…`. It contains its project and device, so verifying it is one point read. */
 export const newDeviceCredential = (projectId: ProjectId, deviceId: DeviceId): string =>
   seal("hdc_", Buffer.concat([idBytes(projectId), idBytes(deviceId), randomBytes(secretBytes)]));
 
-/** Whose credential this claims to be, or undefined where form or checksum is wrong. Not yet verified. */
+/** The project and device that a credential names, not yet verified; undefined if form or checksum is wrong. */
 export const parseDeviceCredential = (
   text: string,
 ): { projectId: ProjectId; deviceId: DeviceId; hash: string } | undefined => {

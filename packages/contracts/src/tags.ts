@@ -1,13 +1,13 @@
 import { z } from "zod";
 
-/** What a notification's labels may be. Each value gets statistics of its own. */
+/** The limits of a notification's labels. Each value gets its own statistics. */
 const labelLimits = { labels: 8, nameLength: 32, valueLength: 64 } as const;
 
 const LabelName = z
   .string()
   .regex(/^[a-z0-9_]{1,32}$/, `must be 1 to ${labelLimits.nameLength} of \`a-z\`, \`0-9\` and \`_\``);
 
-/** Without control characters and halves of surrogate pairs, which no database returns as they were. */
+/** Without control characters and unpaired surrogates, which databases do not return unchanged. */
 const LabelValue = z
   .string()
   .min(1, "may not be empty")
@@ -27,7 +27,7 @@ export const Labels = z
     examples: [{ campaign: "spring", team: "growth" }],
   });
 
-/** One that no project declared is accepted. */
+/** A kind needs no declaration: every valid slug is accepted. */
 export const Kind = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, "must be a slug: 1 to 64 of `a-z`, `0-9`, `_` and `-`, such as `order-shipped`")
@@ -37,7 +37,7 @@ export const Kind = z
     examples: ["order-shipped"],
   });
 
-/** The kind and the labels of a notification, as it is sent and as its events carry them. */
+/** The kind and the labels of a notification, in requests and in events. */
 export const tagFields = { kind: Kind.optional(), labels: Labels.optional() };
 type TagFields = { readonly kind?: string | undefined; readonly labels?: Readonly<Record<string, string>> | undefined };
 
@@ -68,7 +68,7 @@ const labelTag = (name: string, value: string): Tag => `${labelPrefix}${name}/${
 /** The tag of a {@link LabelFilter}. */
 export const labelFilterTag = (label: string): Tag => labelTag(...splitLabel(label));
 
-/** Undefined for a notification without kind and labels, of which nothing is stored or computed. */
+/** The tags of a notification. Undefined without kind and labels: then nothing is stored or computed. */
 export const toTags = ({ kind, labels }: TagFields): Tag[] | undefined => {
   const tags = [
     ...(kind === undefined ? [] : [kindTag(kind)]),

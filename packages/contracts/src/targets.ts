@@ -5,7 +5,7 @@ import { DeviceId } from "./ids.ts";
 import type { Lane } from "./platforms.ts";
 import { UserId } from "./users.ts";
 
-/** One entry of `targets`, understood. `source` is the entry as it was sent. */
+/** A parsed entry of `targets`. `source` is the entry as sent. */
 export type Target = { readonly source: string } & (
   | { readonly kind: "all" }
   | { readonly kind: "device"; readonly id: DeviceId }
@@ -48,7 +48,7 @@ const condition = (source: string, expression: string): Parsed => {
   return { target: { source, kind: "condition", condition: parsed.condition } };
 };
 
-/** Understands one entry of `targets`, or says in words what is wrong with it. */
+/** Parses one entry of `targets`, or returns its problem in words. */
 export const parseTarget = (source: string): Parsed => {
   if (source === "all") return { target: { source, kind: "all" } };
   if (source.startsWith("dev_")) return device(source, source);
@@ -80,10 +80,10 @@ export const parseTarget = (source: string): Parsed => {
   }
 };
 
-/** A value up to here is in an index of devices. */
+/** The longest value that an index of devices contains. */
 export const maxIndexedBytes = 256;
 
-/** How many questions a target puts to each device that an index cannot answer: those of a condition, and a long value. */
+/** The number of clauses of a target that no index can answer: those of a condition, and a long value. Each is evaluated per device. */
 export const targetClauses = (target: Target): number => {
   if (target.kind === "condition") return clausesOf(target.condition);
   return target.kind === "pair" && Buffer.byteLength(target.value) > maxIndexedBytes ? 1 : 0;
@@ -102,13 +102,13 @@ export const laneOf = (targets: readonly string[]): Lane =>
   kindsOf(targets).every((kind) => single.has(kind)) ? "direct" : "broadcast";
 
 /**
- * Whether some target may mean one person, as a pair or a condition may: what waited of such a notification does not follow a device to
- * its next user.
+ * Whether a target may mean one person, as a pair or a condition may. Waiting pushes of such a notification do not follow a device to its
+ * next user.
  */
 export const isPersonal = (targets: readonly string[]): boolean =>
   kindsOf(targets).some((kind) => kind !== "all" && kind !== "topic");
 
-/** The users that targets name, each once. */
+/** The users named by the targets, each once. */
 export const usersOf = (targets: readonly string[]): UserId[] => [
   ...new Set(
     targets.flatMap((source) => {

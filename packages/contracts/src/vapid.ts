@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 
-/** The public half of a VAPID key (RFC 8292) as browsers take it for `applicationServerKey`. Its first byte is always 4. */
+/** The public half of a VAPID key (RFC 8292), as `applicationServerKey` in browsers. Its first byte is always 4. */
 export const VapidPublicKey = z
   .string()
   .regex(/^B[A-Za-z0-9_-]{86}=?$/, "must be a VAPID public key: an uncompressed P-256 point, 65 bytes as base64url")
@@ -10,7 +10,7 @@ export const VapidPublicKey = z
     examples: ["BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s"],
   });
 
-/** A short name of a key: the first 16 hex digits of the SHA-256 of its public half. */
+/** The id of a key: the first 16 hex digits of the SHA-256 of its public half. */
 export const VapidKeyId = z
   .string()
   .regex(/^[0-9a-f]{16}$/, "must be a key's id: 16 hexadecimal digits")
@@ -20,8 +20,8 @@ export const vapidKeyId = (publicKey: string): string =>
   hash("sha256", Buffer.from(publicKey, "base64url"), "hex").slice(0, 16);
 
 /**
- * A key's place in its rotation: `next` is announced, `current` is what browsers subscribe with, `earlier` keys sign for their
- * existing subscriptions.
+ * A key's state in its rotation: `next` is published, browsers subscribe with `current`, and `earlier` keys sign for their existing
+ * subscriptions.
  */
 export const VapidKeyStatus = z.enum(["next", "current", "earlier"]).meta({ id: "VapidKeyStatus" });
 export type VapidKeyStatus = z.infer<typeof VapidKeyStatus>;

@@ -1,20 +1,20 @@
-/** A version as apps and systems write them, ready to be compared. */
+/** A parsed version of an app or a system. */
 export type Version = {
-  /** `2.10.0` is 2, 10: trailing zeros say nothing. Digits without leading zeros, for a build number may be longer than a number is exact. */
+  /** `2.10.0` is 2, 10: trailing zeros do not count. Digits without leading zeros, because a build number may exceed the exact integers. */
   readonly numbers: readonly string[];
   /** `beta.2` of `2.10-beta.2`, split at its dots; empty for a release. */
   readonly prerelease: readonly string[];
 };
 
-/** Longer than any version: what is longer is a text. */
+/** The maximum length of a version: longer text is not one. */
 const maxLength = 128;
 
-/** Dotted numbers, a pre-release behind `-` and a build behind `+`, as semver.org has them, with any count of numbers. */
+/** Dotted numbers, a pre-release after `-` and a build after `+`, as in semver.org, but with any count of numbers. */
 const form = /^v?(\d+(?:\.\d+)*)(?:-([0-9a-z-]+(?:\.[0-9a-z-]+)*))?(?:\+[0-9a-z.-]+)?$/i;
 
 const digits = (text: string): string => text.replace(/^0+(?=\d)/, "");
 
-/** Undefined for what is no version. A build suffix (`+…`) is dropped: it says nothing about order. */
+/** Undefined if the text is not a version. Drops a build suffix (`+…`), which does not affect the order. */
 export const parseVersion = (text: string): Version | undefined => {
   if (text.length > maxLength) return undefined;
   const [, release, prerelease = ""] = form.exec(text) ?? [];
@@ -26,10 +26,10 @@ export const parseVersion = (text: string): Version | undefined => {
 
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
-/** Both without leading zeros. */
+/** Both arguments must have no leading zeros. */
 const compareDigits = (one: string, other: string): number => one.length - other.length || compareTexts(one, other);
 
-/** By semver.org: numbers by their value and before words, words by their characters. */
+/** As in semver.org: numbers by value and before words, words by characters. */
 const compareIdentifiers = (one: string, other: string): number => {
   const [left, right] = [/^\d+$/.test(one), /^\d+$/.test(other)];
   if (left && right) return compareDigits(digits(one), digits(other));
@@ -46,7 +46,7 @@ const comparePrereleases = (one: readonly string[], other: readonly string[]): n
   return one.length - other.length;
 };
 
-/** Below 0 where `one` is the older version, above 0 where it is the newer. */
+/** Below 0 if `one` is older, above 0 if it is newer. */
 export const compareVersions = (one: Version, other: Version): number => {
   for (let at = 0; at < Math.max(one.numbers.length, other.numbers.length); at++) {
     const order = compareDigits(one.numbers[at] ?? "0", other.numbers[at] ?? "0");

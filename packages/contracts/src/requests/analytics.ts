@@ -1,12 +1,22 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
+import { ListRequest, PageRequest } from "../http/v1/pagination.ts";
 import { OpenTotals, Stats, StatsRequest } from "../http/v1/stats.ts";
-import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
+import {
+  ChangeWebhook,
+  CreateWebhook,
+  Recovered,
+  Webhook,
+  WebhookMessage,
+  WebhookMessageDetail,
+  WebhookMessageStatus,
+} from "../http/v1/webhooks.ts";
+import { DeviceId, NotificationId, ProjectId, WebhookId, WebhookMessageId } from "../ids.ts";
 
-/** How many devices opened each of up to 100 notifications, and what else is known of their opens. */
+/** The number of devices that opened each of up to 100 notifications, with further figures about the opens. */
 export const CountOpens = defineRequest(
   "analytics.opens.count",
-  z.object({ projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) }),
+  { projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) },
   z.object({
     counts: z.record(z.string(), z.number().int().min(0)),
     /** Absent for a notification without opens, and when analytics is older than the field. */
@@ -17,28 +27,76 @@ export const CountOpens = defineRequest(
 /** When each of up to 1,000 devices opened one notification; devices that did not are absent. */
 export const OpensOfDevices = defineRequest(
   "analytics.opens.of-devices",
-  z.object({ projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) }),
+  { projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) },
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
 );
 
-/** When one device opened each of up to 100 notifications; those that it did not open are absent. */
+/** When one device opened each of up to 100 notifications. Notifications that it did not open are absent. */
 export const OpensOfNotifications = defineRequest(
   "analytics.opens.of-notifications",
-  z.object({ projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) }),
+  { projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) },
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
 );
 
-/** Figures of so many days are read in milliseconds, but for a topic, which takes those of each of its notifications, and for groups. */
+/** Figures of up to this many days take milliseconds to read, but not by group, or for a topic, which adds up its notifications. */
 const fewDays = 35;
 const dayMs = 86_400_000;
 
-/** What was sent, failed and opened in a range of time; at most 10 s behind. Nothing known is zeros, not an error. */
+/** Sends, failures and opens in a time range; at most 10 s behind. Unknown things give zeros, not an error. */
 export const GetStats = defineRequest(
   "analytics.stats.get",
-  z.object({ projectId: ProjectId, request: StatsRequest }),
+  { projectId: ProjectId, request: StatsRequest },
   Stats,
   ({ request: { topic, by, from, to } }) =>
     topic !== undefined ||
     (by !== undefined && by !== "platform") ||
     Date.parse(to) - Date.parse(from) > fewDays * dayMs,
 );
+
+const project = { projectId: ProjectId };
+const webhook = { ...project, webhookId: WebhookId };
+const message = { ...webhook, messageId: WebhookMessageId };
+/** With the secret, `whsec_…`, which is shown only this once. */
+const withSecret = z.object({ webhook: Webhook, secret: z.string() });
+
+/** The gateway creates the id, so that a repeated request creates the same webhook, with a secret that replaces the unseen one. */
+export const CreateWebhookRequest = defineRequest(
+  "analytics.webhooks.create",
+  { ...webhook, settings: CreateWebhook.shape.webhook },
+  withSecret,
+);
+export const ListWebhooks = defineList("analytics.webhooks.list", { ...project, page: ListRequest }, Webhook);
+export const GetWebhook = defineRequest("analytics.webhooks.get", webhook, Webhook);
+export const ChangeWebhookRequest = defineRequest(
+  "analytics.webhooks.change",
+  { ...webhook, change: ChangeWebhook.shape.webhook },
+  Webhook,
+);
+export const DeleteWebhook = defineRequest("analytics.webhooks.delete", webhook, z.object({}));
+/**
+ * Creates a new secret. The previous secret stays valid for a day; the one before it becomes invalid. A repeat with the same `rotationId`
+ * replaces the secret that was never returned, and revokes none.
+ */
+export const RotateWebhookSecret = defineRequest(
+  "analytics.webhooks.rotate",
+  { ...webhook, rotationId: z.string() },
+  withSecret,
+);
+
+/** Sends a test message. The gateway creates its id. */
+export const PingWebhook = defineRequest("analytics.webhooks.ping", message, WebhookMessage);
+/** Queues messages again that failed since a time, the oldest first, up to 10,000 per request. */
+export const RecoverWebhookRequest = defineRequest(
+  "analytics.webhooks.recover",
+  { ...webhook, since: z.iso.datetime() },
+  Recovered,
+);
+
+export const ListWebhookMessages = defineList(
+  "analytics.webhook-messages.list",
+  { ...webhook, status: WebhookMessageStatus.optional(), page: PageRequest },
+  WebhookMessage,
+);
+export const GetWebhookMessage = defineRequest("analytics.webhook-messages.get", message, WebhookMessageDetail);
+/** Sends a message at once, whatever its status. If that fails, it is retried on the schedule. */
+export const ResendWebhookMessage = defineRequest("analytics.webhook-messages.resend", message, WebhookMessage);

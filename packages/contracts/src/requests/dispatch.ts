@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
 import {
   Delivery,
   DeliveryAttempt,
@@ -8,7 +8,7 @@ import {
   Notification,
   notificationFilterQuery,
 } from "../http/v1/notifications.ts";
-import { isDeepPage, KeysetRequest, keysetPageOf, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { KeysetRequest, keysetPageOf, ListRequest, PageRequest } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
@@ -19,34 +19,32 @@ import { VapidKeyId } from "../vapid.ts";
 const project = { projectId: ProjectId };
 const notification = { ...project, notificationId: NotificationId };
 
-/** Notifications without opens: `counts.opened` is 0; analytics has it. */
-export const ListNotifications = defineRequest(
+/** Notifications without opens: `counts.opened` is 0, because analytics has the opens. */
+export const ListNotifications = defineList(
   "dispatch.notifications.list" /** `userId`: notifications that name this user as a target. */,
-  z.object({ ...project, ...notificationFilterQuery, page: ListRequest, userId: UserId.optional() }),
-  pageOf(Notification),
-  isDeepPage,
+  { ...project, ...notificationFilterQuery, page: ListRequest, userId: UserId.optional() },
+  Notification,
 );
-export const GetNotification = defineRequest("dispatch.notifications.get", z.object(notification), Notification);
-export const CancelNotification = defineRequest("dispatch.notifications.cancel", z.object(notification), Notification);
-/** One row per device; `opened_at` is absent here, analytics has it. */
-export const ListDeliveries = defineRequest(
+export const GetNotification = defineRequest("dispatch.notifications.get", notification, Notification);
+export const CancelNotification = defineRequest("dispatch.notifications.cancel", notification, Notification);
+/** One row per device. `opened_at` is absent: analytics has it. */
+export const ListDeliveries = defineList(
   "dispatch.deliveries.list",
-  z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
-  pageOf(Delivery),
-  isDeepPage,
+  { ...notification, status: DeliveryStatus.optional(), page: PageRequest },
+  Delivery,
 );
 
-/** What was sent to a device, newest first; `opened_at` is absent here, analytics has it. A page may be short, and still have a `next`. */
+/** Notifications sent to a device, newest first. `opened_at` is absent: analytics has it. A short page may still have a `next`. */
 export const ListDeviceNotifications = defineRequest(
   "dispatch.deliveries.of-device",
-  z.object({ ...project, deviceId: DeviceId, page: KeysetRequest }),
+  { ...project, deviceId: DeviceId, page: KeysetRequest },
   keysetPageOf(DeviceNotification),
 );
 
-/** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if it is in no batch. */
+/** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if no batch contains it. */
 export const GetDeliveryTrace = defineRequest(
   "dispatch.deliveries.trace",
-  z.object({ ...notification, deviceId: DeviceId }),
+  { ...notification, deviceId: DeviceId },
   z.object({
     notification: Notification,
     /** Whether expansion is complete. Before that, a device without attempts may still get some. */
@@ -57,58 +55,54 @@ export const GetDeliveryTrace = defineRequest(
   }),
 );
 
-/** How many small sends of a project wait in its backlog, counted up to `limit`. */
+/** The number of small sends of a project in its backlog, counted up to `limit`. */
 export const CountBacklog = defineRequest(
   "dispatch.backlog.count",
-  z.object({ ...project, limit: z.number().int().min(1).max(1_000_000_000) }),
+  { ...project, limit: z.number().int().min(1).max(1_000_000_000) },
   z.object({ queued: z.number().int().min(0) }),
 );
 
-/** Whether replaying a dead letter would change anything. `settled` says why not: deliveries that ended stay ended. */
+/** Whether replaying a dead letter would change anything. If not, `settled` is the reason: ended deliveries stay ended. */
 export const JudgeReplay = defineRequest(
   "dispatch.replays.judge",
-  z.object({
+  {
     ...notification,
     message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
     /** For messages about a batch. */
     batchId: z.string().optional(),
-  }),
+  },
   z.object({ settled: z.string().optional() }),
 );
 
 const provider = { ...project, provider: Provider };
-/** The settings of a request. Dispatch checks that the keys parse. */
+/** The settings as in the HTTP request. Dispatch checks that the keys parse. */
 export const PutProvider = defineRequest(
   "dispatch.providers.put",
-  z.object({ ...provider, settings: z.unknown() }),
+  { ...provider, settings: z.unknown() },
   ProviderView,
 );
-export const GetProvider = defineRequest("dispatch.providers.get", z.object(provider), ProviderView);
-export const DeleteProvider = defineRequest("dispatch.providers.delete", z.object(provider), z.object({}));
+export const GetProvider = defineRequest("dispatch.providers.get", provider, ProviderView);
+export const DeleteProvider = defineRequest("dispatch.providers.delete", provider, z.object({}));
 
-/** Sends one push with the project's settings; `push` fits the provider. */
-export const TestProvider = defineRequest(
-  "dispatch.providers.test",
-  z.object({ ...provider, push: TestPush }),
-  TestedPush,
-);
+/** Sends one push with the project's settings. `push` must fit the provider. */
+export const TestProvider = defineRequest("dispatch.providers.test", { ...provider, push: TestPush }, TestedPush);
 
-/** A Web Push key without its number of devices, which registry has. */
+/** A Web Push key without its number of devices, which only registry knows. */
 const HeldVapidKey = VapidKey.omit({ devices: true });
 const vapidKey = { ...project, keyId: VapidKeyId };
 
 /** `unnamed`: the key that signs for subscriptions without a key id, or with a key that Herald never had. */
 export const ListVapidKeys = defineRequest(
   "dispatch.vapid-keys.list",
-  z.object(project),
+  project,
   z.object({ keys: z.array(HeldVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
 );
-/** Stages the next key: the given pair or a new one. Without a pair, answers a key that is already staged. */
+/** Stages the next key: the given pair or a new one. Without a pair, returns a key that is already staged. */
 export const StageVapidKey = defineRequest(
   "dispatch.vapid-keys.stage",
-  z.object({ ...project, pair: VapidKeyPair.optional() }),
+  { ...project, pair: VapidKeyPair.optional() },
   z.object({ key: HeldVapidKey, created: z.boolean() }),
 );
-export const PromoteVapidKey = defineRequest("dispatch.vapid-keys.promote", z.object(vapidKey), HeldVapidKey);
-/** Deletes the private key. The caller has checked that no subscription uses it, or was told to force it. */
-export const RetireVapidKey = defineRequest("dispatch.vapid-keys.retire", z.object(vapidKey), z.object({}));
+export const PromoteVapidKey = defineRequest("dispatch.vapid-keys.promote", vapidKey, HeldVapidKey);
+/** Deletes the private key. The caller must check that no subscription uses it, unless its request forces the deletion. */
+export const RetireVapidKey = defineRequest("dispatch.vapid-keys.retire", vapidKey, z.object({}));

@@ -1,27 +1,74 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
+import { deviceFilterQuery } from "../http/v1/devices.ts";
 import { Import, ImportError, ImportFormat } from "../http/v1/imports.ts";
-import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
-import { ImportId, ProjectId } from "../ids.ts";
+import { DeliveryStatus, notificationFilterQuery } from "../http/v1/notifications.ts";
+import { PageRequest, timeRange } from "../http/v1/pagination.ts";
+import { ImportId, NotificationId, ProjectId } from "../ids.ts";
 
 const one = { projectId: ProjectId, importId: ImportId };
 
-/** The gateway makes the id, so that a repeat creates the same import. */
+/** The gateway creates the id, so that a repeat creates the same import. */
 export const CreateImportRequest = defineRequest(
   "registry.imports.create",
-  z.object({ ...one, format: ImportFormat, dryRun: z.boolean() }),
+  { ...one, format: ImportFormat, dryRun: z.boolean() },
   Import,
 );
-export const GetImport = defineRequest("registry.imports.get", z.object(one), Import);
-export const ListImports = defineRequest(
-  "registry.imports.list",
-  z.object({ projectId: ProjectId, page: PageRequest }),
-  pageOf(Import),
-  isDeepPage,
+export const GetImport = defineRequest("registry.imports.get", one, Import);
+export const ListImports = defineList("registry.imports.list", { projectId: ProjectId, page: PageRequest }, Import);
+export const ListImportErrors = defineList("registry.imports.errors", { ...one, page: PageRequest }, ImportError);
+
+/** The maximum number of rows in one answer. A service sends fewer if they are large. */
+export const maxExportRows = 1_000;
+
+const page = {
+  projectId: ProjectId,
+  /** The id of the row before the page; absent for the first page. */
+  after: z.string().optional(),
+  limit: z.number().int().min(1).max(maxExportRows),
+};
+
+/** Rows as JSON: a service serializes each row once, and the gateway forwards the text. */
+const answer = z.object({
+  rows: z.array(z.string()),
+  /** `after` of the next page: the id of the last row, or the position of a walk; null after the last page. */
+  next: z.string().nullable(),
+});
+
+/** Rows are `ExportedDevice`. */
+export const ExportDevices = defineRequest(
+  "registry.devices.export",
+  {
+    ...page,
+    ...deviceFilterQuery,
+    ...timeRange,
+    keys: z.boolean(),
+    /** A target that the devices match. Then `after` is a device or the `next` of an answer, and a page before the last may be empty. */
+    match: z.string().optional(),
+  },
+  answer,
+  ({ match }) => match !== undefined,
 );
-export const ListImportErrors = defineRequest(
-  "registry.imports.errors",
-  z.object({ ...one, page: PageRequest }),
-  pageOf(ImportError),
-  isDeepPage,
+/** Rows are `Notification` without opens, as in `ListNotifications`. */
+export const ExportNotifications = defineRequest(
+  "dispatch.notifications.export",
+  { ...page, ...notificationFilterQuery, ...timeRange },
+  answer,
+);
+/** Rows are `ExportedDelivery`. */
+export const ExportDeliveries = defineRequest(
+  "dispatch.deliveries.export",
+  {
+    ...page,
+    ...timeRange,
+    notificationId: NotificationId.optional(),
+    status: DeliveryStatus.optional(),
+  },
+  answer,
+);
+/** Rows are `ExportedOpen`. */
+export const ExportOpens = defineRequest(
+  "analytics.opens.export",
+  { ...page, notificationId: NotificationId.optional() },
+  answer,
 );

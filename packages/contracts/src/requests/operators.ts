@@ -1,34 +1,49 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
+import { AuditCheck, AuditRow } from "../http/v1/audit.ts";
 import { Operator, OperatorRole } from "../http/v1/operators.ts";
-import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
-import { OperatorId } from "../ids.ts";
+import { KeysetRequest, keysetPageOf, PageRequest, timeRange } from "../http/v1/pagination.ts";
+import { OperatorReference } from "../http/v1/sessions.ts";
+import { OperatorId, ProjectId } from "../ids.ts";
 
 const operator = { operatorId: OperatorId };
 const tokenHash = z.string();
 
-/** The gateway makes the id and the token. A repeated request replaces the token that no caller received. */
+/** The gateway creates the id and the token. A repeated request replaces the token that no caller received. */
 export const CreateOperatorRequest = defineRequest(
   "registry.operators.create",
-  z.object({ ...operator, name: z.string(), role: OperatorRole, tokenHash }),
+  { ...operator, name: z.string(), role: OperatorRole, tokenHash },
   Operator,
 );
-export const ListOperators = defineRequest(
-  "registry.operators.list",
-  z.object({ page: PageRequest }),
-  pageOf(Operator),
-  isDeepPage,
-);
-export const GetOperator = defineRequest("registry.operators.get", z.object(operator), Operator);
+export const ListOperators = defineList("registry.operators.list", { page: PageRequest }, Operator);
+export const GetOperator = defineRequest("registry.operators.get", operator, Operator);
 export const ChangeOperatorRequest = defineRequest(
   "registry.operators.change",
-  z.object({ ...operator, name: z.string().optional(), role: OperatorRole.optional() }),
+  { ...operator, name: z.string().optional(), role: OperatorRole.optional() },
   Operator,
 );
-/** Replaces the token: the earlier one and its sessions end. */
-export const RotateOperatorToken = defineRequest(
-  "registry.operators.rotate",
-  z.object({ ...operator, tokenHash }),
-  Operator,
+/** Replaces the token. The earlier token and its sessions become invalid. */
+export const RotateOperatorToken = defineRequest("registry.operators.rotate", { ...operator, tokenHash }, Operator);
+export const DeleteOperator = defineRequest("registry.operators.delete", operator, z.object({}));
+
+/** Lists audit rows, newest first. */
+export const ListAudit = defineRequest(
+  "registry.audit.list",
+  {
+    page: KeysetRequest,
+    operator: OperatorReference.optional(),
+    action: z.string().optional(),
+    targetProjectId: ProjectId.optional(),
+    ...timeRange,
+  },
+  keysetPageOf(AuditRow),
 );
-export const DeleteOperator = defineRequest("registry.operators.delete", z.object(operator), z.object({}));
+export type ListAuditRequest = z.infer<typeof ListAudit.request>;
+
+/** Checks the next rows of the chain. */
+export const VerifyAudit = defineRequest(
+  "registry.audit.verify",
+  { after: z.number().int().min(0) },
+  AuditCheck,
+  () => true,
+);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
 import { Recipient } from "../commands.ts";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
 import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
 import {
   ChangeDevice,
@@ -24,64 +24,54 @@ const done = z.object({});
 
 export const CreateProjectRequest = defineRequest(
   "registry.projects.create" /** The gateway creates the id and the token, so that a repeated request creates the same project. */,
-  z.object({
+  {
     ...project,
     name: z.string(),
     openRegistration: z.boolean(),
     protectedMetadata: z.array(z.string()).optional(),
     tokenId: TokenId,
     tokenHash: z.string(),
-  }),
+  },
   z.object({ project: Project, created: z.boolean() }),
 );
-export const ListProjects = defineRequest(
-  "registry.projects.list",
-  z.object({ page: PageRequest }),
-  pageOf(Project),
-  isDeepPage,
-);
-/** How many devices the project has, of how many it may have. */
+export const ListProjects = defineList("registry.projects.list", { page: PageRequest }, Project);
+/** The number of the project's devices, and its limit. */
 export const GetDeviceQuota = defineRequest(
   "registry.projects.device-quota",
-  z.object(project),
+  project,
   z.object({ devices: z.number().int().min(0), limit: z.number().int().min(1) }),
 );
-export const GetProject = defineRequest("registry.projects.get", z.object(project), Project);
+export const GetProject = defineRequest("registry.projects.get", project, Project);
 export const ChangeProjectRequest = defineRequest(
   "registry.projects.change",
-  z.object({
+  {
     ...project,
     name: z.string().optional(),
     openRegistration: z.boolean().optional(),
     protectedMetadata: z.array(z.string()).optional(),
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
-  }),
+  },
   Project,
 );
-export const DeleteProject = defineRequest("registry.projects.delete", z.object(project), done);
+export const DeleteProject = defineRequest("registry.projects.delete", project, done);
 
 export const CreateTokenRequest = defineRequest(
   "registry.tokens.create",
-  z.object({
+  {
     ...project,
     tokenId: TokenId,
     tokenHash: z.string(),
     name: z.string(),
     scopes: z.array(Scope),
     expiresAt: z.iso.datetime().optional(),
-  }),
+  },
   ProjectToken,
 );
-export const ListTokens = defineRequest(
-  "registry.tokens.list",
-  z.object({ ...project, page: PageRequest }),
-  pageOf(ProjectToken),
-  isDeepPage,
-);
-export const RevokeToken = defineRequest("registry.tokens.revoke", z.object({ ...project, tokenId: TokenId }), done);
+export const ListTokens = defineList("registry.tokens.list", { ...project, page: PageRequest }, ProjectToken);
+export const RevokeToken = defineRequest("registry.tokens.revoke", { ...project, tokenId: TokenId }, done);
 
-/** The Web Push key of a subscription: the one that the app named, and the one for a new subscription that names none. */
+/** The Web Push key of a subscription: the key that the app named, and the key to assume for a new subscription that names none. */
 const subscribedWith = { vapidKeyId: z.string().optional(), currentVapidKeyId: z.string().optional() };
 
 const registration = {
@@ -101,27 +91,27 @@ const registration = {
 /** Upsert by (project, platform, provider, token). Always rotates the credential. */
 export const RegisterDeviceRequest = defineRequest(
   "registry.devices.register",
-  z.object({ ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() }),
+  { ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() },
   z.object({ device: Device, credential: z.string(), created: z.boolean() }),
 );
-/** The same for an unauthenticated client: the response for a known device has no credential. */
+/** {@link RegisterDeviceRequest} for an unauthenticated client. The answer for a known device has no credential. */
 export const IdentifyDevice = defineRequest(
   "registry.devices.identify",
-  z.object({
+  {
     ...registration,
     previousToken: PushToken.optional(),
     userToken: UserToken.optional(),
-    /** The device whose credential came with the request. */
+    /** The device whose credential the request contained. */
     provenDevice: DeviceId.optional(),
     /** False: the address has registered too many new devices, so only a known device may register. */
     mayCreate: z.boolean().optional(),
-  }),
+  },
   z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
 );
-/** Upsert of up to 500 devices by (project, platform, token), each accepted or refused alone, in order. Makes and rotates no credential. */
+/** Upserts up to 500 devices by (project, platform, token), each accepted or refused alone, in order. Creates and rotates no credential. */
 export const PutDevicesRequest = defineRequest(
   "registry.devices.put",
-  z.object({ ...project, devices: z.array(z.unknown()).min(1).max(500) }),
+  { ...project, devices: z.array(z.unknown()).min(1).max(500) },
   z.object({
     results: z.array(
       z.union([
@@ -134,81 +124,76 @@ export const PutDevicesRequest = defineRequest(
 );
 export const ListDevices = defineRequest(
   "registry.devices.list",
-  z.object({
+  {
     ...project,
     ...deviceFilterQuery,
-    /** A target that the devices match; then the page is by key. */
+    /** A target that the devices match; it requires paging by key. */
     match: z.string().optional(),
     page: ListRequest,
-  }),
+  },
   pageOf(Device),
   ({ match, page }) => match !== undefined || isDeepPage({ page }),
 );
-export const GetDevice = defineRequest("registry.devices.get", z.object(device), Device);
+export const GetDevice = defineRequest("registry.devices.get", device, Device);
 export const ChangeDeviceRequest = defineRequest(
   "registry.devices.change",
-  z.object({
+  {
     ...device,
     change: ChangeDevice.shape.device,
     ...subscribedWith,
     /** The device is not found unless it belongs to this user. */
     ofUser: UserId.optional(),
-    /** The device itself asks, so it was seen. */
+    /** The device itself sent the change, so it counts as seen. */
     byApp: z.boolean().optional(),
-  }),
+  },
   Device,
 );
-/** By client identity: the device with this push token, and `platform` and `provider` if two devices have it. */
+/** By client identity: the device with this push token. `platform` and `provider` select one if two devices have it. */
 export const ChangeMetadataByToken = defineRequest(
   "registry.devices.change-by-token",
-  z.object({
+  {
     ...project,
     token: PushToken,
     platform: Platform.optional(),
     provider: Provider.optional(),
     metadata: AppData,
     userToken: UserToken.optional(),
-  }),
+  },
   DeviceSummary,
 );
-export const DeleteDevice = defineRequest("registry.devices.delete", z.object(device), done);
+export const DeleteDevice = defineRequest("registry.devices.delete", device, done);
 /** Whether a credential is the device's current one. */
 export const AuthenticateDevice = defineRequest(
   "registry.devices.authenticate",
-  z.object({ ...device, credentialHash: z.string() }),
+  { ...device, credentialHash: z.string() },
   z.object({ valid: z.boolean() }),
 );
 
-export const ListTopics = defineRequest(
+export const ListTopics = defineList(
   "registry.topics.list",
-  z.object({ ...project, page: ListRequest }),
-  pageOf(Topic),
-  isDeepPage,
+  { ...project, page: ListRequest, prefix: z.string().optional() },
+  Topic,
 );
-export const GetTopic = defineRequest("registry.topics.get", z.object({ ...project, topic: TopicReference }), Topic);
+export const GetTopic = defineRequest("registry.topics.get", { ...project, topic: TopicReference }, Topic);
 export const CreateTopicRequest = defineRequest(
   "registry.topics.create",
-  z.object({ ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() }),
+  { ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() },
   z.object({ topic: Topic, created: z.boolean() }),
 );
 export const ChangeTopicRequest = defineRequest(
   "registry.topics.change",
-  z.object({ ...project, topic: TopicReference, closed: z.boolean() }),
+  { ...project, topic: TopicReference, closed: z.boolean() },
   Topic,
 );
-export const DeleteTopic = defineRequest(
-  "registry.topics.delete",
-  z.object({ ...project, topic: TopicReference }),
-  done,
-);
+export const DeleteTopic = defineRequest("registry.topics.delete", { ...project, topic: TopicReference }, done);
 
-const subscription = z.object({
+const subscription = {
   ...project,
   topic: TopicReference,
   devices: z.array(DeviceId).min(1).max(1000),
   /** A project token creates missing topics and may subscribe devices to closed ones; a device may not. */
   create: z.boolean(),
-});
+};
 export const SubscribeDevices = defineRequest("registry.topics.subscribe", subscription, SubscriptionResult);
 export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
@@ -218,7 +203,7 @@ const platformCounts = z.object({ ios: z.number().int(), android: z.number().int
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
 export const CountAudience = defineRequest(
   "registry.audience.count",
-  z.object({ ...project, targets }),
+  { ...project, targets },
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
   () => true,
 );
@@ -232,33 +217,33 @@ const ResolvedBatch = z.object({ platform: Platform, provider: Provider.optional
  */
 export const ResolveSends = defineRequest(
   "registry.audience.resolve",
-  z.object({
+  {
     sends: z
       .array(z.object({ ...project, targets }))
       .min(1)
       .max(maxGroupSize),
     limit: z.number().int().min(1),
-  }),
+  },
   z.object({
     sends: z.array(z.object({ batches: z.array(ResolvedBatch), unmatched: z.array(z.string()) }).nullable()),
   }),
 );
 
-/** The number of active Web Push subscriptions per key; those without `keyId` are older than key ids. */
+/** The number of active Web Push subscriptions per key. Subscriptions without `keyId` are older than key ids. */
 export const CountVapidKeys = defineRequest(
   "registry.audience.count-vapid-keys",
-  z.object(project),
+  project,
   z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
   () => true,
 );
 
-/** Whether the targets match one device as it is now, and which entry does. */
+/** Whether the targets match one device in its current state, and which entry does. */
 export const ExplainDevice = defineRequest(
   "registry.audience.explain",
-  z.object({ ...device, targets }),
+  { ...device, targets },
   z.object({
     device: Device,
-    /** The first entry of the targets that matches, as it was sent, even if the device is inactive. */
+    /** The first entry that matches, as sent, even if the device is inactive. */
     matched: z.string().optional(),
     /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */
     reachedThrough: DeviceId.optional(),

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { durationMs } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
 
-/** A name that people see. */
+/** A display name. */
 export const Name = z
   .string()
   .min(1, "may not be empty")
@@ -12,7 +13,7 @@ export const Name = z
   .meta({ examples: ["Shop"] });
 
 const dayMs = 86_400_000;
-/** The time that a device was last seen is stored once a day. */
+/** Several days, because Herald stores a device's last-seen time only once a day. */
 const minStaleDays = 7;
 const maxStaleDays = 3_650;
 
@@ -26,81 +27,67 @@ const staleAfterMeta = {
   examples: ["90d"],
 };
 
-export const Project = z
-  .object({
-    id: ProjectId,
-    name: z.string().meta({ examples: ["Shop"] }),
-    open_registration: z.boolean(),
-    protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
-    stale_after: z.string().optional().meta(staleAfterMeta),
-    warnings: z.array(z.string()).optional().meta({ description: "What an operator should look at" }),
-    created_at: z.iso.datetime(),
-  })
-  .meta({ id: "Project" });
+export const Project = named("Project", {
+  id: ProjectId,
+  name: z.string().meta({ examples: ["Shop"] }),
+  open_registration: z.boolean(),
+  protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
+  stale_after: z.string().optional().meta(staleAfterMeta),
+  created_at: z.iso.datetime(),
+});
 export type Project = z.infer<typeof Project>;
 
 /** Body of `POST /admin/v1/projects`. */
-export const CreateProject = z
-  .strictObject({
-    project: z.strictObject({
-      name: Name,
-      open_registration: z.boolean().optional(),
-      protected_metadata: ProtectedMetadata.optional(),
-    }),
-  })
-  .meta({ id: "CreateProject" });
-export type CreateProject = z.infer<typeof CreateProject>;
+export const CreateProject = namedBody("CreateProject", {
+  project: z.strictObject({
+    name: Name,
+    open_registration: z.boolean().optional(),
+    protected_metadata: ProtectedMetadata.optional(),
+  }),
+});
 
 /** Body of `PATCH /admin/v1/projects/{id}`. */
-export const ChangeProject = z
-  .strictObject({
-    project: z
-      .strictObject({
-        name: Name.optional(),
-        open_registration: z.boolean().optional(),
-        protected_metadata: ProtectedMetadata.optional(),
-        stale_after: StaleAfter.nullable()
-          .optional()
-          .meta({
-            ...staleAfterMeta,
-            description: `${staleAfterMeta.description.replace("Absent: never", "`null`: never")}`,
-          }),
-      })
-      .refine((project) => Object.keys(project).length > 0, "at least one field is required")
-      .meta({ minProperties: 1, examples: [{ open_registration: false }] }),
-  })
-  .meta({ id: "ChangeProject" });
-export type ChangeProject = z.infer<typeof ChangeProject>;
+export const ChangeProject = namedBody("ChangeProject", {
+  project: z
+    .strictObject({
+      name: Name.optional(),
+      open_registration: z.boolean().optional(),
+      protected_metadata: ProtectedMetadata.optional(),
+      stale_after: StaleAfter.nullable()
+        .optional()
+        .meta({
+          ...staleAfterMeta,
+          description: `${staleAfterMeta.description.replace("Absent: never", "`null`: never")}`,
+        }),
+    })
+    .refine((project) => Object.keys(project).length > 0, "at least one field is required")
+    .meta({ minProperties: 1, examples: [{ open_registration: false }] }),
+});
 
 export const Scope = z.enum(["send", "read", "devices", "export"]).meta({ id: "Scope" });
 export type Scope = z.infer<typeof Scope>;
-/** Of a token that names none. `export` must be named: it gives out everything at once. */
+/** The scopes of a token that names none. `export` must be named, because it gives access to all data at once. */
 export const defaultScopes: readonly Scope[] = ["send", "read", "devices"];
 
-/** A project token as it is listed: the secret itself is shown once, when it is made. */
-export const ProjectToken = z
-  .object({
-    id: TokenId,
-    name: z.string().meta({ examples: ["Backend"] }),
-    scopes: z.array(Scope),
-    expires_at: z.iso.datetime().optional(),
-    created_at: z.iso.datetime(),
-  })
-  .meta({ id: "ProjectToken" });
+/** A project token in lists. The secret is shown only once, in the response that creates it. */
+export const ProjectToken = named("ProjectToken", {
+  id: TokenId,
+  name: z.string().meta({ examples: ["Backend"] }),
+  scopes: z.array(Scope),
+  expires_at: z.iso.datetime().optional(),
+  created_at: z.iso.datetime(),
+});
 export type ProjectToken = z.infer<typeof ProjectToken>;
 
 /** Body of `POST /admin/v1/projects/{id}/tokens`. */
-export const CreateToken = z
-  .strictObject({
-    token: z.strictObject({
-      name: Name,
-      scopes: z
-        .array(Scope)
-        .min(1, "at least one scope is required")
-        .max(Scope.options.length, `must be at most ${Scope.options.length} scopes, each once`)
-        .optional(),
-      expires_at: z.iso.datetime({ offset: true, error: "must be an RFC 3339 time with offset" }).optional(),
-    }),
-  })
-  .meta({ id: "CreateToken" });
-export type CreateToken = z.infer<typeof CreateToken>;
+export const CreateToken = namedBody("CreateToken", {
+  token: z.strictObject({
+    name: Name,
+    scopes: z
+      .array(Scope)
+      .min(1, "at least one scope is required")
+      .max(Scope.options.length, `must be at most ${Scope.options.length} scopes, each once`)
+      .optional(),
+    expires_at: z.iso.datetime({ offset: true, error: "must be an RFC 3339 time with offset" }).optional(),
+  }),
+});

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ProjectId } from "../../ids.ts";
-import { Instant } from "./instant.ts";
-import { keysetQuery } from "./pagination.ts";
+import { named } from "../../named.ts";
+import { Instant, keysetQuery } from "./pagination.ts";
 import { OperatorReference, SignedInOperator } from "./sessions.ts";
 
 const Hash = z
@@ -11,30 +11,28 @@ const Hash = z
 
 const State = z.record(z.string(), z.unknown()).nullable().optional();
 
-/** One change by an operator, as the chain of audit rows keeps it. */
-export const AuditRow = z
-  .object({
-    sequence: z.number().int().min(1).meta({ description: "1 for the first row; without gaps" }),
-    event_id: z.string().meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
-    operator: SignedInOperator,
-    action: z.string().meta({ description: "The operationId of the route", examples: ["changeProject"] }),
-    project_id: ProjectId.optional(),
-    target: z.string().meta({ examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"] }),
-    address: z.string().meta({ examples: ["203.0.113.7"] }),
-    request_id: z
-      .string()
-      .optional()
-      .meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
-    before: State.meta({ description: "What was there, without secrets", examples: [{ name: "Shop" }] }),
-    after: State.meta({
-      description: "The fields that the request set, secrets masked",
-      examples: [{ name: "Store" }],
-    }),
-    at: z.iso.datetime(),
-    previous_hash: Hash,
-    hash: Hash,
-  })
-  .meta({ id: "AuditRow" });
+/** One change by an operator, as stored in the chain of audit rows. */
+export const AuditRow = named("AuditRow", {
+  sequence: z.number().int().min(1).meta({ description: "1 for the first row; without gaps" }),
+  event_id: z.string().meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
+  operator: SignedInOperator,
+  action: z.string().meta({ description: "The operationId of the route", examples: ["changeProject"] }),
+  project_id: ProjectId.optional(),
+  target: z.string().meta({ examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"] }),
+  address: z.string().meta({ examples: ["203.0.113.7"] }),
+  request_id: z
+    .string()
+    .optional()
+    .meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
+  before: State.meta({ description: "What was there, without secrets", examples: [{ name: "Shop" }] }),
+  after: State.meta({
+    description: "The fields that the request set, secrets masked",
+    examples: [{ name: "Store" }],
+  }),
+  at: z.iso.datetime(),
+  previous_hash: Hash,
+  hash: Hash,
+});
 export type AuditRow = z.infer<typeof AuditRow>;
 
 /** The filters of `GET /admin/v1/audit`; all optional. */
@@ -61,30 +59,28 @@ export const VerifyAuditQuery = z.strictObject({
     .meta({ description: "`next` of the last answer; absent: from the first row" }),
 });
 
-/** What a check of some rows found. */
-export const AuditCheck = z
-  .object({
-    valid: z.boolean(),
-    checked: z.number().int().min(0).meta({ description: "Rows that were checked by this request" }),
-    problem: z
-      .object({ sequence: z.number().int(), detail: z.string() })
-      .optional()
-      .meta({
-        description: "The first row that does not fit",
-        examples: [{ sequence: 17, detail: "the row was changed: its hash is another" }],
-      }),
-    head: z.object({ sequence: z.number().int(), hash: Hash }).nullable().meta({
-      description: "The last checked row. Keep it elsewhere to prove later that no row before it has changed",
+/** The result of checking some rows. */
+export const AuditCheck = named("AuditCheck", {
+  valid: z.boolean(),
+  checked: z.number().int().min(0).meta({ description: "Rows that were checked by this request" }),
+  problem: z
+    .object({ sequence: z.number().int(), detail: z.string() })
+    .optional()
+    .meta({
+      description: "The first row that does not fit",
+      examples: [{ sequence: 17, detail: "the row was changed: its hash is another" }],
     }),
-    next: z.string().nullable().meta({ description: "`after` of the next request; null: all rows are checked" }),
-    removed: z
-      .object({ sequence: z.number().int(), at: z.iso.datetime() })
-      .optional()
-      .meta({
-        description:
-          "The last row that `HERALD_REGISTRY_AUDIT_RETENTION` removed. The chain is checked from the row after it on",
-        examples: [{ sequence: 1200, at: "2029-01-31T09:00:00.000Z" }],
-      }),
-  })
-  .meta({ id: "AuditCheck" });
+  head: z.object({ sequence: z.number().int(), hash: Hash }).nullable().meta({
+    description: "The last checked row. Keep it elsewhere to prove later that no row before it has changed",
+  }),
+  next: z.string().nullable().meta({ description: "`after` of the next request; null: all rows are checked" }),
+  removed: z
+    .object({ sequence: z.number().int(), at: z.iso.datetime() })
+    .optional()
+    .meta({
+      description:
+        "The last row that `HERALD_REGISTRY_AUDIT_RETENTION` removed. The chain is checked from the row after it on",
+      examples: [{ sequence: 1200, at: "2029-01-31T09:00:00.000Z" }],
+    }),
+});
 export type AuditCheck = z.infer<typeof AuditCheck>;

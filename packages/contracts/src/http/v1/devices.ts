@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AppData } from "../../app-data.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 import {
   ApnsEnvironment,
   FcmTokenKind,
@@ -12,11 +13,13 @@ import {
 } from "../../platforms.ts";
 import { UserId, UserToken } from "../../users.ts";
 import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
+import { NewTarget } from "./notification-limits.ts";
+import { listQuery } from "./pagination.ts";
 import { TopicName } from "./topics.ts";
 
 const tokenExample = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
 
-/** A push token as the platform gave it: APNs device token, FCM token or Installation ID, or a Web Push endpoint. */
+/** A push token from its platform: APNs device token, FCM token or Installation ID, or a Web Push endpoint. */
 export const PushToken = z
   .string()
   .min(1, "may not be empty")
@@ -34,7 +37,7 @@ export const InstallationId = z
     examples: ["cHkUvHDRT0mVg6gvEbWFaR"],
   });
 
-/** Which provider serves a device; part of its key. */
+/** The provider that serves a device; part of its key. */
 const DeviceProvider = Provider.meta({
   description:
     "Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform",
@@ -46,9 +49,10 @@ export type DeviceStatus = z.infer<typeof DeviceStatus>;
 export const InactiveReason = z.enum(["unregistered", "requested", "stale"]).meta({ id: "InactiveReason" });
 export type InactiveReason = z.infer<typeof InactiveReason>;
 
-/** A device as the interface shows it. `topics` are names. */
-export const Device = z
-  .object({
+/** A device in the API. `topics` are names. */
+export const Device = named(
+  "Device",
+  {
     id: DeviceId,
     token: PushToken,
     platform: Platform,
@@ -73,9 +77,8 @@ export const Device = z
     }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
-  })
-  .meta({
-    id: "Device",
+  },
+  {
     examples: [
       {
         id: "dev_06bq4ghm31tz5d2ns8y7k9w0ac",
@@ -94,10 +97,11 @@ export const Device = z
         updated_at: "2030-01-31T09:00:00.000Z",
       },
     ],
-  });
+  },
+);
 export type Device = z.infer<typeof Device>;
 
-/** The query parameters that choose devices. They combine: a device must fit all of them. */
+/** The query parameters that filter devices. A device must match all of them. */
 export const deviceFilterQuery = {
   status: DeviceStatus.optional().meta({ description: "Only devices with this status" }),
   platform: Platform.optional().meta({ description: "Only devices of this platform" }),
@@ -107,11 +111,11 @@ export const deviceFilterQuery = {
 export const DeviceFilter = z.object(deviceFilterQuery);
 export type DeviceFilter = z.infer<typeof DeviceFilter>;
 
-/** What a client without a credential sees of a device. */
+/** The view of a device for a client without a credential. */
 export const DeviceSummary = Device.pick({ id: true, status: true }).meta({ id: "DeviceSummary" });
 export type DeviceSummary = z.infer<typeof DeviceSummary>;
 
-/** A subscription's keys as its browser gives them, and which of the project's keys it was made with. */
+/** A subscription's keys from its browser, and the project's key that it was made with. */
 export const SubscriptionKeys = WebPushKeys.extend({
   vapid_key: VapidPublicKey.optional().meta({
     description:
@@ -129,7 +133,7 @@ type TokenShape = {
   keys?: unknown;
 };
 
-/** What a token must look like for its provider, and which fields belong to which. One sentence per problem. */
+/** Problems of a token's form and of fields that belong to other providers. One sentence per problem. */
 export const tokenProblems = (device: TokenShape, tokenField: string): { path: string[]; message: string }[] => {
   const problems: { path: string[]; message: string }[] = [];
   const provider = servingProvider(device);
@@ -154,7 +158,7 @@ export const tokenProblems = (device: TokenShape, tokenField: string): { path: s
   return problems;
 };
 
-/** What a field of another provider is for. */
+/** The provider or platform that a field belongs to. */
 const onlyFor = ({ platform }: TokenShape, own: Platform, provider: Provider): string =>
   platform === own ? `provider ${provider}` : `platform ${own}`;
 
@@ -169,56 +173,16 @@ const registration = {
   keys: SubscriptionKeys.optional(),
 };
 
-/** What `PUT /identification` left out because the project protects it, as paths such as `metadata.user_id`. */
+/** Paths such as `metadata.user_id` that `PUT /identification` ignored because the project protects them. */
 export const Ignored = z.array(z.string()).meta({
   description:
     "Paths that only the project's token writes (`protected_metadata`): what the body said of them was left out",
 });
 
-/** A user's devices. */
-export const User = z
-  .object({
-    user_id: UserId,
-    devices: z.array(Device).meta({ description: "At most 100 of them, oldest first" }),
-    device_count: z.number().int().min(0).meta({ description: "All of them" }),
-    last_seen_at: z.iso.datetime().meta({ description: "When one of these devices last changed or was identified" }),
-  })
-  .meta({ id: "User" });
-export type User = z.infer<typeof User>;
-
-/** Devices of one user that a list counts. */
-export const maxCountedDevices = 1_000;
-
-/** A user in a list. */
-export const UserSummary = z
-  .object({
-    user_id: UserId,
-    device_count: z
-      .number()
-      .int()
-      .min(1)
-      .max(maxCountedDevices)
-      .meta({ description: `Their devices, counted up to ${maxCountedDevices}`, examples: [2] }),
-    last_seen_at: User.shape.last_seen_at,
-  })
-  .meta({ id: "UserSummary" });
-export type UserSummary = z.infer<typeof UserSummary>;
-
-/** The answer to `DELETE /users/{user}`. */
-export const UserErasure = z
-  .object({
-    user_id: UserId,
-    erased_at: z.iso.datetime().meta({ description: "Earlier user tokens of this user are refused" }),
-    databases: z.literal("within an hour"),
-    streams: z.literal("within 30 days, as messages expire"),
-    backups: z.literal("yours to delete: Herald has no access to them"),
-  })
-  .meta({ id: "UserErasure" });
-export type UserErasure = z.infer<typeof UserErasure>;
-
 /** Body of `POST /devices`. */
-export const RegisterDevice = z
-  .strictObject({
+export const RegisterDevice = namedBody(
+  "RegisterDevice",
+  {
     device: z
       .strictObject({
         token: PushToken,
@@ -232,14 +196,12 @@ export const RegisterDevice = z
         for (const { path, message } of tokenProblems(device, "token"))
           context.addIssue({ code: "custom", path, message });
       }),
-  })
-  .meta({
-    id: "RegisterDevice",
-    examples: [{ device: { token: tokenExample, platform: "ios", topics: ["news"], metadata: { plan: "pro" } } }],
-  });
+  },
+  { examples: [{ device: { token: tokenExample, platform: "ios", topics: ["news"], metadata: { plan: "pro" } } }] },
+);
 export type RegisterDevice = z.infer<typeof RegisterDevice>;
 
-/** Body of `PUT /identification`: `identifier` is the push token, `previous_identifier` the one it replaces. */
+/** Body of `PUT /identification`: `identifier` is the push token, `previous_identifier` the token that it replaces. */
 export const Identification = z
   .strictObject({
     project_id: ProjectId,
@@ -267,36 +229,33 @@ export const Identification = z
       },
     ],
   });
-export type Identification = z.infer<typeof Identification>;
 
-/** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches; `keys` come with a new Web Push subscription. */
-export const ChangeDevice = z
-  .strictObject({
-    device: z
-      .strictObject({
-        token: PushToken.optional(),
-        keys: SubscriptionKeys.optional(),
-        metadata: AppData.optional(),
-        identifiers: AppData.optional(),
-        status: DeviceStatus.optional(),
-        installation_id: InstallationId.nullable().optional(),
-        user_id: UserId.nullable()
-          .optional()
-          .meta({ description: "With a project token: the user of the device; null: none" }),
-        user_token: UserToken.optional().meta({ description: "With a device credential: logs the user in" }),
-      })
-      .refine((device) => Object.keys(device).length > 0, "at least one field is required")
-      .meta({ minProperties: 1, examples: [{ metadata: { plan: "pro" }, status: "active" }] }),
-  })
-  .meta({ id: "ChangeDevice" });
-export type ChangeDevice = z.infer<typeof ChangeDevice>;
+/** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches; a new Web Push subscription needs `keys`. */
+export const ChangeDevice = namedBody("ChangeDevice", {
+  device: z
+    .strictObject({
+      token: PushToken.optional(),
+      keys: SubscriptionKeys.optional(),
+      metadata: AppData.optional(),
+      identifiers: AppData.optional(),
+      status: DeviceStatus.optional(),
+      installation_id: InstallationId.nullable().optional(),
+      user_id: UserId.nullable()
+        .optional()
+        .meta({ description: "With a project token: the user of the device; null: none" }),
+      user_token: UserToken.optional().meta({ description: "With a device credential: logs the user in" }),
+    })
+    .refine((device) => Object.keys(device).length > 0, "at least one field is required")
+    .meta({ minProperties: 1, examples: [{ metadata: { plan: "pro" }, status: "active" }] }),
+});
 
 /**
- * Body of `PATCH /metadata`. Beside the metadata: nothing (a device credential names the device), `device_id` (a project
- * token), or `project_id` and `identifier` (client identity), with `platform` and `provider` where one token is registered on two.
+ * Body of `PATCH /metadata`. The device is named by its credential, by `device_id` (with a project token), or by `project_id` and
+ * `identifier` (client identity), with `platform` and `provider` if two devices have the same token.
  */
-export const ChangeMetadata = z
-  .strictObject({
+export const ChangeMetadata = namedBody(
+  "ChangeMetadata",
+  {
     metadata: AppData,
     device_id: DeviceId.optional(),
     project_id: ProjectId.optional(),
@@ -304,6 +263,37 @@ export const ChangeMetadata = z
     platform: Platform.optional(),
     provider: DeviceProvider.optional(),
     user_token: UserToken.optional(),
+  },
+  { examples: [{ metadata: { plan: "pro", trial: null } }] },
+);
+
+/** With `match`, the list is in the order of hashes of device ids. */
+const notBesideMatch = {
+  page: "cannot be combined with match, which has no order to count pages in; walk by `after`",
+  sort: "cannot be combined with match, which lists devices in the order of a send's batches",
+  status: "cannot be combined with match, which lists active devices alone, as a send does",
+} as const;
+
+/** Refuses the parameters that cannot be combined with `match`. */
+export const checkMatch = (
+  query: Partial<Record<"match" | keyof typeof notBesideMatch, unknown>>,
+  context: Pick<z.RefinementCtx, "addIssue">,
+): void => {
+  if (query.match === undefined) return;
+  for (const [name, message] of Object.entries(notBesideMatch))
+    if (query[name as keyof typeof notBesideMatch] !== undefined)
+      context.addIssue({ code: "custom", path: [name], message });
+};
+
+/** The query of `GET /devices`. */
+export const DeviceListQuery = z
+  .strictObject({
+    ...listQuery,
+    ...deviceFilterQuery,
+    match: NewTarget.optional().meta({
+      description:
+        "A target, such as `topic:news`: only the active devices that a send to it reaches. Walk by `after` alone: a page may have fewer devices than `per_page`, even none, before `next` is null. `sort`, `page` and `status` cannot be combined with it",
+      examples: ["metadata:plan=pro"],
+    }),
   })
-  .meta({ id: "ChangeMetadata", examples: [{ metadata: { plan: "pro", trial: null } }] });
-export type ChangeMetadata = z.infer<typeof ChangeMetadata>;
+  .superRefine(checkMatch);

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { AuditRecordedV1, events } from "../../events.ts";
+import { named } from "../../named.ts";
+import { Instant } from "./pagination.ts";
 
-/** Events of projects. Those of the installation reach only its own consumers. */
+/** Events of projects. Events of the installation reach only its own consumers. */
 const types = Object.values(events)
   .map(({ ceType }) => ceType)
   .filter((type) => type !== AuditRecordedV1.ceType) as [string, ...string[]];
@@ -10,20 +12,17 @@ const types = Object.values(events)
 export const EventType = z
   .enum(types, { error: "must be a type of the event catalogue, such as io.herald.notification.opened.v1" })
   .meta({ id: "EventType" });
-export type EventType = z.infer<typeof EventType>;
 
-/** An event over HTTP: the body of a webhook, and of `GET /events`. */
-export const EventMessage = z
-  .object({
-    id: z.string().meta({ description: "The event's id (`ce-id`): a repeated event has the same" }),
-    type: z.string().meta({
-      description: "The event's type (`ce-type`). Later versions add types",
-      examples: ["io.herald.notification.opened.v1"],
-    }),
-    timestamp: z.iso.datetime().meta({ description: "When it happened" }),
-    data: z.record(z.string(), z.unknown()).meta({ description: "The event's fields, as in /docs/events" }),
-  })
-  .meta({ id: "EventMessage" });
+/** An event over HTTP: the body of a webhook, and an event of `GET /events`. */
+export const EventMessage = named("EventMessage", {
+  id: z.string().meta({ description: "The event's id (`ce-id`): a repeated event has the same" }),
+  type: z.string().meta({
+    description: "The event's type (`ce-type`). Later versions add types",
+    examples: ["io.herald.notification.opened.v1"],
+  }),
+  timestamp: z.iso.datetime().meta({ description: "When it happened" }),
+  data: z.record(z.string(), z.unknown()).meta({ description: "The event's fields, as in /docs/events" }),
+});
 export type EventMessage = z.infer<typeof EventMessage>;
 
 const prefix = "push.evt.v1.";
@@ -60,9 +59,7 @@ export const EventsQuery = z.strictObject({
       description: "Event types, separated by commas; absent: all",
       examples: ["io.herald.notification.opened.v1,io.herald.notification.completed.v1"],
     }),
-  since: z.iso
-    .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z" })
-    .optional()
-    .meta({ description: "Start time, at most 30 days ago; absent: now. `Last-Event-ID` takes precedence" }),
+  since: Instant.optional().meta({
+    description: "Start time, at most 30 days ago; absent: now. `Last-Event-ID` takes precedence",
+  }),
 });
-export type EventsQuery = z.infer<typeof EventsQuery>;

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { DeviceId, NotificationId } from "../../ids.ts";
+import { named } from "../../named.ts";
 import { Platform, WebPushKeys } from "../../platforms.ts";
-import { checkMatch } from "./device-list.ts";
-import { Device, deviceFilterQuery } from "./devices.ts";
+import { checkMatch, Device, deviceFilterQuery } from "./devices.ts";
 import { NewTarget } from "./notification-limits.ts";
 import { Delivery, DeliveryStatus, Notification, notificationFilterQuery } from "./notifications.ts";
 import { timeRangeQuery } from "./pagination.ts";
@@ -25,7 +25,7 @@ const exportQuery = (id: RegExp, example: string) => ({
     }),
 });
 
-/** What selects a row of the ledger by its notification. */
+/** Filters rows of the ledger by notification. */
 const ofNotification = {
   notification: NotificationId.optional().meta({ description: "Only rows of this notification" }),
 };
@@ -78,7 +78,7 @@ export type ExportedDevice = z.infer<typeof ExportedDevice>;
 
 export const ExportedNotification = Notification;
 
-/** A row of an export of deliveries. When the device opened it is in the export of opens. */
+/** A row of an export of deliveries. The time of the open is in the export of opens. */
 export const ExportedDelivery = z
   .object({ id: z.string().meta({ description: "Of the row, for `after`" }), notification_id: NotificationId })
   .extend(Delivery.omit({ opened_at: true }).shape)
@@ -86,21 +86,18 @@ export const ExportedDelivery = z
 export type ExportedDelivery = z.infer<typeof ExportedDelivery>;
 
 /** A row of an export of opens. */
-export const ExportedOpen = z
-  .object({
-    id: z.string().meta({ description: "Of the row, for `after`: notification and device" }),
-    notification_id: NotificationId,
-    device_id: DeviceId,
-    platform: Platform.optional(),
-    opened_at: z.iso.datetime(),
-  })
-  .meta({ id: "ExportedOpen" });
-export type ExportedOpen = z.infer<typeof ExportedOpen>;
+export const ExportedOpen = named("ExportedOpen", {
+  id: z.string().meta({ description: "Of the row, for `after`: notification and device" }),
+  notification_id: NotificationId,
+  device_id: DeviceId,
+  platform: Platform.optional(),
+  opened_at: z.iso.datetime(),
+});
 
-/** A cell that a spreadsheet would run as a formula, whatever quotes precede it. */
+/** Matches a cell that a spreadsheet would run as a formula, whatever quotes precede it. */
 const formula = /^'*[=+\-@\t\r]/;
 
-/** A text as a CSV cell holds it: a `'` keeps a spreadsheet from running it. {@link fromCsvText} removes it. */
+/** Text for a CSV cell: a leading `'` keeps a spreadsheet from running it as a formula. {@link fromCsvText} removes the `'`. */
 export const toCsvText = (text: string): string => (formula.test(text) ? `'${text}` : text);
 
 export const fromCsvText = (cell: string): string =>

@@ -1,39 +1,35 @@
 import { z } from "zod";
 import { IdentityKeyId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 
-/** How user tokens are signed that a key verifies. */
+/** The signature algorithm of the user tokens that a key verifies. */
 export const IdentityAlgorithm = z.enum(["HS256", "ES256", "EdDSA", "RS256"]).meta({ id: "IdentityAlgorithm" });
 export type IdentityAlgorithm = z.infer<typeof IdentityAlgorithm>;
 
-/** What verifies a project's user tokens: an identity secret, which is never shown again, or a public key. */
-export const IdentityKey = z
-  .object({
-    id: IdentityKeyId.meta({ description: "What a user token may name as `kid`" }),
-    algorithm: IdentityAlgorithm.meta({ description: "HS256: a secret that Herald made; else a public key of yours" }),
-    created_at: z.iso.datetime(),
-  })
-  .meta({ id: "IdentityKey" });
+/** A key that verifies a project's user tokens: an identity secret, which is never shown again, or a public key. */
+export const IdentityKey = named("IdentityKey", {
+  id: IdentityKeyId.meta({ description: "What a user token may name as `kid`" }),
+  algorithm: IdentityAlgorithm.meta({ description: "HS256: a secret that Herald made; else a public key of yours" }),
+  created_at: z.iso.datetime(),
+});
 export type IdentityKey = z.infer<typeof IdentityKey>;
 
-/** A project has at most so many at a time: two secrets are enough to replace one, and four public keys for two backends. */
+/** The maximum per project: two secrets are enough to replace one, and four public keys for two backends. */
 export const identityKeyLimits = { secrets: 2, publicKeys: 4 } as const;
 
-/** Body of `POST …/identity-keys`: `{}` makes a secret. Whether a public key parses is checked by registry. */
-export const CreateIdentityKey = z
-  .strictObject({
-    public_key: z
-      .union([z.string().min(1).max(8_192), z.record(z.string(), z.unknown())], {
-        error: "must be a public key: a PEM text that begins with -----BEGIN PUBLIC KEY-----, or a JWK",
-      })
-      .optional(),
-  })
-  .meta({ id: "CreateIdentityKey" });
-export type CreateIdentityKey = z.infer<typeof CreateIdentityKey>;
+/** Body of `POST …/identity-keys`: `{}` creates a secret. Registry checks that a public key parses. */
+export const CreateIdentityKey = namedBody("CreateIdentityKey", {
+  public_key: z
+    .union([z.string().min(1).max(8_192), z.record(z.string(), z.unknown())], {
+      error: "must be a public key: a PEM text that begins with -----BEGIN PUBLIC KEY-----, or a JWK",
+    })
+    .optional(),
+});
 
-/** What a new project protects: what backends usually target people by. */
+/** Protected in new projects: the fields by which backends usually target people. */
 export const defaultProtectedMetadata: readonly string[] = ["user_id", "user_email", "email", "phone"];
 
-/** The paths of `metadata` and `identifiers` that only the project's token writes. */
+/** The paths of `metadata` and `identifiers` that only the project's token can write. */
 export const ProtectedMetadata = z
   .array(
     z

@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { ImportId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 
-/** The exports that can be imported. */
+/** The export formats that can be imported. */
 export const ImportFormat = z
   .enum(["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"])
   .meta({ id: "ImportFormat", description: "Whose export the file is" });
 export type ImportFormat = z.infer<typeof ImportFormat>;
 
-/** `lineBytes`: of one line of a file; `errors`: kept of one import; `junkBytes`: of blank and too long lines in one upload. */
+/** `lineBytes`: per line of a file; `errors`: stored per import; `junkBytes`: of blank and too long lines per upload. */
 export const importLimits = {
   lineBytes: 65_536,
   chunkLines: 500,
@@ -18,43 +19,43 @@ export const importLimits = {
 } as const;
 
 /** Body of `POST /imports`. */
-export const CreateImport = z
-  .strictObject({
+export const CreateImport = namedBody(
+  "CreateImport",
+  {
     import: z.strictObject({
       format: ImportFormat,
       dry_run: z.boolean().optional().meta({ description: "Reports what the import would do, and changes nothing" }),
     }),
-  })
-  .meta({ id: "CreateImport", examples: [{ import: { format: "onesignal", dry_run: true } }] });
-export type CreateImport = z.infer<typeof CreateImport>;
+  },
+  { examples: [{ import: { format: "onesignal", dry_run: true } }] },
+);
 
 const count = z.number().int().min(0);
 
-/** An import of devices from a file. The counts are of lines. */
-export const Import = z
-  .object({
-    id: ImportId,
-    format: ImportFormat,
-    dry_run: z.boolean(),
-    status: z.enum(["uploading", "processing", "completed"]).meta({
-      description:
-        "`uploading`: lines are missing; if the upload broke, continue it after `lines_stored`. `processing`: Herald has the whole file",
-    }),
-    lines_stored: count.meta({ description: "Lines that Herald has received, with header and blank lines" }),
-    lines_processed: count,
-    created: count,
-    updated: count,
-    unchanged: count,
-    refused: count,
-    errors_left_out: count.meta({ description: "Errors beyond the 10,000 that an import keeps" }),
-    created_at: z.iso.datetime(),
-  })
-  .meta({ id: "Import" });
+/** An import of devices from a file. The counts are numbers of lines. */
+export const Import = named("Import", {
+  id: ImportId,
+  format: ImportFormat,
+  dry_run: z.boolean(),
+  status: z.enum(["uploading", "processing", "completed"]).meta({
+    description:
+      "`uploading`: lines are missing; if the upload broke, continue it after `lines_stored`. `processing`: Herald has the whole file",
+  }),
+  lines_stored: count.meta({ description: "Lines that Herald has received, with header and blank lines" }),
+  lines_processed: count,
+  created: count,
+  updated: count,
+  unchanged: count,
+  refused: count,
+  errors_left_out: count.meta({ description: "Errors beyond the 10,000 that an import keeps" }),
+  created_at: z.iso.datetime(),
+});
 export type Import = z.infer<typeof Import>;
 
-/** Why a line of an import was refused, one for each problem. */
-export const ImportError = z
-  .object({
+/** One problem of a refused line of an import. */
+export const ImportError = named(
+  "ImportError",
+  {
     line: z
       .number()
       .int()
@@ -63,11 +64,9 @@ export const ImportError = z
     field: z.string().meta({ description: "Of the device; empty: the whole line" }),
     reason: z.string(),
     code: z.string(),
-  })
-  .meta({
-    id: "ImportError",
-    examples: [{ line: 7, field: "token", reason: "must be an APNs device token", code: "invalid-value" }],
-  });
+  },
+  { examples: [{ line: 7, field: "token", reason: "must be an APNs device token", code: "invalid-value" }] },
+);
 export type ImportError = z.infer<typeof ImportError>;
 
 /** Query of `PUT /imports/{id}/content`. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
+import { namedBody } from "../../named.ts";
 import { tagFields } from "../../tags.ts";
 import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 
@@ -53,7 +54,7 @@ const Body = text(4000).meta({
 
 const words = { title: Title.optional(), body: Body.optional(), link_to: LinkTo.optional(), image: Image.optional() };
 
-/** The fields of a notification as its sender writes them: the same on the bus and in the ledger. */
+/** The fields of a notification as its sender writes them, identical on the bus and in the ledger. */
 export const content = {
   ...words,
   targets: targetList(TargetEntry),
@@ -172,8 +173,8 @@ export const content = {
   }),
 };
 
-/** What the backend asked to send, in the words of the interface: the same shape on the bus and in the ledger. */
-export const NotificationContent = z.strictObject(content).meta({ id: "NotificationContent" });
+/** The content of a notification as the backend sent it, with the API's field names also on the bus and in the ledger. */
+export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
 
 const dryRun = z
@@ -207,27 +208,27 @@ const shortExample = {
 };
 
 /** Body of `POST /notifications`. */
-export const SendNotification = z
-  .strictObject({ notification: NewNotification })
-  .meta({ id: "SendNotification", examples: [{ notification: shortExample }] });
+export const SendNotification = namedBody(
+  "SendNotification",
+  { notification: NewNotification },
+  { examples: [{ notification: shortExample }] },
+);
 export type SendNotification = z.infer<typeof SendNotification>;
 
-/** What `POST /notifications/batch` takes. */
+/** The limits of `POST /notifications/batch`. */
 export const batchSendLimits = { notifications: 500, bodyBytes: 4 * 1_048_576 } as const;
 
-/** Body of `POST /notifications/batch`: each entry is a {@link NewNotification} and judged alone, so the schema leaves it open. */
-export const SendNotifications = z
-  .strictObject({
+/** Body of `POST /notifications/batch`. Each entry is a {@link NewNotification}, validated separately, so the schema leaves it open. */
+export const SendNotifications = namedBody(
+  "SendNotifications",
+  {
     notifications: z
       .array(z.unknown().meta({ override: { $ref: "#/components/schemas/NewNotification" } }))
       .min(1, "at least one notification is required")
       .max(batchSendLimits.notifications, `at most ${batchSendLimits.notifications} notifications are accepted`),
-  })
-  .meta({
-    id: "SendNotifications",
-    examples: [{ notifications: [shortExample, { title: "Your invoice", targets: ["user:u_8412"] }] }],
-  });
-export type SendNotifications = z.infer<typeof SendNotifications>;
+  },
+  { examples: [{ notifications: [shortExample, { title: "Your invoice", targets: ["user:u_8412"] }] }] },
+);
 
 /** The result for one notification of a batch. */
 export const SentNotification = z

@@ -1,17 +1,17 @@
 import { z } from "zod";
-import { isObject } from "../../is-object.ts";
+import { isObject } from "../../app-data.ts";
 import { parseTarget, targetClauses } from "../../targets.ts";
 
 /**
- * What `POST /notifications` takes. Not part of what is read from the bus and the ledger: what an older gateway accepted is still
- * sent, and shown.
+ * The limits of `POST /notifications`. They do not apply to data from the bus and the ledger: notifications that an older gateway accepted
+ * are still sent and shown.
  */
 export const notificationLimits = {
-  /** Of a notification without its targets, as JSON: what dispatch stores, and holds in memory while it sends. */
+  /** A notification without its targets, as JSON: dispatch stores it, and holds it in memory during the send. */
   contentBytes: 65_536,
-  /** More than any store has languages. Each is rendered and weighed for every platform. */
+  /** More than the languages of any app store. Each localization is rendered and measured for every platform. */
   localizations: 100,
-  /** Over all targets. Each is asked of every device that an index does not rule out. */
+  /** Over all targets. Each clause is evaluated for every device that an index does not exclude. */
   clauses: 200,
   targets: 1_000,
   targetLength: 4_096,
@@ -37,7 +37,7 @@ export const targetList = <Entry extends z.ZodType>(entry: Entry) =>
       examples: [["topic:news"]],
     });
 
-/** A target as an earlier Herald accepted it: its clauses are not counted. */
+/** A target as an earlier Herald accepted it, without a limit of clauses. */
 export const TargetEntry = targetText.superRefine((source, context) => {
   const parsed = parseTarget(source);
   if ("problem" in parsed) context.addIssue({ code: "custom", message: parsed.problem });
@@ -45,7 +45,7 @@ export const TargetEntry = targetText.superRefine((source, context) => {
 
 const tooManyClauses = `its clauses bring those of all targets above ${maxClauses}, and at most ${maxClauses} are accepted; a clause is a topic or a comparison with one value in a condition, or a value longer than an index holds. Topics that are joined by || may be targets of their own`;
 
-/** The targets of a new notification. Conditions are read up to the first clause too many, so a refusal costs no more than an answer. */
+/** The targets of a new notification. Conditions are parsed up to the first clause above the limit, so refusing costs no more. */
 export const NewTargets = targetList(targetText).superRefine((sources, context) => {
   let clauses = 0;
   for (const [at, source] of sources.entries()) {
@@ -63,7 +63,7 @@ export const NewTargets = targetList(targetText).superRefine((sources, context) 
   }
 });
 
-/** One target by itself. */
+/** A single target. */
 export const NewTarget = targetText.superRefine((source, context) => {
   if (source === "" || source.length > targetLength) return;
   const parsed = parseTarget(source);
@@ -77,14 +77,14 @@ const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(val
 const maxFieldLength = 32;
 
 /**
- * Refuses a notification that is too large before its fields are looked at one by one: 60,000 of them take seconds. Says what is
- * too large, and nothing else.
+ * Refuses a notification that is too large before each field is validated: 60,000 fields take seconds. Reports only the field that is too
+ * large.
  */
 export const boundedContent = (notification: unknown, context: z.core.$RefinementCtx): unknown => {
   if (!isObject(notification)) return notification;
   const { targets, dry_run: _, ...stored } = notification;
   const refuse = (field: string, message: string) => {
-    // A name that is no field's may be most of the body.
+    // An unknown field name may be most of the body.
     const path = field.length <= maxFieldLength ? [field] : [];
     context.addIssue({ code: "custom", path, message, input: notification });
     return z.NEVER;

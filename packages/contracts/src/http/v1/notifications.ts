@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
 import { content } from "./notification-content.ts";
@@ -10,7 +11,7 @@ export const NotificationStatus = z
   .meta({ id: "NotificationStatus", description: "`paused` is reserved: this version never answers it" });
 export type NotificationStatus = z.infer<typeof NotificationStatus>;
 
-/** The query parameters that choose notifications. They combine: a notification must fit all of them. */
+/** The query parameters that filter notifications. A notification must match all of them. */
 export const notificationFilterQuery = {
   status: z
     .enum(NotificationStatus.exclude(["paused"]).options)
@@ -24,8 +25,9 @@ export type NotificationFilter = z.infer<typeof NotificationFilter>;
 
 const count = z.number().int().min(0);
 
-export const NotificationCounts = z
-  .object({
+export const NotificationCounts = named(
+  "NotificationCounts",
+  {
     devices: count,
     accepted: count,
     failed: count,
@@ -34,32 +36,30 @@ export const NotificationCounts = z
     skipped: count.default(0),
     pending: count,
     opened: count,
-  })
-  .meta({
-    id: "NotificationCounts",
+  },
+  {
     description: "`devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always",
     examples: [
       { devices: 120, accepted: 117, failed: 2, expired: 0, cancelled: 0, skipped: 1, pending: 0, opened: 31 },
     ],
-  });
+  },
+);
 export type NotificationCounts = z.infer<typeof NotificationCounts>;
 
-/** Of the opens of a notification: their share, the first and the last, and how long they took. */
-export const NotificationOpens = z
-  .object({
-    open_rate: z
-      .number()
-      .min(0)
-      .max(1)
-      .nullable()
-      .meta({ description: "`opened` / `accepted`; null before any is accepted" }),
-    ...OpenTotals.shape,
-  })
-  .meta({ id: "NotificationOpens" });
-export type NotificationOpens = z.infer<typeof NotificationOpens>;
+/** The opens of a notification: their rate, the first and the last, and the time that they took. */
+export const NotificationOpens = named("NotificationOpens", {
+  open_rate: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullable()
+    .meta({ description: "`opened` / `accepted`; null before any is accepted" }),
+  ...OpenTotals.shape,
+});
 
-export const Notification = z
-  .object({
+export const Notification = named(
+  "Notification",
+  {
     id: NotificationId,
     status: NotificationStatus,
     ...content,
@@ -72,9 +72,8 @@ export const Notification = z
     unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),
-  })
-  .meta({
-    id: "Notification",
+  },
+  {
     examples: [
       {
         id: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac",
@@ -106,7 +105,8 @@ export const Notification = z
         completed_at: "2030-01-31T09:00:03.000Z",
       },
     ],
-  });
+  },
+);
 export type Notification = z.infer<typeof Notification>;
 
 export const DeliveryStatus = z
@@ -134,18 +134,16 @@ const outcome = {
 };
 
 /** The result of one notification on one device. */
-export const Delivery = z
-  .object({
-    device_id: DeviceId,
-    platform: Platform,
-    status: DeliveryStatus,
-    user_id: z.string().optional().meta({ description: "The user that the device belonged to when the push was sent" }),
-    ...outcome,
-    attempts: count,
-    at: z.iso.datetime(),
-    opened_at: z.iso.datetime().optional(),
-  })
-  .meta({ id: "Delivery" });
+export const Delivery = named("Delivery", {
+  device_id: DeviceId,
+  platform: Platform,
+  status: DeliveryStatus,
+  user_id: z.string().optional().meta({ description: "The user that the device belonged to when the push was sent" }),
+  ...outcome,
+  attempts: count,
+  at: z.iso.datetime(),
+  opened_at: z.iso.datetime().optional(),
+});
 export type Delivery = z.infer<typeof Delivery>;
 
 /** A notification in the timeline of a device, with its result on that device. */
@@ -178,38 +176,26 @@ export const DeviceNotification = Delivery.omit({ device_id: true })
 export type DeviceNotification = z.infer<typeof DeviceNotification>;
 
 /** One attempt to hand a notification to a provider. */
-export const DeliveryAttempt = z
-  .object({
-    attempt: z.number().int().min(1),
-    at: z.iso.datetime(),
-    outcome: z
-      .enum([
-        "accepted",
-        "failed",
-        "deferred",
-        "unknown",
-        "paused",
-        "held",
-        "expired",
-        "cancelled",
-        "skipped",
-        "sending",
-      ])
-      .meta({
-        description:
-          "`deferred` and `unknown` are tried again; `held`: not sent, because the provider's server fails; `sending`: no answer is known yet",
-      }),
-    ...outcome,
-  })
-  .meta({ id: "DeliveryAttempt" });
+export const DeliveryAttempt = named("DeliveryAttempt", {
+  attempt: z.number().int().min(1),
+  at: z.iso.datetime(),
+  outcome: z
+    .enum(["accepted", "failed", "deferred", "unknown", "paused", "held", "expired", "cancelled", "skipped", "sending"])
+    .meta({
+      description:
+        "`deferred` and `unknown` are tried again; `held`: not sent, because the provider's server fails; `sending`: no answer is known yet",
+    }),
+  ...outcome,
+});
 export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
 
-/** The delivery trace: everything about one notification and one device, or why the device was not reached. */
-export const DeliveryTrace = z
-  .object({
+/** The delivery trace: everything about one notification and one device, or why the device did not get it. */
+export const DeliveryTrace = named(
+  "DeliveryTrace",
+  {
     notification: z.object({ id: NotificationId, status: NotificationStatus }),
     device: z.object({ id: DeviceId, platform: Platform, status: z.enum(["active", "inactive"]) }),
-    /** The target that matched the device, as it was sent; absent when none did. */
+    /** The target that matched the device, as sent; absent if none did. */
     matched: z.string().optional(),
     /** `not_addressed`: no target matched the device when the notification was expanded. */
     status: z.enum(["not_addressed", "pending", "accepted", "failed", "expired", "cancelled", "skipped"]),
@@ -224,9 +210,8 @@ export const DeliveryTrace = z
         description: "What happened, in sentences, oldest first; why the device got nothing, if it did not",
         examples: [["The notification was accepted.", "The target topic:news named the device."]],
       }),
-  })
-  .meta({
-    id: "DeliveryTrace",
+  },
+  {
     examples: [
       {
         notification: { id: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac", status: "completed" },
@@ -249,12 +234,14 @@ export const DeliveryTrace = z
         ],
       },
     ],
-  });
+  },
+);
 export type DeliveryTrace = z.infer<typeof DeliveryTrace>;
 
 /** The answer to `dry_run`: the number of devices and each platform's payload; nothing is sent or stored. */
-export const DryRun = z
-  .object({
+export const DryRun = named(
+  "DryRun",
+  {
     dry_run: z.literal(true),
     devices: z.object({ total: count, ios: count, android: count, web: count }),
     unmatched: z.array(z.string()),
@@ -263,9 +250,8 @@ export const DryRun = z
       .meta({
         description: "One payload for each platform that has devices, with placeholders for device and open token",
       }),
-  })
-  .meta({
-    id: "DryRun",
+  },
+  {
     examples: [
       {
         dry_run: true,
@@ -276,11 +262,12 @@ export const DryRun = z
         },
       },
     ],
-  });
+  },
+);
 export type DryRun = z.infer<typeof DryRun>;
 
-/** Body of `PUT /notifications/{id}/open`: the open token is in the payload that the device received. */
-export const OpenNotification = z
-  .strictObject({ project_id: ProjectId, token: z.string().min(1).max(512) })
-  .meta({ id: "OpenNotification" });
-export type OpenNotification = z.infer<typeof OpenNotification>;
+/** Body of `PUT /notifications/{id}/open`: the open token is in the payload of the push. */
+export const OpenNotification = namedBody("OpenNotification", {
+  project_id: ProjectId,
+  token: z.string().min(1).max(512),
+});

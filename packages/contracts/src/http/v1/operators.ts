@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { OperatorId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 import { Name, type Scope } from "./admin.ts";
 
 /** `viewer` reads, `operator` also sends, replays and changes devices and topics, `admin` may do everything. */
@@ -8,10 +9,10 @@ export type OperatorRole = z.infer<typeof OperatorRole>;
 
 const ranks: Readonly<Record<OperatorRole, number>> = { viewer: 0, operator: 1, admin: 2 };
 
-/** Whether a role includes another: each role includes those before it. */
+/** Whether a role includes another. The order is viewer, operator, admin. */
 export const roleIncludes = (role: OperatorRole, needed: OperatorRole): boolean => ranks[role] >= ranks[needed];
 
-/** The role that an operator needs where a project token needs this scope. */
+/** The role that an operator needs if a project token needs this scope. */
 export const roleOfScope: Readonly<Record<Scope, OperatorRole>> = {
   read: "viewer",
   send: "operator",
@@ -19,31 +20,25 @@ export const roleOfScope: Readonly<Record<Scope, OperatorRole>> = {
   export: "admin",
 };
 
-/** An operator as it is listed. The token is shown once, when it is made. */
-export const Operator = z
-  .object({
-    id: OperatorId,
-    name: z.string().meta({ examples: ["Maria Lopez"] }),
-    role: OperatorRole,
-    created_at: z.iso.datetime(),
-    rotated_at: z.iso.datetime().optional().meta({ description: "When its token was last replaced; absent: never" }),
-  })
-  .meta({ id: "Operator" });
+/** An operator in lists. Its token is shown only once, in the response that creates it. */
+export const Operator = named("Operator", {
+  id: OperatorId,
+  name: z.string().meta({ examples: ["Maria Lopez"] }),
+  role: OperatorRole,
+  created_at: z.iso.datetime(),
+  rotated_at: z.iso.datetime().optional().meta({ description: "When its token was last replaced; absent: never" }),
+});
 export type Operator = z.infer<typeof Operator>;
 
 /** Body of `POST /admin/v1/operators`. */
-export const CreateOperator = z
-  .strictObject({ operator: z.strictObject({ name: Name, role: OperatorRole }) })
-  .meta({ id: "CreateOperator" });
-export type CreateOperator = z.infer<typeof CreateOperator>;
+export const CreateOperator = namedBody("CreateOperator", {
+  operator: z.strictObject({ name: Name, role: OperatorRole }),
+});
 
 /** Body of `PATCH /admin/v1/operators/{id}`. */
-export const ChangeOperator = z
-  .strictObject({
-    operator: z
-      .strictObject({ name: Name.optional(), role: OperatorRole.optional() })
-      .refine((operator) => Object.keys(operator).length > 0, "at least one field is required")
-      .meta({ minProperties: 1, examples: [{ role: "viewer" }] }),
-  })
-  .meta({ id: "ChangeOperator" });
-export type ChangeOperator = z.infer<typeof ChangeOperator>;
+export const ChangeOperator = namedBody("ChangeOperator", {
+  operator: z
+    .strictObject({ name: Name.optional(), role: OperatorRole.optional() })
+    .refine((operator) => Object.keys(operator).length > 0, "at least one field is required")
+    .meta({ minProperties: 1, examples: [{ role: "viewer" }] }),
+});

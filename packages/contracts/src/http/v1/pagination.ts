@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { Instant } from "./instant.ts";
+import { named } from "../../named.ts";
+
+/** A time in a query. The `+` of an offset must be sent as `%2B`. */
+export const Instant = z.iso.datetime({
+  offset: true,
+  error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
+});
 
 const wholeNumber = (name: string, minimum: number, maximum: number) =>
   z
@@ -14,13 +20,13 @@ const wholeNumber = (name: string, minimum: number, maximum: number) =>
     )
     .meta({ id: name });
 
-/** Highest page that is answered: far past any list, and still a safe number of rows to skip over. */
+/** The highest page number: far beyond the end of any list, and still a safe number of rows to skip. */
 const lastPage = 1_000_000;
 
 const PageNumber = wholeNumber("PageNumber", 1, lastPage);
 const PerPage = wholeNumber("PerPage", 1, 100);
 
-/** The query parameters of a list that is read by key alone, because counting its rows has no bounded cost. */
+/** The query parameters of a list that is read only by key, because counting its rows has no bounded cost. */
 export const keysetQuery = {
   per_page: PerPage.optional().meta({ description: "Rows per page. Default: 20" }),
   items: PerPage.optional().meta({ description: "Another name of `per_page`" }),
@@ -38,13 +44,13 @@ export const pageQuery = {
   ...keysetQuery,
 };
 
-/** When rows were created. */
+/** Filters rows by the time of their creation. */
 export const timeRangeQuery = {
   created_after: Instant.optional().meta({ description: "Only rows created at this time or later" }),
   created_before: Instant.optional().meta({ description: "Only rows created before this time" }),
 };
 
-/** The query parameters of lists that are sorted by time, beside their filters. */
+/** The query parameters of lists sorted by time, without their filters. */
 export const listQuery = {
   ...pageQuery,
   sort: z
@@ -58,11 +64,11 @@ const perPage = z.number().int().min(1).max(100);
 const byPage = z.object({ by: z.literal("page"), page: z.number().int().min(1), perPage });
 const byKey = z.object({ by: z.literal("key"), after: z.string(), perPage });
 
-/** What a list is asked for: a page by number, or the rows after a key. */
+/** The requested part of a list: a page by number, or the rows after a key. */
 export const PageRequest = z.discriminatedUnion("by", [byPage, byKey]);
 export type PageRequest = z.infer<typeof PageRequest>;
 
-/** The same between services. */
+/** {@link timeRangeQuery} in requests between services. */
 export const timeRange = {
   /** Inclusive. */
   createdAfter: z.iso.datetime({ offset: true }).optional(),
@@ -71,31 +77,29 @@ export const timeRange = {
 };
 const order = { newestFirst: z.boolean().optional(), ...timeRange };
 
-/** The same of a list that is sorted by time. */
+/** {@link PageRequest} for a list sorted by time. */
 export const ListRequest = z.discriminatedUnion("by", [byPage.extend(order), byKey.extend(order)]);
 export type ListRequest = z.infer<typeof ListRequest>;
 
-/** A page behind so many rows costs as much as reading them: by key a page costs the same at any depth. */
+/** A numbered page costs as much as all rows before it; from this row on, that is slow. A page by key costs the same at any depth. */
 const deepFrom = 1_000;
 
-/** Whether a numbered page lies deep in its list. */
+/** Whether a numbered page is deep in its list. */
 export const isDeepPage = ({ page }: { readonly page: PageRequest }): boolean =>
   page.by === "page" && (page.page - 1) * page.perPage >= deepFrom;
 
 /** The Pagy gem's fields: `from` and `to` are 1-based positions of the first and last row shown, 0 when there are none. */
-export const Pagination = z
-  .object({
-    count: z.number().int().min(0).meta({ description: "All matching rows" }),
-    page: z.number().int().min(1),
-    pages: z.number().int().min(1),
-    from: z.number().int().min(0),
-    to: z.number().int().min(0),
-    last: z.number().int().min(1),
-  })
-  .meta({ id: "Pagination" });
+export const Pagination = named("Pagination", {
+  count: z.number().int().min(0).meta({ description: "All matching rows" }),
+  page: z.number().int().min(1),
+  pages: z.number().int().min(1),
+  from: z.number().int().min(0),
+  to: z.number().int().min(0),
+  last: z.number().int().min(1),
+});
 export type Pagination = z.infer<typeof Pagination>;
 
-/** The answer of a list: numbered pages, or a walk by key whose `next` is null at its end. */
+/** The answer of a list: a numbered page, or a page by key whose `next` is null at the end. */
 export const pageOf = <Row extends z.ZodType>(row: Row) =>
   z.union([
     z.object({ data: z.array(row), pagination: Pagination }),
@@ -103,7 +107,7 @@ export const pageOf = <Row extends z.ZodType>(row: Row) =>
   ]);
 export type PageOf<Row> = { data: Row[]; pagination: Pagination } | { data: Row[]; next: string | null };
 
-/** A list's answer to {@link keysetQuery}. */
+/** A page of a list with {@link keysetQuery}. */
 export const keysetPageOf = <Row extends z.ZodType>(row: Row) =>
   z.object({
     data: z.array(row),
@@ -111,11 +115,11 @@ export const keysetPageOf = <Row extends z.ZodType>(row: Row) =>
   });
 export type KeysetPageOf<Row> = { data: Row[]; next: string | null };
 
-/** Which rows of such a list are asked for. `after` is empty to begin. */
+/** The requested rows of a keyset list. `after` is empty for the first page. */
 export const KeysetRequest = z.object({ after: z.string(), perPage: z.number().int().min(1).max(100) });
 export type KeysetRequest = z.infer<typeof KeysetRequest>;
 
-/** Turns a list's query parameters into what to ask for, or into what is wrong with them. */
+/** Converts a list's query parameters to a request, or to all their problems. */
 export const toPageRequest = (query: {
   page?: number | undefined;
   per_page?: number | undefined;

@@ -38,7 +38,7 @@ export const testPushOf = (provider: Provider) =>
       context.addIssue({ code: "custom", path, message });
   }).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
 
-/** How the provider answered a test push. */
+/** The provider's answer to a test push. */
 export const TestedPush = z
   .object({
     result: z

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { DeviceId } from "../../ids.ts";
+import { namedBody } from "../../named.ts";
 import { VapidKeyId } from "../../vapid.ts";
 import { DeviceStatus, RegisterDevice, tokenProblems } from "./devices.ts";
 import { FieldProblem } from "./problem.ts";
 
-/** What `PUT /devices` takes. `deviceBytes`: one device as JSON. */
+/** The limits of `PUT /devices`. `deviceBytes`: one device as JSON. */
 export const putDevicesLimits = {
   devices: 1_000,
   bodyBytes: 4 * 1_048_576,
@@ -14,7 +15,7 @@ export const putDevicesLimits = {
 
 const ofNew = "Of a new device. A known one keeps its own, which is newer";
 
-/** A device as the project's backend knows it: an entry of `PUT /devices`, and what a line of an import becomes. */
+/** A device as the project's backend knows it: an entry of `PUT /devices`, or a converted line of an import. */
 export const PutDevice = z
   .strictObject({
     ...RegisterDevice.shape.device.shape,
@@ -30,16 +31,16 @@ export const PutDevice = z
   .meta({ id: "PutDevice" });
 export type PutDevice = z.infer<typeof PutDevice>;
 
-/** Body of `PUT /devices`: each entry is a {@link PutDevice} and judged alone, so the schema leaves it open. */
-export const PutDevices = z
-  .strictObject({
+/** Body of `PUT /devices`. Each entry is a {@link PutDevice}, validated separately, so the schema leaves it open. */
+export const PutDevices = namedBody(
+  "PutDevices",
+  {
     devices: z
       .array(z.unknown().meta({ override: { $ref: "#/components/schemas/PutDevice" } }))
       .min(1, "at least one device is required")
       .max(putDevicesLimits.devices, `at most ${putDevicesLimits.devices} devices are accepted`),
-  })
-  .meta({
-    id: "PutDevices",
+  },
+  {
     examples: [
       {
         devices: [
@@ -53,10 +54,10 @@ export const PutDevices = z
         ],
       },
     ],
-  });
-export type PutDevices = z.infer<typeof PutDevices>;
+  },
+);
 
-/** Between services: why a device was refused: the field, as a dotted path into the device. */
+/** Between services: a problem of a refused device. `field` is a dotted path into the device. */
 export const DeviceProblem = z.object({ field: z.string(), detail: z.string(), code: z.string() });
 export type DeviceProblem = z.infer<typeof DeviceProblem>;
 

@@ -1,20 +1,21 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
+import { named } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { Kind, kindTag, LabelFilter, labelFilterTag, type Tag } from "../../tags.ts";
 import { UserId } from "../../users.ts";
-import { Instant } from "./instant.ts";
+import { Instant } from "./pagination.ts";
 import { TopicName } from "./topics.ts";
 
 const dayMs = 86_400_000;
 const intervalMs = { hour: 3_600_000, day: dayMs } as const;
-/** Six weeks by hour, near three years by day: what a chart can show. */
+/** The maximum that a chart can show: six weeks by hour, or nearly three years by day. */
 const maxIntervals = 1_000;
 
 const isTimeZone = (name: string): boolean => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
-    // Node takes offsets such as +02:00 too, which have no days of their own where clocks change.
+    // Node also accepts offsets such as +02:00, which give wrong days for half of the year where clocks change.
     return /^[A-Za-z]/.test(name);
   } catch {
     return false;
@@ -54,7 +55,7 @@ export const StatsQuery = z.strictObject({
 });
 export type StatsQuery = z.infer<typeof StatsQuery>;
 
-/** What analytics is asked for: the range is `from` ≤ t < `to`, widened by it to whole intervals. */
+/** A request to analytics. The range is `from` ≤ t < `to`; analytics widens it to whole intervals. */
 export const StatsRequest = z
   .object({
     from: z.iso.datetime(),
@@ -74,7 +75,7 @@ export const StatsRequest = z
   );
 export type StatsRequest = z.infer<typeof StatsRequest>;
 
-/** Turns the query into what to ask for, or into all that is wrong with it. */
+/** Converts the query to a request, or to all its problems. */
 export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
   const {
     interval = "hour",
@@ -101,19 +102,19 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
   if (by !== undefined && by !== "platform" && chosen.length > 0)
     problems.push(`by: ${by} cannot be combined with ${chosen.join(" or ")}; platform can`);
   if (problems.length > 0) return { problems };
+  const labelTag = label === undefined ? undefined : labelFilterTag(label);
   return {
     request: {
       from: from.toISOString(),
       to: to.toISOString(),
       interval,
       timeZone,
-      ...(notification === undefined ? {} : { notificationId: notification }),
-      ...(topic === undefined ? {} : { topic }),
-      ...(user === undefined ? {} : { userId: user }),
-      ...(kind === undefined ? {} : { tag: kindTag(kind) }),
-      ...(label === undefined ? {} : { tag: labelFilterTag(label) }),
-      ...(platform === undefined ? {} : { platform }),
-      ...(by === undefined ? {} : { by }),
+      notificationId: notification,
+      topic,
+      userId: user,
+      tag: labelTag ?? (kind === undefined ? undefined : kindTag(kind)),
+      platform,
+      by,
     },
   };
 };
@@ -131,24 +132,23 @@ const figures = {
 };
 const seconds = z.number().min(0);
 
-/** What is known of all opens of one notification, at most 10 s behind. */
-export const OpenTotals = z
-  .object({
-    first_opened_at: z.iso.datetime().optional(),
-    last_opened_at: z.iso.datetime().optional(),
-    time_to_open: z.object({ p50: seconds, p75: seconds, p90: seconds, p99: seconds }).optional().meta({
-      description: "Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens",
-    }),
-  })
-  .meta({ id: "OpenTotals" });
+/** Figures about all opens of one notification, at most 10 s behind. */
+export const OpenTotals = named("OpenTotals", {
+  first_opened_at: z.iso.datetime().optional(),
+  last_opened_at: z.iso.datetime().optional(),
+  time_to_open: z.object({ p50: seconds, p75: seconds, p90: seconds, p99: seconds }).optional().meta({
+    description: "Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens",
+  }),
+});
 export type OpenTotals = z.infer<typeof OpenTotals>;
 
-/** More are summed up: what a table can show. */
+/** The maximum that a table can show; further groups are added up. */
 export const maxStatsGroups = 1_000;
 
 /** Answer of `GET /stats`. */
-export const Stats = z
-  .object({
+export const Stats = named(
+  "Stats",
+  {
     from: z.iso.datetime().meta({ description: "Start of the first interval" }),
     to: z.iso.datetime().meta({ description: "End of the last interval" }),
     interval: z.enum(["hour", "day"]),
@@ -180,9 +180,8 @@ export const Stats = z
       .object({ id: NotificationId, ...OpenTotals.shape })
       .optional()
       .meta({ description: "With `notification`: what is known of all its opens, whatever the range" }),
-  })
-  .meta({
-    id: "Stats",
+  },
+  {
     examples: [
       {
         from: "2030-01-31T08:00:00.000Z",
@@ -196,5 +195,6 @@ export const Stats = z
         totals: { sent: 117, failed: 2, opened: 31, open_rate: 0.265, failures: { unregistered: 2 } },
       },
     ],
-  });
+  },
+);
 export type Stats = z.infer<typeof Stats>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ProjectId } from "../../ids.ts";
+import { named } from "../../named.ts";
 import { Provider } from "../../platforms.ts";
 
 const count = z.number().int().min(0);
@@ -45,7 +46,7 @@ const ProviderTrouble = z.object({
   since: time,
 });
 
-/** What a process writes about itself into the bucket `push_status`, every few seconds. */
+/** A process's report on itself, written to the bucket `push_status` every few seconds. */
 export const StatusReport = z.object({
   service: ServiceName,
   instance: z.string(),
@@ -53,12 +54,12 @@ export const StatusReport = z.object({
   startedAt: time,
   at: time,
   failing: z.array(FailingCheck),
-  /** How long the last report took to be stored; absent before the first. */
+  /** The time to store the last report; absent before the first. */
   brokerMs: milliseconds.optional(),
   databaseMs: milliseconds.optional(),
   streams: z.array(StreamStatus).default([]),
   durables: z.array(DurableStatus).default([]),
-  /** Dispatch: at most 100. */
+  /** Only from dispatch; at most 100. */
   providers: z.array(ProviderTrouble).optional(),
 });
 export type StatusReport = z.infer<typeof StatusReport>;
@@ -76,31 +77,27 @@ const ReplicaStatus = z.object({
   database_ms: milliseconds.optional().meta({ description: "How long the database took to answer its last ping" }),
 });
 
-export const ServiceStatus = z
-  .object({
-    name: ServiceName,
-    state: z.enum(["ready", "not_ready", "not_answering"]).meta({
-      description: "`ready` while one replica is; `not_answering`: no replica reports",
-    }),
-    replicas: z.array(ReplicaStatus),
-  })
-  .meta({ id: "ServiceStatus" });
+export const ServiceStatus = named("ServiceStatus", {
+  name: ServiceName,
+  state: z.enum(["ready", "not_ready", "not_answering"]).meta({
+    description: "`ready` while one replica is; `not_answering`: no replica reports",
+  }),
+  replicas: z.array(ReplicaStatus),
+});
 export type ServiceStatus = z.infer<typeof ServiceStatus>;
 
 /** The answer to `GET /admin/v1/status`. */
-export const SystemStatus = z
-  .object({
-    at: time,
-    broker: z
-      .object({ available: z.boolean(), reason: z.string().optional() })
-      .meta({ description: "The broker as the gateway sees it. While it is unavailable no service can report" }),
-    services: z.array(ServiceStatus).meta({ description: "All four, also those that do not report" }),
-    streams: z.array(StreamStatus).meta({ description: "As their services measured them, within the last 15 s" }),
-    durables: z.array(DurableStatus),
-    providers: z
-      .array(ProviderTrouble)
-      .meta({ description: "Providers that need a person, of all projects, at most 100 of each state" }),
-    dead_letters: count.nullable().meta({ description: "Kept for 30 days, replayed or not; null: not measured yet" }),
-  })
-  .meta({ id: "SystemStatus" });
+export const SystemStatus = named("SystemStatus", {
+  at: time,
+  broker: z
+    .object({ available: z.boolean(), reason: z.string().optional() })
+    .meta({ description: "The broker as the gateway sees it. While it is unavailable no service can report" }),
+  services: z.array(ServiceStatus).meta({ description: "All four, also those that do not report" }),
+  streams: z.array(StreamStatus).meta({ description: "As their services measured them, within the last 15 s" }),
+  durables: z.array(DurableStatus),
+  providers: z
+    .array(ProviderTrouble)
+    .meta({ description: "Providers that need a person, of all projects, at most 100 of each state" }),
+  dead_letters: count.nullable().meta({ description: "Kept for 30 days, replayed or not; null: not measured yet" }),
+});
 export type SystemStatus = z.infer<typeof SystemStatus>;

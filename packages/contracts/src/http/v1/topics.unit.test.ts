@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TopicName } from "./topics.ts";
+import { TopicListQuery, TopicName } from "./topics.ts";
 
 test.each([
   ["news", true],
@@ -19,4 +19,16 @@ test.each([
   ["x".repeat(129), false],
 ])("%j is the name of a topic: %s", (name, valid) => {
   expect(TopicName.safeParse(name).success).toBe(valid);
+});
+
+test.each([
+  [{ prefix: "dev" }, true],
+  [{ prefix: "." }, true],
+  [{ prefix: "" }, false],
+  [{ prefix: "a b" }, false],
+  [{ prefix: "a", sort: "created_at" }, false],
+  [{ prefix: "a", created_after: "2030-01-31T09:00:00Z" }, false],
+  [{ prefix: "a", page: "2", per_page: "5" }, true],
+])("%j asks for topics: %s", (query, valid) => {
+  expect(TopicListQuery.safeParse(query).success).toBe(valid);
 });

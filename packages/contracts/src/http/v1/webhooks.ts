@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { ProjectDeletedV1 } from "../../events.ts";
 import { WebhookId, WebhookMessageId } from "../../ids.ts";
+import { named, namedBody } from "../../named.ts";
 import { EventMessage, EventType } from "./events.ts";
 
-/** A project's webhooks are deleted with it, so they never get that event. */
+/** A project's webhooks are deleted with it, so they never receive `project.deleted`. */
 const WebhookEvents = z
   .array(
     EventType.refine((type) => type !== ProjectDeletedV1.ceType, "cannot be received: a webhook ends with its project"),
@@ -27,43 +28,37 @@ const settings = {
 };
 
 /** Body of `POST /webhooks`. */
-export const CreateWebhook = z.strictObject({ webhook: z.strictObject(settings) }).meta({ id: "CreateWebhook" });
-export type CreateWebhook = z.infer<typeof CreateWebhook>;
+export const CreateWebhook = namedBody("CreateWebhook", { webhook: z.strictObject(settings) });
 
 /** Body of `PATCH /webhooks/{id}`. */
-export const ChangeWebhook = z
-  .strictObject({
-    webhook: z
-      .strictObject({ ...settings, url: WebhookUrl.optional(), enabled: z.boolean().optional() })
-      .refine((webhook) => Object.keys(webhook).length > 0, "at least one field is required")
-      .meta({ minProperties: 1 }),
-  })
-  .meta({ id: "ChangeWebhook" });
-export type ChangeWebhook = z.infer<typeof ChangeWebhook>;
+export const ChangeWebhook = namedBody("ChangeWebhook", {
+  webhook: z
+    .strictObject({ ...settings, url: WebhookUrl.optional(), enabled: z.boolean().optional() })
+    .refine((webhook) => Object.keys(webhook).length > 0, "at least one field is required")
+    .meta({ minProperties: 1 }),
+});
 
 /** Why a webhook is disabled: by a request, because it answered 410, or because it failed for five days. */
 export const DisabledReason = z.enum(["requested", "gone", "failing"]).meta({ id: "DisabledReason" });
 export type DisabledReason = z.infer<typeof DisabledReason>;
 
-/** A webhook as it is shown: its secret only once, beside it, when it is made. */
-export const Webhook = z
-  .object({
-    id: WebhookId,
-    url: z.string(),
-    events: z.array(z.string()).nullable().meta({ description: "Event types that it gets; null: all" }),
-    description: z.string().optional(),
-    enabled: z.boolean(),
-    disabled_reason: DisabledReason.optional(),
-    disabled_at: z.iso.datetime().optional(),
-    failing_since: z.iso.datetime().optional().meta({ description: "No attempt has succeeded since" }),
-    previous_secret_until: z.iso
-      .datetime()
-      .optional()
-      .meta({ description: "Until then messages are also signed with the previous secret" }),
-    created_at: z.iso.datetime(),
-    updated_at: z.iso.datetime(),
-  })
-  .meta({ id: "Webhook" });
+/** A webhook in responses. Its secret is shown only once, beside it, in the response that creates it. */
+export const Webhook = named("Webhook", {
+  id: WebhookId,
+  url: z.string(),
+  events: z.array(z.string()).nullable().meta({ description: "Event types that it gets; null: all" }),
+  description: z.string().optional(),
+  enabled: z.boolean(),
+  disabled_reason: DisabledReason.optional(),
+  disabled_at: z.iso.datetime().optional(),
+  failing_since: z.iso.datetime().optional().meta({ description: "No attempt has succeeded since" }),
+  previous_secret_until: z.iso
+    .datetime()
+    .optional()
+    .meta({ description: "Until then messages are also signed with the previous secret" }),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+});
 export type Webhook = z.infer<typeof Webhook>;
 
 export const WebhookMessageStatus = z.enum(["waiting", "delivered", "failed"]).meta({ id: "WebhookMessageStatus" });
@@ -81,38 +76,33 @@ const messageFields = {
 };
 
 /** One event for one webhook. */
-export const WebhookMessage = z.object(messageFields).meta({ id: "WebhookMessage" });
+export const WebhookMessage = named("WebhookMessage", messageFields);
 export type WebhookMessage = z.infer<typeof WebhookMessage>;
 
-/** One request to the webhook's URL. */
-export const WebhookAttempt = z
-  .object({
-    at: z.iso.datetime(),
-    duration_ms: z.number().int().min(0),
-    status: z.number().int().optional().meta({ description: "HTTP status; absent where no answer came" }),
-    error: z.string().optional().meta({ description: "Why it failed; absent: it succeeded" }),
-    response: z.string().optional().meta({ description: "The beginning of the answer's body" }),
-  })
-  .meta({ id: "WebhookAttempt" });
-export type WebhookAttempt = z.infer<typeof WebhookAttempt>;
+/** One HTTP request to the webhook's URL. */
+export const WebhookAttempt = named("WebhookAttempt", {
+  at: z.iso.datetime(),
+  duration_ms: z.number().int().min(0),
+  status: z.number().int().optional().meta({ description: "HTTP status; absent where no answer came" }),
+  error: z.string().optional().meta({ description: "Why it failed; absent: it succeeded" }),
+  response: z.string().optional().meta({ description: "The beginning of the answer's body" }),
+});
 
 /** A message with its body and its attempts, oldest first. */
-export const WebhookMessageDetail = z
-  .object({ ...messageFields, payload: EventMessage, attempts: z.array(WebhookAttempt) })
-  .meta({ id: "WebhookMessageDetail" });
+export const WebhookMessageDetail = named("WebhookMessageDetail", {
+  ...messageFields,
+  payload: EventMessage,
+  attempts: z.array(WebhookAttempt),
+});
 export type WebhookMessageDetail = z.infer<typeof WebhookMessageDetail>;
 
 /** Body of `POST /webhooks/{id}/recover`. */
-export const RecoverWebhook = z
-  .strictObject({
-    since: z.iso.datetime({
-      offset: true,
-      error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
-    }),
-  })
-  .meta({ id: "RecoverWebhook" });
-export type RecoverWebhook = z.infer<typeof RecoverWebhook>;
+export const RecoverWebhook = namedBody("RecoverWebhook", {
+  since: z.iso.datetime({
+    offset: true,
+    error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
+  }),
+});
 
-/** How many failed messages will be sent again; `more`: repeat the request for the next ones. */
-export const Recovered = z.object({ messages: z.number().int().min(0), more: z.boolean() }).meta({ id: "Recovered" });
-export type Recovered = z.infer<typeof Recovered>;
+/** The number of failed messages that will be sent again; `more`: repeat the request for the next ones. */
+export const Recovered = named("Recovered", { messages: z.number().int().min(0), more: z.boolean() });
