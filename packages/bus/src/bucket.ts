@@ -1,14 +1,19 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type BucketName, buckets } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
+import {
+  type ConsumerMessages,
+  DeliverPolicy,
+  JetStreamApiError,
+  type JsMsg,
+  type StoredMsg,
+} from "@nats-io/jetstream";
 import type { z } from "zod";
-import { requestBatch } from "./atomic-batch.ts";
-import { apiCodes, notConnected, toBusError } from "./bus-error.ts";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { brokerHeaders, isDeletion, plainHeaders } from "./message-headers.ts";
-import { readJson } from "./parse-json.ts";
-import { requestAck } from "./stream-request.ts";
-import { type Watching, watchBucket } from "./watch-bucket.ts";
+import { apiCodes, isMissing } from "./bus-error.ts";
+import { askJetStream, type Bus, type Connection, connectionOf, whenConnected } from "./connect.ts";
+import { brokerHeaders, isDeletion, plainHeaders, readJson } from "./message-format.ts";
+import { requestBatch } from "./publish-grouped.ts";
+import { requestAck } from "./request.ts";
 
 export type Entry<Value> = {
   readonly key: string;
@@ -17,20 +22,19 @@ export type Entry<Value> = {
   readonly at: Date;
 };
 
-/** What is to be written of one key. */
 export type NewEntry<Value> = WriteOptions & { readonly key: string; readonly value: Value };
 
 export type WriteOptions = {
-  /** When the entry vanishes, in whole seconds' worth of milliseconds, at least 1,000. The bucket must be declared with `markerTtlMs`. */
+  /** Milliseconds until the entry expires: whole seconds, at least 1,000. The bucket must be declared with `markerTtlMs`. */
   readonly ttlMs?: number;
 };
 
 /**
- * A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All throw HeraldError bus-unavailable,
- * and `get` throws schema for an entry that cannot be read here; a watch leaves such an entry out.
+ * A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All methods throw HeraldError
+ * bus-unavailable. For an entry that does not match the schema, `get` throws schema and a watch skips the entry.
  */
 export type Bucket<Value> = {
-  /** How many bytes it holds, and may hold. */
+  /** The bucket's size and limit, in bytes. */
   fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
@@ -38,19 +42,19 @@ export type Bucket<Value> = {
   /** Writes only if the key has no value; resolves to false otherwise. */
   create(key: string, value: Value, options?: WriteOptions): Promise<boolean>;
   /**
-   * {@link Bucket.create} and {@link Bucket.put} for several keys, each another: in order, whether each of `create` was written. The bucket
-   * must be declared `allowAtomicPublish`.
+   * {@link Bucket.create} and {@link Bucket.put} for several distinct keys. Resolves to one boolean for each entry of `create`, in order:
+   * whether it was written. The bucket must be declared `allowAtomicPublish`.
    */
   writeAll(entries: {
     readonly create?: readonly NewEntry<Value>[];
     readonly put?: readonly NewEntry<Value>[];
   }): Promise<boolean[]>;
-  /** Writes only onto this revision. False when it is no longer the last. An entry's earlier TTL ends with the earlier revision. */
+  /** Writes only if `revision` is still the last; resolves to false otherwise. The earlier revision's TTL no longer applies. */
   update(key: string, value: Value, revision: number, options?: WriteOptions): Promise<boolean>;
   delete(key: string): Promise<void>;
   /**
-   * Calls `onEntry` for every entry there is, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
-   * After a reconnect all entries come again, and those that vanished meanwhile come as deleted. `keys` may hold wildcards.
+   * Calls `onEntry` for every existing entry, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
+   * After a reconnect it repeats all entries, and reports those that vanished meanwhile as deleted. `keys` may hold wildcards.
    */
   watch(
     onEntry: (entry: { readonly key: string; readonly value: Value | undefined }) => void,
@@ -62,9 +66,9 @@ export type Bucket<Value> = {
 const expectedSequence = "Nats-Expected-Last-Subject-Sequence";
 
 /**
- * From so many entries on a batch is cheaper than one message each. Measured with an fsynced nats-server 2.15: a message alone costs it
- * 220 µs when several are on their way, a batch 4.2 ms for its staging store and 40 µs a message. 16 entries took 3.4 ms alone and 4.3 ms
- * in a batch, 32 took 7.2 and 5.5, 128 took 23 and 9.
+ * From this many entries on, a batch is cheaper than single messages. Measured with an fsynced nats-server 2.15: a single message costs
+ * 220 µs when several are in transit. A batch costs 4.2 ms for its staging store plus 40 µs per message. 16 entries took 3.4 ms as
+ * single messages and 4.3 ms in a batch, 32 took 7.2 and 5.5, 128 took 23 and 9.
  */
 const minBatch = 20;
 
@@ -102,6 +106,9 @@ export const openBucket = <Schema extends z.ZodType>(
       headers: (batch: Readonly<Record<string, string>> = {}) => plainHeaders({ ...more, ...ttl, ...batch }),
     };
   };
+  const lastOf = async (key: string): Promise<StoredMsg | undefined> =>
+    (await askJetStream(connection, (jsm) => jsm.direct.getMessage(stream, { last_by_subj: subjectOf(key) }))) ??
+    undefined;
   const write = async (entry: NewEntry<Value>, more?: Record<string, string>): Promise<number> => {
     const { subject, body, headers } = encode(entry, more);
     return (await requestAck(connection, subject, body, headers())).seq;
@@ -118,7 +125,7 @@ export const openBucket = <Schema extends z.ZodType>(
 
   const create = async (key: string, value: Value, options?: WriteOptions): Promise<boolean> => {
     if (await writeOnto(key, value, 0, options)) return true;
-    const found = await lastOf(connection, stream, subjectOf(key));
+    const found = await lastOf(key);
     if (found !== undefined && !isDeletion(found.header)) return false;
     return writeOnto(key, value, found?.seq ?? 0, options);
   };
@@ -133,28 +140,25 @@ export const openBucket = <Schema extends z.ZodType>(
         ]);
         return fresh.map(() => true);
       } catch (error) {
-        // One existing key refuses the whole batch, and the broker does not say which.
+        // The broker rejects the whole batch if one key exists, and does not say which key.
         if (!isWrongRevision(error)) throw error;
       }
     }
     const others = put.length >= minBatch ? [writeAll({ put })] : put.map((entry) => write(entry));
     const created = fresh.map(({ key, value, ...options }) => create(key, value, options));
-    await allOf<unknown>([...created, ...others]);
+    // Wait for all writes before throwing the first error.
+    await Promise.allSettled<unknown>([...created, ...others]);
+    for (const other of others) await other;
     return Promise.all(created);
   };
 
   return {
     async fill() {
-      if (!connection.connected) throw notConnected();
-      try {
-        const { state, config } = await connection.jsm.streams.info(stream);
-        return { bytes: state.bytes, maxBytes: config.max_bytes };
-      } catch (error) {
-        throw toBusError(error);
-      }
+      const { state, config } = await askJetStream(connection, (jsm) => jsm.streams.info(stream));
+      return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
     async get(key) {
-      const found = await lastOf(connection, stream, subjectOf(key));
+      const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;
       return { key, value: parse(key, found.string()), revision: found.seq, at: found.time };
     },
@@ -165,38 +169,119 @@ export const openBucket = <Schema extends z.ZodType>(
     async delete(key) {
       await requestAck(connection, subjectOf(key), "", plainHeaders({ "KV-Operation": "DEL" }));
     },
-    watch: (onEntry, onReady = () => {}, options = {}) =>
-      watchBucket(connection, name, options.keys ?? ">", {
-        entry(key, text) {
-          try {
-            onEntry({ key, value: text === undefined ? undefined : parse(key, text) });
-          } catch (err) {
-            connection.log.error({ err, bucket: name }, "skipped an invalid entry");
-          }
-        },
-        ready: onReady,
-      }),
+    watch: (onEntry, onReady = () => {}, { keys = ">" } = {}) => {
+      const onText = (key: string, text: string | undefined) => {
+        try {
+          onEntry({ key, value: text === undefined ? undefined : parse(key, text) });
+        } catch (err) {
+          connection.log.error({ err, bucket: name }, "skipped an invalid entry");
+        }
+      };
+      return watchBucket(connection, name, keys, onText, onReady);
+    },
   };
-};
-
-const lastOf = async (
-  { connected, jsm }: Connection,
-  stream: string,
-  subject: string,
-): Promise<StoredMsg | undefined> => {
-  if (!connected) throw notConnected();
-  try {
-    return (await jsm.direct.getMessage(stream, { last_by_subj: subject })) ?? undefined;
-  } catch (error) {
-    throw toBusError(error);
-  }
-};
-
-/** Waits for all before it throws what one of them failed with. */
-const allOf = async <Result>(work: readonly Promise<Result>[]): Promise<Result[]> => {
-  await Promise.allSettled(work);
-  return Promise.all(work);
 };
 
 const isWrongRevision = (error: unknown): boolean =>
   error instanceof JetStreamApiError && error.code === apiCodes.wrongLastSequence;
+
+type Watching = {
+  /** All existing entries were delivered, and the connection is up. */
+  ready(): boolean;
+  stop(): Promise<void>;
+};
+
+const retryMs = { first: 100, longest: 2_000 };
+/** The heartbeat interval is half of this. Two missed heartbeats mean that the broker has lost the watch. */
+const expiresMs = 6_000;
+
+const notMade = "the bucket does not exist yet, waiting for the bootstrap step to create it";
+
+/**
+ * Watches a bucket until it is stopped. Restarts the watch after a lost connection or bucket. Calls `onText` with a key's value as text;
+ * undefined when the key was deleted.
+ */
+const watchBucket = (
+  connection: Connection,
+  name: BucketName,
+  keys: string,
+  onText: (key: string, text: string | undefined) => void,
+  onReady: () => void,
+): Watching => {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const prefix = `$KV.${name}.`;
+  const live = new Set<string>();
+  let current: ConsumerMessages | undefined;
+  let complete = false;
+
+  const onConnection = () => {
+    complete = false;
+    current?.stop();
+  };
+  connection.listeners.add(onConnection);
+
+  const take = (message: JsMsg, seen: Set<string> | undefined) => {
+    const key = message.subject.slice(prefix.length);
+    if (isDeletion(message.headers)) {
+      live.delete(key);
+      onText(key, undefined);
+    } else {
+      live.add(key);
+      seen?.add(key);
+      onText(key, message.string());
+    }
+  };
+
+  /** Reads all entries, then every change, until the connection or the bucket is lost. */
+  const follow = async () => {
+    const consumer = await connection.js.consumers.get(`KV_${name}`, {
+      filter_subjects: `${prefix}${keys}`,
+      deliver_policy: DeliverPolicy.LastPerSubject,
+      inactive_threshold: 30_000,
+    });
+    const seen = new Set<string>();
+    let left = (await consumer.info(true)).num_pending;
+    const caughtUp = () => {
+      for (const key of live) if (!seen.has(key)) live.delete(key) && onText(key, undefined);
+      complete = true;
+      onReady();
+    };
+    current = await consumer.consume({ expires: expiresMs, abort_on_missing_resource: true });
+    if (signal.aborted) current.stop();
+    if (left === 0) caughtUp();
+    for await (const message of current) {
+      take(message, complete ? undefined : seen);
+      // A key that is deleted meanwhile reduces the count, which only the broker's `pending` shows.
+      if (!complete && (--left === 0 || message.info.pending === 0)) caughtUp();
+    }
+  };
+
+  const run = async () => {
+    for (let delay = retryMs.first; !signal.aborted; ) {
+      await whenConnected(connection, signal);
+      if (signal.aborted) break;
+      try {
+        await follow();
+        delay = retryMs.first;
+      } catch (err) {
+        if (connection.connected && delay === retryMs.first)
+          connection.log.warn({ err, bucket: name }, isMissing(err) ? notMade : "watching the bucket again");
+        delay = Math.min(delay * 2, retryMs.longest);
+      }
+      complete = false;
+      if (!signal.aborted) await sleep(delay, undefined, { signal }).catch(() => {});
+    }
+  };
+  const running = run();
+
+  return {
+    ready: () => complete && connection.connected,
+    async stop() {
+      stopping.abort();
+      connection.listeners.delete(onConnection);
+      current?.stop();
+      await running;
+    },
+  };
+};

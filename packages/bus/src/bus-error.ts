@@ -22,7 +22,7 @@ export const apiCodes = {
   tooManyBatches: 10211,
 } as const;
 
-/** What `storeFailed` says when a stream, or one of its subjects, is full. */
+/** The text of `storeFailed` when a stream, or one of its subjects, is full. */
 const full = /^maximum (bytes|messages|messages per subject) exceeded/;
 
 const isFull = (error: JetStreamApiError): boolean =>
@@ -35,8 +35,8 @@ export const isNoResponders = (error: unknown): boolean =>
   error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
 /** The user may not publish there: a configuration error that no retry fixes. */
-const isForbidden = (error: unknown): boolean =>
-  error instanceof RequestError && error.cause instanceof PermissionViolationError;
+export const isForbidden = (error: unknown): boolean =>
+  (error instanceof RequestError ? error.cause : error) instanceof PermissionViolationError;
 
 /** Whether the broker caused the error, and not the request. */
 const isUnavailable = (error: unknown): boolean =>
@@ -54,6 +54,15 @@ const isUnavailable = (error: unknown): boolean =>
 export const isMissing = (error: unknown): boolean =>
   error instanceof JetStreamApiError &&
   (error.code === apiCodes.consumerNotFound || error.code === apiCodes.streamNotFound);
+
+export const undefinedIfMissing = async <Info>(asked: Promise<Info>): Promise<Info | undefined> => {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+};
 
 export const notConnected = (): HeraldError => new HeraldError("bus-unavailable", "the message bus is not connected");
 

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createFairGate, type FairGate, HeraldError, type Logger } from "@herald/kit";
+import { createFairGate, type FairGate, HeraldError, type Logger, type natsConfig } from "@herald/kit";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import {
   AuthorizationError,
@@ -9,7 +9,9 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
-import { versionProblem } from "./server-version.ts";
+import type { z } from "zod";
+import { notConnected, toBusError } from "./bus-error.ts";
+import { type BusService, busUsers } from "./permissions/index.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
 declare const opaque: unique symbol;
@@ -17,7 +19,7 @@ declare const opaque: unique symbol;
 /** A connection to NATS, opaque outside of this package. */
 export type Bus = { readonly [opaque]: true };
 
-/** What a {@link Bus} is inside this package. */
+/** The type of a {@link Bus} inside this package. */
 export type Connection = {
   readonly nc: NatsConnection;
   readonly js: JetStreamClient;
@@ -26,13 +28,13 @@ export type Connection = {
   readonly telemetry: Telemetry;
   readonly inboxPrefix: string | undefined;
   connected: boolean;
-  /** The last publish was not stored: why, and when (`performance.now()`). */
+  /** Why and when (`performance.now()`) the last publish was refused; undefined if it was stored. */
   refused: { readonly reason: string; readonly at: number } | undefined;
   /** Called on every loss and every return of the connection. */
   readonly listeners: Set<(connected: boolean) => void>;
   /** Rejects pending requests: a lost connection loses their replies. */
   readonly waiting: Set<() => void>;
-  /** Limit concurrent requests in this process: those that read a few rows, and those that scan many. */
+  /** Limit this process's concurrent requests: `requests` read a few rows, `heavyRequests` scan many. */
   readonly requests: FairGate;
   readonly heavyRequests: FairGate;
 };
@@ -42,18 +44,18 @@ export const connectionOf = (bus: Bus): Connection => bus as unknown as Connecti
 export type ConnectOptions = {
   /** `nats://host:port`, or several servers of one cluster. */
   readonly url: string | readonly string[];
-  /** Shown by the server's monitoring, such as `herald-registry`. */
+  /** The client name in the server's monitoring, such as `herald-registry`. */
   readonly name: string;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** Instead of user and password: the secret half of an nkey, `SU…`. */
+  /** The secret half of an nkey, `SU…`. Replaces user and password. */
   readonly nkeySeed?: string | undefined;
-  /** Instead of both: the path of a `.creds` file, a user's JWT and seed. */
+  /** The path of a `.creds` file with a user's JWT and seed. Replaces user, password and nkey. */
   readonly credsFile?: string | undefined;
   /** The prefix that the user may subscribe to; `_INBOX` when absent. */
   readonly inboxPrefix?: string | undefined;
   readonly log: Logger;
-  /** Wait for a server that is not there yet (default), or throw bus-unavailable. A refused user throws in both cases. */
+  /** Whether to wait for a server that is not running yet (default) or to throw bus-unavailable. A refused user throws in both cases. */
   readonly waitOnFirstConnect?: boolean;
 };
 
@@ -63,14 +65,19 @@ const dialTimeoutMs = 2_000;
 const pings = { pingInterval: 1_000, maxPingOut: 2 };
 const reconnectEveryMs = 250;
 
-/** More would only slow the database down: most of these share a few commands. */
+/** A higher limit would only slow the database down: most of these requests share a few commands. */
 const requestsAtATime = 128;
-/** Each holds a connection to the database and a core of its server; the pool has forty, which others need as well. */
+/** Each request occupies a database connection and a core of its server. The pool has 40 connections, and other work needs them too. */
 const heavyRequestsAtATime = 8;
 
 /** Connects, and then reconnects without limit. Throws HeraldError bus-unavailable, or an Error for a refused user. */
 export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
-  const nc = await refuseOlder(await firstConnection(options));
+  const nc = await firstConnection(options);
+  const problem = versionProblem(nc.info?.version ?? "");
+  if (problem !== undefined) {
+    await nc.close();
+    throw new Error(problem);
+  }
   const connection: Connection = {
     nc,
     js: jetstream(nc, { timeout: 5_000 }),
@@ -90,14 +97,6 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
   return connection as unknown as Bus;
 };
 
-/** An older server would accept the streams and silently ignore settings that Herald needs. */
-const refuseOlder = async (nc: NatsConnection): Promise<NatsConnection> => {
-  const problem = versionProblem(nc.info?.version ?? "");
-  if (problem === undefined) return nc;
-  await nc.close();
-  throw new Error(problem);
-};
-
 const firstConnection = async (options: ConnectOptions): Promise<NatsConnection> => {
   let isReported = false;
   for (;;) {
@@ -112,9 +111,9 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
         maxReconnectAttempts: -1,
         reconnectTimeWait: reconnectEveryMs,
         reconnectJitter: reconnectEveryMs,
-        // A server that restarts with its users not yet loaded must not end the service.
+        // A server that has restarted but not yet loaded its users must not end the service.
         ignoreAuthErrorAbort: true,
-        // Traces of every request cost more than the request.
+        // An async stack trace costs more than the request itself.
         noAsyncTraces: true,
       });
     } catch (cause) {
@@ -134,7 +133,7 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
   }
 };
 
-/** Read for each attempt: the credentials file may be mounted later, or replaced. */
+/** Reads the credentials for each attempt: their file may be mounted later, or replaced. */
 const identity = async ({ user, password = "", nkeySeed, credsFile }: ConnectOptions) => {
   if (credsFile !== undefined) return { authenticator: credsAuthenticator(await readFile(credsFile)) };
   if (nkeySeed !== undefined) return { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkeySeed)) };
@@ -171,7 +170,7 @@ const followStatus = async (connection: Connection): Promise<void> => {
   change(false);
 };
 
-/** Resolves when the connection is up, at once if it is; or when `signal` is aborted. */
+/** Resolves when the connection is up or `signal` is aborted. */
 export const whenConnected = (connection: Connection, signal: AbortSignal): Promise<void> =>
   connection.connected || signal.aborted
     ? Promise.resolve()
@@ -188,22 +187,30 @@ export const whenConnected = (connection: Connection, signal: AbortSignal): Prom
         signal.addEventListener("abort", end);
       });
 
-/** For readiness: whether the connection is up, and to which server. */
-export const busStatus = (bus: Bus): { connected: boolean; server?: string } => {
-  const { connected, nc } = connectionOf(bus);
-  return connected && !nc.isClosed() ? { connected: true, server: nc.getServer() } : { connected: false };
+/** Sends requests to JetStream. Throws bus-unavailable when the connection is down or the broker does not answer. */
+export const askJetStream = async <Result>(
+  { connected, jsm }: Connection,
+  ask: (jsm: JetStreamManager) => Promise<Result>,
+): Promise<Result> => {
+  if (!connected) throw notConnected();
+  try {
+    return await ask(jsm);
+  } catch (error) {
+    throw toBusError(error);
+  }
 };
 
 /** How long a refused publish keeps the bus unready. Afterwards the next publish decides. */
 const refusalCountsMs = 10_000;
 
 /**
- * For readiness: true, or a sentence that says what is wrong. A connected broker that stores nothing, for example because its disk is
- * full, counts as unavailable; the last publish decides.
+ * For readiness: true, or a sentence with the problem. A connected broker that stores nothing, for example because its disk is full,
+ * counts as unavailable; the last publish decides.
  */
 export const busReady = (bus: Bus | undefined): true | string => {
-  if (bus === undefined || !busStatus(bus).connected) return "NATS is unavailable";
-  const { refused } = connectionOf(bus);
+  if (bus === undefined) return "NATS is unavailable";
+  const { connected, nc, refused } = connectionOf(bus);
+  if (!connected || nc.isClosed()) return "NATS is unavailable";
   if (refused === undefined || performance.now() - refused.at > refusalCountsMs) return true;
   return `NATS stores nothing: ${refused.reason}`;
 };
@@ -215,3 +222,29 @@ export const closeBus = async (bus: Bus): Promise<void> => {
   if (connection.connected) await connection.nc.drain().catch(() => connection.nc.close());
   else await connection.nc.close();
 };
+
+/** The first version with scheduled messages and atomic batches. An older server would silently ignore these settings of streams. */
+const minimum = [2, 12] as const;
+
+/** Why Herald cannot work with a server of this version, in words; undefined if it can. */
+export const versionProblem = (version: string): string | undefined => {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > minimum[0] || (major === minimum[0] && minor >= minimum[1])) return undefined;
+  return `the nats-server at HERALD_NATS_URL is ${version}, and Herald needs ${minimum.join(".")} or later: upgrade it first`;
+};
+
+type NatsConfig = z.infer<z.ZodObject<typeof natsConfig>>;
+
+/** The connect options of a service: the environment's, plus the only inbox that its user may subscribe to. */
+export const serviceAccess = (
+  config: NatsConfig,
+  part: BusService | "bootstrap",
+): Omit<ConnectOptions, "log" | "waitOnFirstConnect"> => ({
+  url: config.HERALD_NATS_URL,
+  name: `herald-${part}`,
+  user: config.HERALD_NATS_USER,
+  password: config.HERALD_NATS_PASSWORD,
+  nkeySeed: config.HERALD_NATS_NKEY_SEED,
+  credsFile: config.HERALD_NATS_CREDS_FILE,
+  inboxPrefix: busUsers[part].inboxPrefix,
+});

@@ -1,40 +1,219 @@
-import { type Bus, connectionOf } from "./connect.ts";
-import { type Consumer, startConsumer } from "./consumer-loop.ts";
-import type { Handler } from "./define-handler.ts";
-
-declare const opaque: unique symbol;
+import { withTimeout } from "@herald/kit";
+import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Handler, streamOf } from "./define-handler.ts";
+import { acquirePermit, createLimiter, wakeHeld } from "./permit.ts";
+import { processBatch, type Task } from "./process-batch.ts";
+import { pull } from "./pull.ts";
+import { createProgress, type Received } from "./received-message.ts";
 
 /** Handlers that are consuming. */
-export type Consuming = {
-  readonly [opaque]: true;
-  /**
-   * Stops pulling, returns messages that are held or not started, and waits for running handlers. After `deadlineMs` it aborts their
-   * signal and returns their messages too. Leaves no message in flight, no timer and no subscription.
-   */
-  stop(deadlineMs: number): Promise<void>;
-};
+export type Consuming = ReturnType<typeof consume>;
 
-type Inside = { readonly consumers: readonly Consumer[] };
-
-/**
- * Consumes the handlers' durables until it is stopped. Survives reconnects, leader changes and durables that do not exist yet.
- * Resolves at once; {@link areConsumersReady} says when it has found every durable.
- */
-export const consume = async (bus: Bus, handlers: readonly Handler[]): Promise<Consuming> => {
+/** Consumes the handlers' durables until it is stopped. Survives reconnects, leader changes and durables that do not exist yet. */
+export const consume = (bus: Bus, handlers: readonly Handler[]) => {
   const connection = connectionOf(bus);
   const consumers = handlers.map((handler) => startConsumer(connection, handler));
-  const consuming: Omit<Consuming, typeof opaque> & Inside = {
-    consumers,
-    async stop(deadlineMs) {
-      const givenBack = await Promise.all(consumers.map((consumer) => consumer.stop(deadlineMs)));
-      const late = givenBack.reduce((sum, count) => sum + count, 0);
+  return {
+    /** For readiness: the bus is connected, every durable exists, and the consumers pull. */
+    ready: () => consumers.every((consumer) => consumer.ready()),
+    /**
+     * Stops pulling, returns messages that are held or not started, and waits for running handlers. After `deadlineMs` it aborts their
+     * signal and returns their messages too. Leaves no message in flight, no timer and no subscription.
+     */
+    async stop(deadlineMs: number): Promise<void> {
+      const returned = await Promise.all(consumers.map((consumer) => consumer.stop(deadlineMs)));
+      const late = returned.reduce((sum, count) => sum + count, 0);
       if (late > 0)
         connection.log.warn({ late, deadlineMs }, "returned messages whose handlers did not end before the deadline");
     },
   };
-  return consuming as unknown as Consuming;
 };
 
-/** For readiness: the bus is connected, every durable exists, and the consumers pull. */
-export const areConsumersReady = (consuming: Consuming): boolean =>
-  (consuming as unknown as Inside).consumers.every((consumer) => consumer.ready());
+/** Messages fetched ahead of the handler: a few are enough to bridge a round trip. */
+const maxPrefetched = 64;
+/** Bytes of messages that are not held. The largest message is 1 MiB, so several handlers always have work. */
+const maxActiveBytes = 16 * 1_048_576;
+/** Bytes of held messages. Above this the consumer stops pulling: further messages would be held too. */
+const maxHeldBytes = 64 * 1_048_576;
+/** From this delivery on, a message is handled alone, because it may be the cause of its batch's failures. */
+const aloneFromDelivery = 4;
+/** How soon the broker redelivers the messages that a stopping replica returns. */
+const returnDelayMs = 50;
+
+/** Consumes one durable. `stop` resolves to the number of messages that it returned after the deadline. */
+const startConsumer = (connection: Connection, handler: Handler) => {
+  const { telemetry } = connection;
+  const { durable, batch, concurrency } = handler;
+  const tasks = new Map<string, Task>();
+  const unstarted: Task[] = [];
+  const running = new Set<Promise<void>>();
+  const load = { active: 0, activeBytes: 0, heldBytes: 0 };
+  const capacity = concurrency * batch.size + Math.max(batch.size, Math.min(maxPrefetched, concurrency));
+  let queued = false;
+  let batchTimer: NodeJS.Timeout | undefined;
+
+  const count = (task: Task, sign: 1 | -1) => {
+    if (task.held) {
+      load.heldBytes += sign * task.received.bytes;
+    } else {
+      load.active += sign;
+      load.activeBytes += sign * task.received.bytes;
+    }
+  };
+
+  const limiter = createLimiter(concurrency, (changed, held) => {
+    for (const task of changed) {
+      count(task, -1);
+      task.held = held;
+      count(task, 1);
+    }
+    pulling.ask();
+    start();
+  });
+  const { semaphore } = limiter;
+
+  const removeTask = (task: Task) => {
+    if (!tasks.delete(task.received.key)) return;
+    count(task, -1);
+  };
+
+  const receive = (received: Received) => {
+    const known = tasks.get(received.key);
+    if (known !== undefined) {
+      // The broker redelivered a message that is still being handled here: settle the newer delivery.
+      if (!known.settled) Object.assign(known, { received, heardAt: performance.now() });
+      return;
+    }
+    if (limiter.stopping) {
+      received.nak(returnDelayMs * (1 + Math.random()));
+      return;
+    }
+    const receivedAt = performance.now();
+    const task: Task = {
+      received,
+      receivedAt,
+      heardAt: receivedAt,
+      parsed: handler.parse(received),
+      settled: false,
+      held: false,
+    };
+    tasks.set(received.key, task);
+    count(task, 1);
+    unstarted.push(task);
+    start();
+  };
+
+  const start = () => {
+    while (!limiter.stopping && !queued && isBatchReady()) {
+      if (semaphore.tryAcquire()) {
+        startBatch(nextBatch());
+        continue;
+      }
+      // Queues behind resumed batches, so that new and held messages take turns.
+      queued = true;
+      void semaphore.acquire().then(() => {
+        queued = false;
+        if (!limiter.stopping && isBatchReady()) startBatch(nextBatch());
+        else semaphore.release();
+        start();
+      });
+    }
+  };
+
+  /** Whether a batch can start: it is full, or its first message has waited long enough. */
+  const isBatchReady = (): boolean => {
+    const [first] = unstarted;
+    if (first === undefined) return false;
+    const waited = performance.now() - first.receivedAt;
+    if (unstarted.length >= batch.size || waited >= batch.waitMs || runsAlone(first)) return true;
+    batchTimer ??= setTimeout(
+      () => {
+        batchTimer = undefined;
+        start();
+      },
+      Math.ceil(batch.waitMs - waited),
+    );
+    return false;
+  };
+
+  const runsAlone = (task: Task) =>
+    batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= aloneFromDelivery;
+
+  /** Takes the next messages: valid ones, one that must run alone, or malformed ones. */
+  const nextBatch = (): Task[] => {
+    const good = unstarted.findIndex(({ parsed }) => parsed.ok);
+    if (good !== 0) return unstarted.splice(0, good < 0 ? batch.size : Math.min(good, batch.size));
+    const alone = unstarted.findIndex(runsAlone);
+    return unstarted.splice(0, alone === 0 ? 1 : alone > 0 ? Math.min(alone, batch.size) : batch.size);
+  };
+
+  const startBatch = (batchTasks: readonly Task[]) => {
+    const run = work(batchTasks).finally(() => {
+      running.delete(run);
+      pulling.ask();
+      start();
+    });
+    running.add(run);
+  };
+
+  const work = async (batchTasks: readonly Task[]) => {
+    const permit = acquirePermit(limiter, batchTasks);
+    const alone = (task: Task) => processBatch({ connection, handler, tasks: [task], permit });
+    try {
+      if (!batchTasks.every(({ parsed }) => parsed.ok)) {
+        // Malformed messages reach no handler. Dead-lettering them concurrently delays valid ones less.
+        await Promise.all(batchTasks.map(alone));
+        return;
+      }
+      const settlement = await processBatch({ connection, handler, tasks: batchTasks, permit });
+      if (settlement.kind === "acked" && permit.holds() > 0) wakeHeld(limiter);
+      if (settlement.kind === "split") for (const task of batchTasks) await alone(task);
+    } catch (err) {
+      connection.log.error({ err, durable }, "could not settle a message");
+    } finally {
+      for (const task of batchTasks) removeTask(task);
+      permit.release();
+    }
+  };
+
+  const inMemory = { durable, inFlight: () => tasks.size, held: () => tasks.size - load.active };
+  telemetry.consumers.add(inMemory);
+  const progress = createProgress(connection, tasks);
+  const pulling = pull(connection, {
+    stream: streamOf(handler),
+    durable,
+    room: () => ({
+      messages: capacity - load.active,
+      bytes: load.heldBytes > maxHeldBytes ? 0 : maxActiveBytes - load.activeBytes,
+    }),
+    receive,
+    attached: progress.follow,
+  });
+
+  const returnMessages = (given: readonly Task[]) => {
+    for (const task of given) {
+      if (!task.settled) task.received.nak(returnDelayMs * (1 + Math.random()));
+      task.settled = true;
+      removeTask(task);
+    }
+  };
+
+  return {
+    ready: pulling.ready,
+    async stop(deadlineMs: number): Promise<number> {
+      limiter.stopping = true;
+      clearTimeout(batchTimer);
+      for (const end of limiter.sleepers) end(false);
+      await pulling.stop();
+      returnMessages(unstarted.splice(0));
+      const inTime = await withTimeout(deadlineMs, Promise.all(running));
+      const late = inTime ? [] : [...tasks.values()];
+      limiter.deadline.abort();
+      returnMessages(late);
+      progress.stop();
+      telemetry.consumers.delete(inMemory);
+      if (connection.connected) await withTimeout(1_000, connection.nc.flush());
+      return late.length;
+    },
+  };
+};

@@ -1,90 +1,89 @@
-import { type BucketName, buckets, type DurableName, durables, type StreamName, streams } from "@herald/contracts";
 import {
-  AckPolicy,
-  type ConsumerConfig,
-  DeliverPolicy,
-  DiscardPolicy,
-  JetStreamApiError,
-  ReplayPolicy,
-  RetentionPolicy,
-  StorageType,
-  type StreamConfig,
-} from "@nats-io/jetstream";
+  type BucketName,
+  buckets,
+  type DurableName,
+  duplicateWindowMs,
+  durables,
+  type StreamName,
+  streams,
+} from "@herald/contracts";
+import { natsConfig, variables } from "@herald/kit";
+import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
-import { apiCodes, notConnected } from "./bus-error.ts";
+import { z } from "zod";
+import { isForbidden, notConnected, undefinedIfMissing } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { consumedStream, consumerPrefix } from "./permissions/index.ts";
 
-export type EnsureOptions = {
+type EnsureOptions = {
   /** Copies of every stream: 1 locally, 3 in production. */
   readonly replicas: 1 | 3;
   /** A share of every declared size, for a machine with less disk than 20 GiB; 1 when absent. */
   readonly sizeFactor?: number;
 };
 
-/** Names of streams, `KV_` streams and durables. */
-export type Report = {
-  readonly created: readonly string[];
-  readonly updated: readonly string[];
-  readonly unchanged: readonly string[];
-  /** What is not as declared and cannot be made so, in words: each is for a person to decide. */
-  readonly problems: readonly string[];
-};
-
 /**
- * Makes the declared streams, buckets and durables, and brings existing ones up to date. Safe to run again, and to run twice at once.
- * Needs an admin credential. Deletes nothing: what cannot be changed in place, and durables that are not declared, are problems.
+ * Creates the declared streams, buckets and durables, and updates existing ones. Safe to repeat, also concurrently. Needs an admin
+ * credential. Deletes nothing: it reports undeclared durables, and settings that cannot be changed in place, as problems.
  */
-export const ensureStreams = async (bus: Bus, options: EnsureOptions): Promise<Report> => {
+export const ensureStreams = async (bus: Bus, options: EnsureOptions) => {
   const connection = connectionOf(bus);
   if (!connection.connected) throw notConnected();
+  const { jsm } = connection;
+  /** Names of streams, `KV_` streams and durables; `problems` describes differences that an operator must resolve. */
   const report = {
     created: [] as string[],
     updated: [] as string[],
     unchanged: [] as string[],
     problems: [] as string[],
   };
-  const file = async (name: string, made: Promise<EnsureResult>) => {
-    const { outcome, problems } = await made;
+  const file = (name: string, { outcome, problems }: EnsureResult) => {
     if (outcome !== "failed") report[outcome].push(name);
     report.problems.push(...problems.map((problem) => `${name}: ${problem}`));
   };
-  for (const name of Object.keys(streams) as StreamName[]) {
-    await file(name, ensureStream(connection, streamConfig(name, options)));
-  }
-  for (const name of Object.keys(buckets) as BucketName[]) {
-    const config = bucketConfig(name, options);
-    await file(config.name, ensureStream(connection, config));
-  }
-  for (const name of Object.keys(durables) as DurableName[]) {
-    await file(name, ensureDurable(connection, durables[name].stream, durableConfig(name)));
-  }
-  for (const name of Object.keys(streams) as StreamName[]) {
-    for (const stranger of await undeclaredDurables(connection, name)) {
-      report.problems.push(
-        `${stranger}: a durable of ${name} that is not declared; on a work queue it keeps messages from others`,
-      );
+  const names = Object.keys(streams) as StreamName[];
+  const wanted = [
+    ...names.map((name) => streamConfig(name, options)),
+    ...(Object.keys(buckets) as BucketName[]).map((name) => bucketConfig(name, options)),
+  ];
+  for (const config of wanted) {
+    const { name } = config;
+    const found = await undefinedIfMissing(jsm.streams.info(name));
+    if (found) file(name, await change(found.config, config, (changed) => jsm.streams.update(name, changed)));
+    else {
+      await jsm.streams.add(config);
+      report.created.push(name);
     }
   }
+  for (const name of Object.keys(durables) as DurableName[]) file(name, await ensureDurable(connection, name));
+  for (const name of names)
+    for await (const { name: durable, config } of jsm.consumers.list(name)) {
+      const declared = durable in durables && durables[durable as DurableName].stream === name;
+      const external = name === consumedStream && durable.startsWith(consumerPrefix);
+      if (config.durable_name === undefined || declared || external) continue;
+      report.problems.push(
+        `${durable}: a durable of ${name} that is not declared; on a work queue it keeps messages from others`,
+      );
+    }
   return report;
 };
 
 type EnsureResult = {
   readonly outcome: "created" | "updated" | "unchanged" | "failed";
-  readonly problems: readonly string[];
+  readonly problems: string[];
 };
 type NamedStream = Partial<StreamConfig> & { readonly name: string };
 
 const unlimited = -1;
 
-export const streamConfig = (name: StreamName, { replicas, sizeFactor = 1 }: EnsureOptions): NamedStream => {
+const streamConfig = (name: StreamName, { replicas, sizeFactor = 1 }: EnsureOptions): NamedStream => {
   const declared = { ...defaults, ...streams[name] };
   return {
     name,
     subjects: [...declared.subjects],
-    retention: declared.retention === "workqueue" ? RetentionPolicy.Workqueue : RetentionPolicy.Limits,
-    discard: declared.discard === "new" ? DiscardPolicy.New : DiscardPolicy.Old,
-    storage: StorageType.File,
+    retention: declared.retention,
+    discard: declared.retention === "workqueue" ? "new" : "old",
+    storage: "file",
     num_replicas: replicas,
     max_bytes: Math.round(declared.maxBytes * sizeFactor),
     max_age: nanos(declared.maxAgeMs),
@@ -94,9 +93,9 @@ export const streamConfig = (name: StreamName, { replicas, sizeFactor = 1 }: Ens
     allow_atomic: declared.allowAtomicPublish,
     allow_msg_schedules: declared.allowSchedules,
     allow_msg_ttl: declared.allowMessageTtl,
-    // Schedules replace each other by it.
+    // A schedule replaces an earlier one with a rollup header.
     allow_rollup_hdrs: declared.allowSchedules,
-    duplicate_window: nanos(declared.duplicateWindowMs),
+    duplicate_window: nanos(duplicateWindowMs),
   };
 };
 
@@ -110,19 +109,19 @@ const defaults = {
   allowMessageTtl: false,
 };
 
-/** What the client's own `Kvm.create` would make, so that every NATS tool sees a bucket. */
-export const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: EnsureOptions): NamedStream => {
+/** The same configuration as the client's `Kvm.create`, so that every NATS tool shows a bucket. */
+const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: EnsureOptions): NamedStream => {
   const declared = { ttlMs: 0, markerTtlMs: 0, allowAtomicPublish: false, ...buckets[name] };
   return {
     name: `KV_${name}`,
     subjects: [`$KV.${name}.>`],
-    retention: RetentionPolicy.Limits,
-    discard: "discard" in declared ? DiscardPolicy.Old : DiscardPolicy.New,
-    storage: StorageType.File,
+    retention: "limits",
+    discard: "discard" in declared ? "old" : "new",
+    storage: "file",
     num_replicas: replicas,
     max_bytes: Math.round(declared.maxBytes * sizeFactor),
     max_age: nanos(declared.ttlMs),
-    max_msgs_per_subject: declared.history,
+    max_msgs_per_subject: 1,
     allow_direct: true,
     allow_atomic: declared.allowAtomicPublish,
     allow_rollup_hdrs: true,
@@ -131,36 +130,19 @@ export const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: Ens
   };
 };
 
-/** No `backoff`: its first entry would silently replace the ack wait. No limit of deliveries: the bus has its own guard. */
-export const durableConfig = (name: DurableName): Partial<ConsumerConfig> => {
-  const { filters, ackWaitMs, maxAckPending, from } = durables[name];
-  return {
+const ensureDurable = async ({ jsm }: Connection, name: DurableName): Promise<EnsureResult> => {
+  const { stream, filters, ackWaitMs, maxAckPending } = durables[name];
+  // No `backoff`: its first entry would silently replace the ack wait. No limit of deliveries: the bus has its own guard.
+  const wanted: Partial<ConsumerConfig> = {
     durable_name: name,
-    ack_policy: AckPolicy.Explicit,
-    deliver_policy: from === "all" ? DeliverPolicy.All : DeliverPolicy.New,
-    replay_policy: ReplayPolicy.Instant,
+    ack_policy: "explicit",
+    deliver_policy: "all",
+    replay_policy: "instant",
     ...(filters.length === 1 ? { filter_subject: filters[0] } : { filter_subjects: [...filters] }),
     ack_wait: nanos(ackWaitMs),
     max_ack_pending: maxAckPending,
     max_deliver: unlimited,
   };
-};
-
-const ensureStream = async ({ jsm }: Connection, wanted: NamedStream): Promise<EnsureResult> => {
-  const found = await undefinedIfMissing(jsm.streams.info(wanted.name));
-  if (found === undefined) {
-    await jsm.streams.add(wanted);
-    return { outcome: "created", problems: [] };
-  }
-  return change(found.config, wanted, (config) => jsm.streams.update(wanted.name, config));
-};
-
-const ensureDurable = async (
-  { jsm }: Connection,
-  stream: StreamName,
-  wanted: Partial<ConsumerConfig>,
-): Promise<EnsureResult> => {
-  const name = wanted.durable_name ?? "";
   const found = await undefinedIfMissing(jsm.consumers.info(stream, name));
   if (found === undefined) {
     try {
@@ -170,16 +152,13 @@ const ensureDurable = async (
       return { outcome: "failed", problems: [`not created: ${reasonOf(error)}`] };
     }
   }
-  const { config } = found;
-  const backoff =
-    config.backoff === undefined
-      ? []
-      : ["has a backoff, which replaces its ack wait: delete it and run the bootstrap again"];
-  const made = await change(config, wanted, (changed) => jsm.consumers.update(stream, name, changed));
-  return { outcome: made.outcome, problems: [...made.problems, ...backoff] };
+  const result = await change(found.config, wanted, (changed) => jsm.consumers.update(stream, name, changed));
+  if (found.config.backoff !== undefined)
+    result.problems.push("has a backoff, which replaces its ack wait: delete it and run the bootstrap again");
+  return result;
 };
 
-/** Updates what differs. One thing that cannot be changed must not keep the rest from it, so each is tried alone then. */
+/** Updates the changed fields. If that fails, updates them one by one, so that an immutable field does not block the others. */
 const change = async <Config extends object>(
   have: Config,
   wanted: Partial<Config>,
@@ -209,28 +188,39 @@ const change = async <Config extends object>(
   }
 };
 
-/** The server leaves out what is false, zero or empty. */
+/** The server omits fields that are false, zero or empty. */
 const same = (have: unknown, wanted: unknown): boolean =>
   JSON.stringify(have || null) === JSON.stringify(wanted || null);
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-const undefinedIfMissing = async <Info>(asked: Promise<Info>): Promise<Info | undefined> => {
-  try {
-    return await asked;
-  } catch (error) {
-    const missing: readonly number[] = [apiCodes.streamNotFound, apiCodes.consumerNotFound];
-    if (error instanceof JetStreamApiError && missing.includes(error.code)) return undefined;
-    throw error;
-  }
-};
+const mebibyte = 1_048_576;
 
-const undeclaredDurables = async ({ jsm }: Connection, stream: StreamName): Promise<string[]> => {
-  const strangers: string[] = [];
-  for await (const { name, config } of jsm.consumers.list(stream)) {
-    const declared = name in durables && durables[name as DurableName].stream === stream;
-    const consumers = stream === consumedStream && name.startsWith(consumerPrefix);
-    if (config.durable_name !== undefined && !declared && !consumers) strangers.push(name);
-  }
-  return strangers;
+/** The declared size of all streams and buckets together. */
+export const declaredBytes = [...Object.values(streams), ...Object.values(buckets)].reduce(
+  (sum, { maxBytes }) => sum + maxBytes,
+  0,
+);
+
+/** The environment variables of the bootstrap step. */
+export const BootstrapConfig = z.object({
+  ...natsConfig,
+  /** Copies of every stream. Use 3 with three brokers, as in production. */
+  HERALD_NATS_REPLICAS: variables.choice("1", "3").default("1"),
+  /** The disk that all streams of a broker may use together; each gets its share. */
+  HERALD_NATS_STORAGE: variables.bytes({ min: 64 * mebibyte }).default(declaredBytes),
+});
+
+/** Why the bootstrap step failed, and what its operator can do. */
+export const whyNotMade = (error: unknown): string => {
+  if (error instanceof Error && error.name === "JetStreamNotEnabled")
+    return "JetStream is not enabled for this user: see `jetstream` in infra/nats.conf, for the server and for the account";
+  if (isForbidden(error))
+    return "the user may not make streams: run this as herald-bootstrap of infra/nats.conf, and compare that file after an upgrade";
+  const reason = reasonOf(error);
+  if (error instanceof JetStreamApiError && /replicas > 1|no suitable peers/.test(reason))
+    return `HERALD_NATS_REPLICAS is more than there are brokers: ${reason}`;
+  if (error instanceof JetStreamApiError && /insufficient|storage resources/.test(reason))
+    return `the broker has less room than HERALD_NATS_STORAGE says: ${reason}`;
+  return reason;
 };

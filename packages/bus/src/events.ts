@@ -1,14 +1,14 @@
 import { type EventMessage, eventSubject, eventTypeOf, headerNames, type ProjectId } from "@herald/contracts";
-import { notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, connectionOf } from "./connect.ts";
-import { directRead, type Stored } from "./direct-read.ts";
+import { readJson } from "./message-format.ts";
+import { directRead, type Stored, streamState } from "./read-stream.ts";
 
 const stream = "PUSH_EVENTS";
 
-/** An event as the stream holds it; without `event` where it is none of the wanted types, or no JSON. */
+/** An event in the stream; without `event` when the query excludes its type, or when it is not JSON. */
 export type StoredEvent = { readonly sequence: number; readonly event?: EventMessage };
 
-/** Enough to use a connection fully, and little enough for many readers: the largest event is half a MiB. */
+/** Large enough to use a connection fully, small enough for many readers: the largest event is half a MiB. */
 const eventsAtATime = 100;
 const bytesAtATime = 256 * 1_024;
 
@@ -18,22 +18,16 @@ const subjectOf = (projectId: ProjectId, types: ReadonlySet<string> | undefined)
 };
 
 const toEvent = ({ subject, headers, body, storedAt }: Stored, type: string): EventMessage | undefined => {
+  const data = readJson(body);
+  if (data === undefined) return undefined;
   const at = new Date(headers.get(headerNames.ceTime));
-  try {
-    return {
-      id: headers.get(headerNames.ceId) || subject,
-      type,
-      timestamp: (Number.isNaN(at.getTime()) ? storedAt : at).toISOString(),
-      data: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),
-    };
-  } catch {
-    return undefined;
-  }
+  const timestamp = (Number.isNaN(at.getTime()) ? storedAt : at).toISOString();
+  return { id: headers.get(headerNames.ceId) || subject, type, timestamp, data: data as EventMessage["data"] };
 };
 
 /**
- * Reads events of a project from a sequence on: about a hundred, none at the end. Reading leaves nothing behind on the broker, so a
- * reader needs no right to make or remove consumers. Throws HeraldError bus-unavailable.
+ * Reads about a hundred events of a project from a sequence on; none at the end of the stream. It creates no consumer on the broker, so
+ * a reader needs no permission to create or delete consumers. Throws HeraldError bus-unavailable.
  */
 export const readEvents = (
   bus: Bus,
@@ -50,28 +44,22 @@ export const readEvents = (
   });
 };
 
-/** The sequence of a project's first event that the stream took at or after a time. Throws HeraldError bus-unavailable. */
+/** The sequence of a project's first event that the stream stored at or after a time. Throws HeraldError bus-unavailable. */
 export const firstEventSince = async (bus: Bus, projectId: ProjectId, since: Date): Promise<number | undefined> => {
   const query = { start_time: since.toISOString(), batch: 1, next_by_subj: subjectOf(projectId, undefined) };
   const [sequence] = await directRead(connectionOf(bus), stream, query, (stored) => stored.sequence);
   return sequence;
 };
 
-/** The first and the last sequence of all events that are kept; `first` is one more than `last` where none is. Throws HeraldError bus-unavailable. */
+/** The first and the last sequence of all stored events; without any, `first` is `last` + 1. Throws HeraldError bus-unavailable. */
 export const eventBounds = async (bus: Bus): Promise<{ readonly first: number; readonly last: number }> => {
-  const { connected, jsm } = connectionOf(bus);
-  if (!connected) throw notConnected();
-  try {
-    const { state } = await jsm.streams.info(stream);
-    return { first: Math.max(1, state.first_seq), last: state.last_seq };
-  } catch (error) {
-    throw toBusError(error);
-  }
+  const { first_seq, last_seq } = await streamState(connectionOf(bus), stream);
+  return { first: Math.max(1, first_seq), last: last_seq };
 };
 
 /**
- * Calls back when an event of a project is published, maybe a moment before it can be read, and not at all for what is published while
- * the connection is unavailable: a hint to look again, beside looking now and then. Answers what ends it.
+ * Calls `onEvent` when an event of a project is published: a hint to read again, for readers that also poll. The call may come a moment
+ * before the event can be read, and it does not come for events that are published while the connection is down. Returns `unsubscribe`.
  */
 export const subscribeToEvents = (bus: Bus, projectId: ProjectId, onEvent: () => void): (() => void) => {
   const subscription = connectionOf(bus).nc.subscribe(subjectOf(projectId, undefined), { callback: () => onEvent() });

@@ -1,7 +1,6 @@
 import { errors, headerNames, type Reply, type RequestContract } from "@herald/contracts";
 import {
   createDeadline,
-  type Deadline,
   describeIssues,
   failSpan,
   HeraldError,
@@ -10,13 +9,11 @@ import {
   withRequestId,
 } from "@herald/kit";
 import type { Msg } from "@nats-io/transport-node";
+import type { Span } from "@opentelemetry/api";
 import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { withRemoteSpan } from "./middleware/trace.ts";
-import { contextOf } from "./origin.ts";
-import { parseJson } from "./parse-json.ts";
-import { sendReply } from "./reply-parts.ts";
-import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup } from "./request-group.ts";
+import { contextOf, readJson, withRemoteSpan } from "./message-format.ts";
+import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup, sendReply } from "./reply.ts";
 
 export type RequestContext = {
   readonly requestId?: string;
@@ -25,13 +22,13 @@ export type RequestContext = {
 };
 
 export type RequestListener = {
-  /** Takes no more requests; resolves when all that were taken have a reply. */
+  /** Takes no more requests; resolves when every accepted request has a reply. */
   stop(): Promise<void>;
 };
 
-/** For requests of earlier versions, which do not say how long their caller waits. */
+/** For a request that does not say how long its caller waits. */
 const defaultBudgetMs = 5_000;
-/** Requests without a project have one share together. */
+/** All requests without a project count as one project. */
 const noProject = "";
 
 /**
@@ -47,16 +44,13 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
   const connection = connectionOf(bus);
   const open = new Set<Promise<void>>();
 
-  const reply = async (body: unknown, requestId: string | undefined, deadline: Deadline): Promise<Reply> => {
-    const parsed = contract.request.safeParse(body);
-    if (!parsed.success)
-      throw new HeraldError("schema", describeIssues(parsed.error, { schema: contract.request }), {
-        cause: parsed.error,
-      });
-    const request = parsed.data as z.output<Request>;
-    const gate = contract.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
-    const leave = await gate.enter(projectOf(request), 1, () => deadline.remainingMs() === 0);
+  const reply = async (span: Span, body: unknown, requestId: string | undefined, budgetMs: number): Promise<Reply> => {
+    const deadline = createDeadline(budgetMs);
+    let leave: (() => void) | undefined;
     try {
+      const request = parse(contract, body);
+      const gate = contract.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
+      leave = await gate.enter(projectOf(request), 1, { isGone: () => deadline.remainingMs() === 0 });
       const context: RequestContext = {
         ...(requestId === undefined ? {} : { requestId }),
         get signal() {
@@ -66,41 +60,28 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
       const work = () => withinDeadline(deadline, () => handle(request, context));
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
       return { answer: contract.answer.parse(result) };
+    } catch (error) {
+      failSpan(span, error);
+      const cause = deadline.remainingMs() === 0 ? deadlineExceeded(error) : error;
+      return { error: describeError(connection, contract, cause) };
     } finally {
-      leave();
+      leave?.();
     }
-  };
-
-  const errorReply = (deadline: Deadline, error: unknown): Reply => {
-    const cause = deadline.remainingMs() === 0 ? deadlineExceeded(error) : error;
-    return { error: describeError(connection, contract, cause) };
   };
 
   const serve = (msg: Msg): Promise<void> =>
     withRemoteSpan(`handle ${contract.name}`, "server", [msg], async (span) => {
-      const deadline = createDeadline(budgetOf(msg));
-      try {
-        const requestId = msg.headers?.get(headerNames.requestId) || undefined;
-        sendReply(connection, contract.service, msg, await reply(readJson(msg), requestId, deadline));
-      } catch (error) {
-        failSpan(span, error);
-        sendReply(connection, contract.service, msg, errorReply(deadline, error));
-      }
+      const requestId = msg.headers?.get(headerNames.requestId) || undefined;
+      sendReply(connection, contract.service, msg, await reply(span, readJson(msg.data), requestId, budgetOf(msg)));
     });
 
   const serveGrouped = ({ origin, budgetMs, data }: GroupedRequest): Promise<Reply> =>
-    inSpan(`handle ${contract.name}`, { kind: "server", parent: contextOf(origin) }, async (span) => {
-      const deadline = createDeadline(Math.max(0, budgetMs));
-      try {
-        return await reply(data, origin.requestId, deadline);
-      } catch (error) {
-        failSpan(span, error);
-        return errorReply(deadline, error);
-      }
-    });
+    inSpan(`handle ${contract.name}`, { kind: "server", parent: contextOf(origin) }, (span) =>
+      reply(span, data, origin.requestId, budgetMs),
+    );
 
   const serveGroup = async (msg: Msg): Promise<void> => {
-    const { group } = RequestGroup.parse(readJson(msg));
+    const { group } = RequestGroup.parse(readJson(msg.data));
     await replyToGroup(connection, contract.service, msg, group.map(serveGrouped));
   };
 
@@ -131,34 +112,30 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
 /** How much longer the caller waits. Ignores the transit time: it is short, and clocks differ. */
 const budgetOf = (msg: Msg): number => {
   const sent = Number(msg.headers?.get(headerNames.budgetMs) || Number.NaN);
-  return Number.isFinite(sent) ? Math.max(0, sent) : defaultBudgetMs;
+  return Number.isFinite(sent) ? sent : defaultBudgetMs;
+};
+
+const parse = <Request extends z.ZodType>({ request }: RequestContract<Request>, body: unknown): z.output<Request> => {
+  if (body === undefined) throw new HeraldError("schema", "the request is not JSON");
+  const { data, error } = request.safeParse(body);
+  if (error) throw new HeraldError("schema", describeIssues(error, { schema: request }), { cause: error });
+  return data as z.output<Request>;
 };
 
 const projectOf = (request: unknown): string =>
   typeof request === "object" && request !== null && "projectId" in request ? String(request.projectId) : noProject;
 
-/** Replaces whatever error the aborted work threw. */
+/** Replaces the error that the aborted work threw. */
 const deadlineExceeded = (cause: unknown): HeraldError =>
   new HeraldError(
     "service-unavailable",
     "the request took longer than its caller waits; ask for less, or try again later",
-    {
-      cause,
-      retryAfterSeconds: 1,
-    },
+    { cause, retryAfterSeconds: 1 },
   );
-
-const readJson = (msg: Msg): unknown => {
-  try {
-    return parseJson(msg.data);
-  } catch (cause) {
-    throw new HeraldError("schema", "the request is not JSON", { cause });
-  }
-};
 
 const describeError = (
   { log }: Connection,
-  { name }: RequestContract,
+  { name }: Pick<RequestContract, "name">,
   error: unknown,
 ): Extract<Reply, { error: unknown }>["error"] => {
   if (!(error instanceof HeraldError)) {

@@ -1,41 +1,36 @@
-export type { Bucket, Entry, NewEntry, WriteOptions } from "./bucket.ts";
-export { openBucket } from "./bucket.ts";
-export type { Bus, ConnectOptions } from "./connect.ts";
-export { busReady, busStatus, closeBus, connectBus } from "./connect.ts";
-export type { Consuming } from "./consume.ts";
-export { areConsumersReady, consume } from "./consume.ts";
-export { countMessages } from "./count-messages.ts";
-export { getDeadLetter } from "./dead-letters/get-dead-letter.ts";
-export type { DeadLetterList } from "./dead-letters/list-dead-letters.ts";
-export { listDeadLetters } from "./dead-letters/list-dead-letters.ts";
-export type { ReplayCandidate, ReplayOptions } from "./dead-letters/replay-dead-letter.ts";
-export { replayDeadLetter } from "./dead-letters/replay-dead-letter.ts";
-export type { DeadLetter, Delivery, Handler } from "./define-handler.ts";
-export { defineBatchHandler, defineDeadLetterHandler, defineHandler } from "./define-handler.ts";
-export type { EnsureOptions, Report } from "./ensure-streams.ts";
+export { type Bucket, type Entry, type NewEntry, openBucket } from "./bucket.ts";
+export { type Bus, busReady, closeBus, connectBus, serviceAccess } from "./connect.ts";
+export { type Consuming, consume } from "./consume.ts";
+export { type DeadLetterList, getDeadLetter, listDeadLetters } from "./dead-letters/list-dead-letters.ts";
+export { type ReplayCandidate, replayDeadLetter } from "./dead-letters/replay-dead-letter.ts";
+export {
+  type DeadLetter,
+  type Delivery,
+  defineBatchHandler,
+  defineDeadLetterHandler,
+  defineHandler,
+  type Handler,
+} from "./define-handler.ts";
 export { ensureStreams } from "./ensure-streams.ts";
-export type { StoredEvent } from "./events.ts";
-export { eventBounds, firstEventSince, readEvents, subscribeToEvents } from "./events.ts";
-export type { RequestContext, RequestListener } from "./handle-request.ts";
-export { handleRequest } from "./handle-request.ts";
-export { lastMessage } from "./last-message.ts";
+export { eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "./events.ts";
+export { handleRequest, type RequestContext, type RequestListener } from "./handle-request.ts";
 export { limitEventsPerProject } from "./limit-events.ts";
-export { type Measuring, measureQueues, type Positions } from "./measure-queues.ts";
-export type { Origin } from "./origin.ts";
-export { currentOrigin, fromOrigin } from "./origin.ts";
-export type { Published, PublishOptions } from "./publish.ts";
-export { preparePublish, publish } from "./publish.ts";
-export { publishEvent, publishEvents } from "./publish-event.ts";
-export { groupedPublish, groupedPublishEvent } from "./publish-grouped.ts";
-export type { Message } from "./publish-in-batch.ts";
-export { publishInBatch } from "./publish-in-batch.ts";
-export { reportStatus, type StatusReportOptions } from "./report-status.ts";
-export type { Scheduled } from "./schedule.ts";
-export { schedule } from "./schedule.ts";
-export { sendGroupedRequest } from "./send-grouped-request.ts";
-export { sendRequest } from "./send-request.ts";
-export { serviceAccess } from "./service-access.ts";
-export type { StreamPosition } from "./stream-messages.ts";
-export { hasMessages, isUnsettled, oldestMessageTime } from "./stream-messages.ts";
+export { currentOrigin, fromOrigin, type Origin } from "./message-format.ts";
+export { preparePublish, publish, schedule } from "./publish.ts";
+export { groupedPublish, groupedPublishEvent, publishEvent, publishEvents } from "./publish-grouped.ts";
+export {
+  countMessages,
+  hasMessages,
+  isUnsettled,
+  lastMessage,
+  oldestMessageTime,
+} from "./read-stream.ts";
+export {
+  type Measuring,
+  measureQueues,
+  type Positions,
+  reportStatus,
+  type StatusReportOptions,
+} from "./report-status.ts";
+export { sendGroupedRequest, sendRequest } from "./send-request.ts";
 export { createTelemetry } from "./telemetry.ts";
-export type { Watching } from "./watch-bucket.ts";

@@ -3,24 +3,23 @@ import { type Repeating, repeat } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { directRead } from "./direct-read.ts";
-import { consumedStream } from "./permissions/index.ts";
-import { planEventRemoval, type Removal, type SubjectUsage } from "./plan-event-removal.ts";
-import { durablesOf, positionOf } from "./stream-position.ts";
+import { consumedStream, durablesOf } from "./permissions/index.ts";
+import { directRead } from "./read-stream.ts";
+import { positionOf } from "./report-status.ts";
 
-/** From this on there is to be room again: at 8 GiB the last fifth takes minutes to fill, however quick. */
+/** Above this share of the limit, events are removed: at 8 GiB even the fastest load takes minutes to fill the last fifth. */
 const limitShare = 0.8;
-/** Then it is cleared down to this: seldom enough, and not so much at once that the broker is held up. */
+/** Events are removed down to this share: rarely enough, and few enough at once not to delay the broker. */
 const targetShare = 0.75;
 const defaultIntervalMs = 2_000;
 
-/** Subjects whose events are weighed: those with the most; of all others the mean of the stream is taken. */
+/** The size of events is sampled for the largest subjects only; the others count with the mean of the stream. */
 const maxSampledSubjects = 200;
 const sampledEvents = 16;
 const sampledBytes = 256 * 1_024;
 /** The broker adds these headers to a read message; the stored message does not contain them. */
 const readHeaders = /^Nats-(?:Stream|Subject|Sequence|Time-Stamp|Num-Pending|Last-Sequence|UpTo-Sequence)$/;
-/** Between a header's name and its value, and behind it. */
+/** The separators between and after a header's name and value. */
 const headerBytes = 4;
 
 const bytesOf = (headers: MsgHdrs): number =>
@@ -55,7 +54,7 @@ export const limitEventsPerProject = (bus: Bus, everyMs = defaultIntervalMs): Re
   });
 };
 
-/** What each project holds of each kind. The broker counts messages and not their bytes, so some are looked at. */
+/** Estimates the size of each subject. The broker counts messages but not their bytes, so this reads a sample. */
 const estimateUsage = async (connection: Connection): Promise<SubjectUsage[]> => {
   const { state } = await connection.jsm.streams.info(stream, { subjects_filter: "push.evt.v1.>" });
   const counted = Object.entries(state.subjects ?? {}).sort(([, one], [, other]) => other - one);
@@ -67,7 +66,7 @@ const estimateUsage = async (connection: Connection): Promise<SubjectUsage[]> =>
     const bytes = index < maxSampledSubjects ? await meanBytes(connection, subject, state, mean) : mean;
     held.push({ subject, project: projectId, messages, bytes, spare: /^io\.herald\.(?:device|topic)\./.test(type) });
   }
-  // What all of it takes is known, whatever the disk adds to each.
+  // The size of the whole stream is known and includes the overhead of each message on disk.
   const scale = state.bytes / held.reduce((sum, { messages, bytes }) => sum + messages * bytes, 0);
   return held.map((one) => ({ ...one, bytes: one.bytes * scale }));
 };
@@ -78,7 +77,7 @@ const meanBytes = async (
   { first_seq, last_seq }: StreamInfo["state"],
   otherwise: number,
 ): Promise<number> => {
-  // From somewhere, and from the beginning where that was behind its last.
+  // Sample from a random sequence, or from the first if the random one is behind the subject's last message.
   for (const seq of [first_seq + Math.floor(Math.random() * (last_seq - first_seq + 1)), first_seq]) {
     const query = { seq, batch: sampledEvents, max_bytes: sampledBytes, next_by_subj: subject };
     const sizes = await directRead(
@@ -92,7 +91,7 @@ const meanBytes = async (
   return otherwise;
 };
 
-/** Every durable of Herald's own has had, and settled, what comes before. */
+/** The first sequence that one of Herald's own durables has not settled yet. */
 const settledSequence = async ({ jsm }: Connection): Promise<number> => {
   const { state } = await jsm.streams.info(stream);
   const positions = await Promise.all(
@@ -105,31 +104,69 @@ const settledSequence = async ({ jsm }: Connection): Promise<number> => {
 const remove = async (
   connection: Connection,
   { subject, keep, spare }: Removal,
-  state: StreamInfo["state"],
+  { first_seq, last_seq }: StreamInfo["state"],
   consumed: number,
 ): Promise<number> => {
-  const cut = await sequenceBefore(connection, subject, keep, state);
-  const seq = spare ? cut : Math.min(cut, consumed);
-  if (seq <= state.first_seq) return 0;
-  return (await connection.jsm.streams.purge(stream, { filter: subject, seq })).purged;
-};
-
-/** The sequence from which on a subject has `keep` messages. */
-const sequenceBefore = async (
-  connection: Connection,
-  subject: string,
-  keep: number,
-  { first_seq, last_seq }: StreamInfo["state"],
-): Promise<number> => {
-  if (keep === 0) return last_seq + 1;
-  let [low, high] = [first_seq, last_seq];
+  // Searches the sequence from which on the subject has `keep` messages.
+  let [low, high] = [first_seq, spare ? last_seq + 1 : Math.min(consumed, last_seq + 1)];
   while (low < high) {
     const middle = low + Math.floor((high - low) / 2);
     const query = { seq: middle, batch: 1, next_by_subj: subject };
-    // Those from here on: the one that is read, and those behind it.
+    // This message and all that follow it.
     const [left = 0] = await directRead(connection, stream, query, ({ pending }) => pending + 1);
     if (left > keep) low = middle + 1;
     else high = middle;
   }
-  return low;
+  if (low <= first_seq) return 0;
+  return (await connection.jsm.streams.purge(stream, { filter: subject, seq: low })).purged;
+};
+
+/** The events of one type in one project. */
+export type SubjectUsage = {
+  readonly subject: string;
+  readonly project: string;
+  readonly messages: number;
+  /** The estimated size of one event. */
+  readonly bytes: number;
+  /** Only readers of events need these events; Herald's statistics do not. */
+  readonly spare: boolean;
+};
+
+/** Removes all but the newest `keep` events of a subject. */
+export type Removal = { readonly subject: string; readonly keep: number; readonly spare: boolean };
+
+/** The bytes that one project may keep, so that all projects together keep `target`. Projects below this share keep everything. */
+const shareOf = (held: readonly number[], target: number): number => {
+  const ascending = held.toSorted((one, other) => one - other);
+  let left = target;
+  for (const [index, bytes] of ascending.entries()) {
+    const equal = left / (ascending.length - index);
+    if (bytes > equal) return equal;
+    left -= bytes;
+  }
+  return Number.POSITIVE_INFINITY;
+};
+
+const sum = (all: readonly SubjectUsage[]): number => all.reduce((bytes, one) => bytes + one.messages * one.bytes, 0);
+
+/**
+ * Plans which events to remove so that `target` bytes stay. Each project above its share loses its own oldest events, spare ones first;
+ * the others keep everything. A share is not fixed: a single project may fill the whole stream.
+ */
+export const planEventRemoval = (held: readonly SubjectUsage[], target: number): Removal[] => {
+  const projects = [...Map.groupBy(held, ({ project }) => project).values()];
+  const share = shareOf(projects.map(sum), target);
+  return projects.flatMap((own) => {
+    let excess = sum(own) - share;
+    const removals: Removal[] = [];
+    // Largest subjects first, to make few removals of many events.
+    const order = own.toSorted((one, other) => Number(other.spare) - Number(one.spare) || sum([other]) - sum([one]));
+    for (const { subject, messages, bytes, spare } of order) {
+      if (excess <= 0) break;
+      const removed = Math.min(messages, Math.ceil(excess / bytes));
+      excess -= removed * bytes;
+      removals.push({ subject, keep: messages - removed, spare });
+    }
+    return removals;
+  });
 };

@@ -1,11 +1,8 @@
 import { createLogger, readConfig, runService } from "@herald/kit";
-import { BootstrapConfig, declaredBytes } from "./bootstrap-config.ts";
-import { closeBus, connectBus } from "./connect.ts";
-import { ensureStreams } from "./ensure-streams.ts";
-import { serviceAccess } from "./service-access.ts";
-import { whyNotMade } from "./why-not-made.ts";
+import { closeBus, connectBus, serviceAccess } from "./connect.ts";
+import { BootstrapConfig, declaredBytes, ensureStreams, whyNotMade } from "./ensure-streams.ts";
 
-/** Creates streams, buckets and durables, or brings them up to date, and ends: 0 when all are as declared. */
+/** Creates or updates streams, buckets and durables, then exits: with 0 if all match their declaration. */
 await runService("bootstrap", () => {
   const config = readConfig(BootstrapConfig, process.env);
   const log = createLogger({ service: "bootstrap", level: "info" });

@@ -1,33 +1,33 @@
 import { errors } from "@herald/contracts";
 import { codeOf } from "./bus-error.ts";
-import type { Permit, Task } from "./delivery-batch.ts";
-import type { Semaphore } from "./semaphore.ts";
-import { holdDelayMs } from "./settle.ts";
+import { holdDelayMs, type Permit, type Task } from "./process-batch.ts";
 
-/** What the permits of one durable share. */
-export type Limiter = {
-  readonly semaphore: Semaphore;
-  /** No retries follow. */
-  stopping: boolean;
-  /** Aborted when the deadline of a stop has passed. */
-  readonly deadline: AbortSignal;
-  /** Called when the tasks of a batch become held, or stop being held. */
-  readonly held: (tasks: readonly Task[], held: boolean) => void;
-  readonly waiting: { messages: number; insideHandlers: number };
-  /** End the pauses of held batches, the longest first; `false` means that no retry follows. */
-  readonly sleepers: Set<(again: boolean) => void>;
-  /** Retries per second of all held messages of this durable. */
-  readonly retriesPerSecond: number;
-};
-
-/** At most so many handlers wait in `hold`. Messages of the others are held without a running handler and cost only their bytes. */
+/** Limits the handlers that wait in `hold`. Messages above the limit are held without a running handler and cost only their bytes. */
 const maxHeldHandlers = 64;
+/** At 20 ms per retry, retries take a fifth of the concurrency; the rest stays for new messages. */
+const retriesPerPermit = 10;
 /** About the time until the next delivery drains a full queue. */
 const fullQueueMs = 25;
 /** Retries per second of all handlers that wait in `hold`. Each is one publish, a negligible load for the broker. */
 const insideRetriesPerSecond = 500;
-/** Each success wakes so many held batches: when a dependency is back, all run within a few rounds. */
+/** How many held batches each success wakes: after a dependency is back, all run within a few rounds. */
 const wokenPerSuccess = 2;
+
+/** The state that all permits of one durable share. It calls `held` when the tasks of a batch become held, or stop being held. */
+export const createLimiter = (concurrency: number, held: (tasks: readonly Task[], held: boolean) => void) => ({
+  held,
+  semaphore: createSemaphore(concurrency),
+  /** Whether the service stops, so that no retry follows. */
+  stopping: false,
+  /** Aborted when the deadline of `stop` has passed. */
+  deadline: new AbortController(),
+  waiting: { messages: 0, insideHandlers: 0 },
+  /** End the pauses of held batches, the longest first; `false` means that no retry follows. */
+  sleepers: new Set<(again: boolean) => void>(),
+  /** Retries per second of all held messages of this durable. */
+  retriesPerSecond: retriesPerPermit * concurrency,
+});
+type Limiter = ReturnType<typeof createLimiter>;
 
 /** Makes the permit of a batch that holds a slot of the semaphore. `release` returns the slot. */
 export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit & { release(): void } => {
@@ -45,7 +45,7 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
   const take = async () => {
     // While another step of the same handler waits, the whole handler waits.
     if (--waiting > 0) return;
-    // During a stop messages are returned at once: they must not wait behind handlers that do not end.
+    // During a stop return messages at once: they must not wait for handlers that do not end.
     if (!limiter.stopping) {
       await limiter.semaphore.acquire();
       taken = true;
@@ -98,7 +98,7 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
   return {
     holds: () => holds,
     hold,
-    signal: limiter.deadline,
+    signal: limiter.deadline.signal,
     async wait(ms) {
       holds++;
       give();
@@ -120,4 +120,27 @@ export const wakeHeld = (limiter: Limiter): void => {
     if (left-- === 0) return;
     end(true);
   }
+};
+
+/** Limits concurrency. */
+export const createSemaphore = (limit: number) => {
+  const waiters: (() => void)[] = [];
+  let taken = 0;
+  const tryAcquire = () => {
+    if (taken >= limit) return false;
+    taken++;
+    return true;
+  };
+  return {
+    /** Takes a slot if one is free. */
+    tryAcquire,
+    /** Waits for a slot, first come, first served. */
+    acquire: (): Promise<void> => (tryAcquire() ? Promise.resolve() : new Promise((resolve) => waiters.push(resolve))),
+    release() {
+      // Hands the slot to the first waiter, so that new callers cannot overtake it.
+      const next = waiters.shift();
+      if (next === undefined) taken--;
+      else next();
+    },
+  };
 };

@@ -3,25 +3,16 @@ import { HeraldError, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
-import { requestAck } from "./stream-request.ts";
+import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-format.ts";
+import { requestAck, type StreamAck } from "./request.ts";
 
-export type PublishOptions = {
+type PublishOptions = {
   /**
-   * The id of the fact, unique within the contract. Retries after an unknown outcome keep it, and the stream stores it once within two
-   * minutes. A deliberate replay needs a new id, or the stream drops it as a duplicate.
+   * The id of the fact, unique within the contract. Retry with the same id after an unknown outcome: within two minutes the stream stores
+   * an id once. A deliberate replay needs a new id, or the stream drops it as a duplicate.
    */
   readonly id: string;
-  /** How long to wait for the stream's ack; 2.5 s by default. */
-  readonly timeoutMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
-};
-
-export type Published = {
-  /** The message's sequence in its stream; of the earlier one when it is a duplicate. */
-  readonly sequence: number;
-  /** The stream already had a message with this id and did not store this one. */
-  readonly duplicate: boolean;
 };
 
 /**
@@ -29,67 +20,87 @@ export type Published = {
  * Throws HeraldError bus-unavailable (not connected, no ack in time, no stream covers the subject) or queue-full, and a ZodError for data
  * that does not match the contract. After bus-unavailable the message may still be stored: publish it again with the same id.
  */
-export const publish = <Schema extends z.ZodType>(
+export const publish = async <Schema extends z.ZodType>(
   bus: Bus,
   contract: MessageContract<Schema>,
   data: z.output<Schema>,
-  options: PublishOptions,
-): Promise<Published> => publishAs(bus, contract, data, { ...options, messageId: messageIdOf(contract, options.id) });
+  { id, headers }: PublishOptions,
+): Promise<StreamAck> => publishEncoded(connectionOf(bus), encode(contract, data, messageIdOf(contract, id), headers));
 
 /**
- * {@link publish} for a message that a full queue may refuse many times: encodes it once; each call of the result tries to publish it.
- * Does not validate the data: its author did, and its consumer does.
+ * {@link publish} for a message that a full queue may refuse many times. Encodes it once; each call of the result tries to publish it.
+ * Does not validate the data: its author has validated it, and its consumer will.
  */
 export const preparePublish = <Schema extends z.ZodType>(
   bus: Bus,
   contract: MessageContract<Schema>,
   data: z.output<Schema>,
-  { id, timeoutMs, headers }: PublishOptions,
-): (() => Promise<Published>) => {
-  const message: EncodedMessage = {
+  { id }: Pick<PublishOptions, "id">,
+): (() => Promise<StreamAck>) => {
+  const message: Encoded = {
     pattern: contract.pattern,
     subject: contract.subject(data),
     body: Buffer.from(JSON.stringify(data)),
     messageId: messageIdOf(contract, id),
-    headers,
   };
-  return () => publishEncoded(connectionOf(bus), message, timeoutMs);
+  return () => publishEncoded(connectionOf(bus), message);
 };
 
-/** {@link publish} with a given Nats-Msg-Id. */
-export const publishAs = async <Schema extends z.ZodType>(
+type Scheduled<Schema extends z.ZodType> = {
+  /** The subject that stores the schedule: `push.sched.v1.…`. A second schedule on the same subject replaces the first. */
+  readonly subject: string;
+  /** When the broker publishes the message on the contract's subject; a past time publishes at once. */
+  readonly at: Date;
+  /** The contract of the message. Its subject must belong to the schedule's stream. */
+  readonly contract: MessageContract<Schema>;
+  readonly data: z.output<Schema>;
+  /** The id of the schedule, as with `publish`. The message that the broker publishes later has no id. */
+  readonly id: string;
+};
+
+/** Schedules a message that the broker publishes later. Resolves after the stream's ack; throws as {@link publish} does. */
+export const schedule = async <Schema extends z.ZodType>(
   bus: Bus,
+  { subject, at, contract, data, id }: Scheduled<Schema>,
+): Promise<void> => {
+  const message = encode(contract, data, messageIdOf(contract, id));
+  await publishEncoded(connectionOf(bus), {
+    ...message,
+    pattern: `schedule ${contract.pattern}`,
+    subject,
+    headers: { [brokerHeaders.schedule]: `@at ${at.toISOString()}`, [brokerHeaders.scheduleTarget]: message.subject },
+  });
+};
+
+/** A validated message, encoded for the wire. */
+export type Encoded = {
+  readonly pattern: string;
+  readonly subject: string;
+  readonly body: string | Uint8Array;
+  /** Its Nats-Msg-Id. */
+  readonly messageId: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+};
+
+/** Throws a ZodError for data that does not match the contract. */
+export const encode = <Schema extends z.ZodType>(
   contract: MessageContract<Schema>,
   data: z.output<Schema>,
-  options: Omit<PublishOptions, "id"> & { readonly messageId: string },
-): Promise<Published> =>
-  publishEncoded(connectionOf(bus), { ...options, ...encodeData(contract, data) }, options.timeoutMs);
-
-/** Validates data and encodes it for the wire. Throws a ZodError for data that does not match the contract. */
-export const encodeData = <Schema extends z.ZodType>(contract: MessageContract<Schema>, data: z.output<Schema>) => {
+  messageId: string,
+  headers?: Encoded["headers"],
+) => {
   const valid = contract.isPlain?.(data) ? data : (contract.schema.parse(data) as z.output<Schema>);
-  return { pattern: contract.pattern, subject: contract.subject(valid), body: JSON.stringify(valid) };
+  const { pattern } = contract;
+  return { pattern, subject: contract.subject(valid), body: JSON.stringify(valid), messageId, headers };
 };
 
-export type EncodedMessage = Omit<ReturnType<typeof encodeData>, "body"> & {
-  readonly body: string | Uint8Array;
-  readonly messageId: string;
-  readonly headers?: PublishOptions["headers"];
-};
-
-/** Publishes one validated message. */
-export const publishEncoded = (
-  connection: Connection,
-  message: EncodedMessage,
-  timeoutMs?: number,
-): Promise<Published> =>
-  publishing(connection, message.pattern, async () => {
+export const publishEncoded = (connection: Connection, message: Encoded): Promise<StreamAck> =>
+  publishing(connection, message.pattern, () => {
     const headers = outgoingHeaders({ ...message.headers, [brokerHeaders.messageId]: message.messageId });
-    const ack = await requestAck(connection, message.subject, message.body, headers, timeoutMs);
-    return { sequence: ack.seq, duplicate: ack.duplicate === true };
+    return requestAck(connection, message.subject, message.body, headers);
   });
 
-/** Records one producer span and one duration for what `send` sends. */
+/** Runs `send` and records one producer span and one duration. */
 export const publishing = async <Result extends { duplicate?: boolean }>(
   connection: Connection,
   pattern: string,

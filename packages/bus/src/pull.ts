@@ -6,22 +6,11 @@ import { isMissing } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 import { type Received, toReceived } from "./received-message.ts";
 
-export type Room = { readonly messages: number; readonly bytes: number };
-
-export type Pulling = {
-  /** The durable exists and a pull request is open. */
-  ready(): boolean;
-  /** Requests as many messages as there is room for, unless a request is open. */
-  ask(): void;
-  /** Stops requesting. Messages in transit still reach `receive` until it resolves. */
-  stop(): Promise<void>;
-};
-
 type PullOptions = {
   readonly stream: StreamName;
   readonly durable: DurableName;
   /** How much may be requested now. */
-  readonly room: () => Room;
+  readonly room: () => { readonly messages: number; readonly bytes: number };
   readonly receive: (received: Received) => void;
   /** Called when the durable is found, with the broker's ack wait for it. */
   readonly attached: (ackWaitMs: number) => void;
@@ -31,19 +20,19 @@ type PullOptions = {
 const expiresMs = 30_000;
 /** Interval of idle heartbeats: one small message per second and durable. */
 const heartbeatMs = 1_000;
-/** After so many checks without a heartbeat the request is renewed: a new leader does not know requests to the old one. */
+/** Checks without a heartbeat after which the request is renewed: a new leader does not know requests to the old one. */
 const maxSilentChecks = 4;
 /** A partitioned leader does not answer; within seconds the cluster elects another. */
 const attachTimeoutMs = 2_000;
 const retryMs = { first: 100, longest: 2_000 };
-/** Beside the payload the broker counts subject and reply. */
+/** The broker counts subject and reply besides the payload. */
 const overheadBytes = 8_192;
 
 /**
- * Pulls a durable's messages while there is room. Survives reconnects, leader changes and a missing durable. The client's own loop does
- * not fit: it limits either messages or bytes, and hides prefetched messages, so that Herald could not signal progress for them.
+ * Pulls a durable's messages while there is room. Survives reconnects, leader changes and a missing durable. The client's own loop is
+ * unsuitable: it limits either messages or bytes, and it hides prefetched messages, so that Herald could not signal progress for them.
  */
-export const pull = (connection: Connection, options: PullOptions): Pulling => {
+export const pull = (connection: Connection, options: PullOptions) => {
   const { nc, jsm, log } = connection;
   const { stream, durable, room, receive } = options;
   const api = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`;
@@ -52,7 +41,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   let requests = 0;
   let attached = false;
   let attaching = false;
-  /** Counts checks, not time: a process that stalled has not read the heartbeats of that time yet. */
+  /** Counts checks, not time: after a stall the process has not yet read the heartbeats that arrived meanwhile. */
   let silent = 0;
 
   const pause = (ms: number): Promise<undefined> =>
@@ -61,7 +50,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const ask = () => {
     if (!attached || request !== undefined || stopping.signal.aborted) return;
     const { messages, bytes } = room();
-    // With less room the broker could never deliver the largest message and would refuse every request at once.
+    // With less room the broker could not deliver the largest message and would refuse every request at once.
     if (messages < 1 || bytes < (nc.info?.max_payload ?? 0) + overheadBytes) return;
     request = { id: ++requests, messages, left: messages };
     silent = 0;
@@ -94,15 +83,15 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
         }
       } catch (error) {
         if (!isReported && isMissing(error))
-          log.warn({ durable, stream }, "the durable does not exist yet, waiting for the bootstrap step to make it");
+          log.warn({ durable, stream }, "the durable does not exist yet, waiting for the bootstrap step to create it");
         else if (!isReported && connection.connected)
-          log.warn({ err: error, durable }, "the durable cannot be read, trying again");
+          log.warn({ err: error, durable }, "cannot read the durable, retrying");
         isReported = true;
       }
       if (!attached) await pause(delay);
     }
     attaching = false;
-    if (isReported && attached) log.info({ durable, stream }, "the durable is there");
+    if (isReported && attached) log.info({ durable, stream }, "found the durable");
     ask();
   };
 
@@ -178,8 +167,11 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   void attach();
 
   return {
+    /** The durable exists and a pull request is open. */
     ready: () => attached && connection.connected,
+    /** Requests as many messages as there is room for, unless a request is open. */
     ask,
+    /** Stops requesting. Messages in transit still reach `receive` until it resolves. */
     async stop() {
       stopping.abort();
       clearInterval(watchdog);
@@ -192,10 +184,10 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
 };
 
 /**
- * nats-server takes an answer without body and headers for the last one where the request crossed accounts. What is stored like that,
- * which no part of Herald does, ends a request in its middle, and JetStream does not notice.
+ * If a request crossed accounts, nats-server treats a message without body and headers as the last reply. Such a message, which Herald
+ * never publishes, ends a pull request early, and JetStream does not notice.
  */
 const endsReply = (msg: Msg): boolean => msg.data.length === 0 && msg.headers === undefined; // reading headers parses them
 
-/** 409s after which no server handles the request. */
+/** Texts of a 409 after which no server handles the request. */
 const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;

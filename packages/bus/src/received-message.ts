@@ -1,47 +1,14 @@
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
+import type { Connection } from "./connect.ts";
 
-/** A delivered message with its metadata and the ways to settle it. */
-export type Received = {
-  readonly subject: string;
-  readonly body: Uint8Array;
-  readonly headers: MsgHdrs | undefined;
-  readonly stream: string;
-  readonly sequence: number;
-  readonly deliveryCount: number;
-  readonly publishedAt: Date;
-  /** Identifies the message, also after its stream was recreated; equal for each delivery. */
-  readonly key: string;
-  /** Its size in memory, in bytes. */
-  readonly bytes: number;
-  ack(): void;
-  /** Always with a delay: after a bare nak the broker redelivers at once and uses up the deliveries in milliseconds. */
-  nak(delayMs: number): void;
-  /** Restarts the ack wait. */
-  working(): void;
-  term(reason: string): void;
-};
-
-/**
- * Reads a delivery's facts from its reply subject, in the form `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`
- * or the one that servers since 2.15 send, with domain and account before the stream. The client has this only inside its own loops.
- */
-export const toReceived = (msg: Msg): Received => {
-  const tokens = (msg.reply ?? "").split(".");
-  const offset = tokens.length >= 11 ? 2 : 0;
-  const [stream = "", , deliveries = "", sequence = "", , time = ""] = tokens.slice(2 + offset);
-  if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || time === "") {
-    throw new TypeError(`not a delivery of a stream: ${msg.subject}`);
-  }
-  return new StreamMessage(msg, stream, Number(sequence), Number(deliveries), time);
-};
-
-/** A class, because a closure for each message would cost more than parsing it. */
-class StreamMessage implements Received {
+/** A delivered message with its metadata and the methods to settle it. A class, because closures would cost more than parsing. */
+export class Received {
   readonly #msg: Msg;
   readonly #time: string;
   readonly stream: string;
   readonly sequence: number;
   readonly deliveryCount: number;
+  /** Identifies the message, even after its stream was recreated; equal for each delivery. */
   readonly key: string;
 
   constructor(msg: Msg, stream: string, sequence: number, deliveryCount: number, time: string) {
@@ -63,18 +30,21 @@ class StreamMessage implements Received {
     return this.#msg.headers;
   }
   get publishedAt(): Date {
-    // Nanoseconds do not fit a number exactly, but a millisecond's worth of them does.
+    // A number cannot hold nanoseconds exactly, but it holds milliseconds.
     return new Date(Number(this.#time) / 1e6);
   }
+  /** Its size in memory, in bytes. */
   get bytes(): number {
     return this.#msg.data.length + this.#msg.subject.length + 256;
   }
   ack(): void {
     this.#msg.respond("+ACK");
   }
+  /** Always sends a delay: after a nak without a delay the broker redelivers at once and uses up the deliveries in milliseconds. */
   nak(delayMs: number): void {
     this.#msg.respond(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1e6) })}`);
   }
+  /** Restarts the ack wait. */
   working(): void {
     this.#msg.respond("+WPI");
   }
@@ -82,3 +52,59 @@ class StreamMessage implements Received {
     this.#msg.respond(`+TERM ${reason}`);
   }
 }
+
+/**
+ * Reads a delivery's metadata from its reply subject:
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`, or with domain and account before the stream,
+ * as nats-server sends it since 2.15. The client parses it only inside its own loops.
+ */
+export const toReceived = (msg: Msg): Received => {
+  const tokens = (msg.reply ?? "").split(".");
+  const offset = tokens.length >= 11 ? 2 : 0;
+  const [stream = "", , deliveries = "", sequence = "", , time = ""] = tokens.slice(2 + offset);
+  if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || time === "") {
+    throw new TypeError(`not a delivery of a stream: ${msg.subject}`);
+  }
+  return new Received(msg, stream, Number(sequence), Number(deliveries), time);
+};
+
+type Signalled = { heardAt: number; readonly settled: boolean; readonly received: { working(): void } };
+
+/**
+ * Signals `working()` for every message in this process, running, waiting or held: after a third of the ack wait, and at once when the
+ * connection is back. A message that is settled earlier needs no signal. There is one timer for each durable.
+ */
+export const createProgress = (
+  connection: Pick<Connection, "connected" | "listeners">,
+  tasks: ReadonlyMap<string, Signalled>,
+) => {
+  let timer: NodeJS.Timeout | undefined;
+  let tickMs = 0;
+  const signal = (quietMs: number) => {
+    if (!connection.connected) return;
+    const now = performance.now();
+    for (const task of tasks.values()) {
+      if (task.settled || now - task.heardAt < quietMs) continue;
+      task.received.working();
+      task.heardAt = now;
+    }
+  };
+  const onConnection = (connected: boolean) => {
+    if (connected) signal(0);
+  };
+  connection.listeners.add(onConnection);
+  return {
+    /** Starts the signals, as often as the ack wait requires. */
+    follow(ackWaitMs: number) {
+      // Checks twice as often, so that signals are at most half an ack wait apart and a stall of the process has the other half.
+      if (tickMs === ackWaitMs / 6) return;
+      tickMs = ackWaitMs / 6;
+      clearInterval(timer);
+      timer = setInterval(signal, tickMs, ackWaitMs / 3);
+    },
+    stop() {
+      connection.listeners.delete(onConnection);
+      clearInterval(timer);
+    },
+  };
+};

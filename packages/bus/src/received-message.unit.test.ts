@@ -31,7 +31,7 @@ test.each([undefined, "", "_INBOX.a.b", "$JS.ACK.PUSH_CMD.x.1", "$JS.FC.PUSH_CMD
   },
 );
 
-test("says to the broker what it understands, delays in nanoseconds", () => {
+test("settles in the broker's syntax, with delays in nanoseconds", () => {
   const { received, sent } = message("$JS.ACK.S.c.1.2.3.4.5");
   const one = received();
   one.ack();

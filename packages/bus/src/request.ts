@@ -1,16 +1,18 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { JetStreamApiError } from "@nats-io/jetstream";
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
-import { notConnected } from "./bus-error.ts";
+import { isNoResponders, notConnected, toBusError } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 
 /**
- * Sends a request and resolves with its reply. Throws bus-unavailable at once when the connection is down, since the client would keep the
- * request and send it after its sender gave up, and as soon as the connection is lost. Rejects with the client's own errors otherwise.
+ * Sends a request and resolves with its reply. Rejects with bus-unavailable as soon as the connection is down or lost, because the client
+ * would keep the request and send it after its sender has given up. Rejects with the client's own errors otherwise.
  */
 export const request = (
   connection: Connection,
   subject: string,
   body: Uint8Array | string,
-  headers: MsgHdrs | undefined,
+  headers: MsgHdrs,
   timeout: number,
 ): Promise<Msg> => {
   if (!connection.connected) return Promise.reject(notConnected());
@@ -18,7 +20,7 @@ export const request = (
     const lost = () => reject(notConnected());
     connection.waiting.add(lost);
     const end = () => connection.waiting.delete(lost);
-    connection.nc.request(subject, body, { timeout, ...(headers === undefined ? {} : { headers }) }).then(
+    connection.nc.request(subject, body, { timeout, headers }).then(
       (reply) => {
         end();
         resolve(reply);
@@ -29,4 +31,34 @@ export const request = (
       },
     );
   });
+};
+
+/** A stream answers in milliseconds; a caller must know within three seconds that the bus is unavailable. */
+const publishTimeoutMs = 2_500;
+
+/** A stream of three replicas accepts nothing for some 100 ms while it elects a leader. It stores nothing then, so a retry is safe. */
+const electionRetryMs = [50, 150, 300];
+
+/** `seq` is the message's sequence in its stream; for a duplicate, that of the earlier message. */
+export type StreamAck = { readonly seq: number; readonly duplicate?: boolean };
+type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
+
+/** Sends one message to a stream and resolves with the stream's ack. Throws bus-unavailable, queue-full, or the broker's own error. */
+export const requestAck = async (
+  connection: Connection,
+  subject: string,
+  payload: Uint8Array | string,
+  headers: MsgHdrs,
+): Promise<StreamAck> => {
+  for (let tries = 0; ; tries++) {
+    try {
+      const reply: StreamReply = (await request(connection, subject, payload, headers, publishTimeoutMs)).json();
+      if ("error" in reply) throw new JetStreamApiError(reply.error);
+      return reply;
+    } catch (error) {
+      const delay = electionRetryMs[tries];
+      if (delay === undefined || !isNoResponders(error)) throw toBusError(error);
+      await sleep(delay);
+    }
+  }
 };

@@ -1,17 +1,18 @@
-import { headerNames, ReplyError, type RequestContract } from "@herald/contracts";
-import { HeraldError, inSpan } from "@herald/kit";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { headerNames, type Reply, ReplyError, type RequestContract } from "@herald/contracts";
+import { createGroupCommit, HeraldError, inSpan } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
-import { codeOf } from "./bus-error.ts";
+import { codeOf, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { outgoingHeaders } from "./message-headers.ts";
-import { readReply } from "./reply-parts.ts";
+import { currentOrigin, outgoingHeaders, plainHeaders } from "./message-format.ts";
+import { type GroupReplies, groupHeader, readReply } from "./reply.ts";
 import { request } from "./request.ts";
 
 /** The slowest list takes one or two seconds. */
-export const requestTimeoutMs = 5_000;
-/** The rest is for the round trip, so that the caller learns why its request was dropped. */
-export const budgetShare = 0.95;
+const requestTimeoutMs = 5_000;
+/** The handler's share of the timeout. The rest is for the round trip, so that the caller receives the reason of a dropped request. */
+const budgetShare = 0.95;
 
 /**
  * Sends a request to the service that handles `contract`. Throws the HeraldError of its handler with the same code and messages,
@@ -21,24 +22,69 @@ export const sendRequest = async <Request extends z.ZodType, Answer extends z.Zo
   bus: Bus,
   contract: RequestContract<Request, Answer>,
   data: z.input<Request>,
-  options: { readonly timeoutMs?: number } = {},
+  { timeoutMs = requestTimeoutMs }: { readonly timeoutMs?: number } = {},
 ): Promise<z.output<Answer>> => {
   const connection = connectionOf(bus);
   const body = JSON.stringify(contract.request.parse(data));
+  return observed(connection, contract, () => sendAlone(connection, contract, body, timeoutMs));
+};
+
+/**
+ * A message costs both services and the broker more than its content. A single request is sent at once. Under load, the requests of 16 ms
+ * share a message, and their reads and writes share database commands. CPU of an unchanged registration in all processes: 1,407 µs with
+ * 4 ms, 960 with 8; in a later pair 867 with 8 and 736 with 16. The number of groups in flight is not limited, because the handling
+ * service limits its concurrency.
+ */
+const groups = { max: 64, concurrent: 1, intervalMs: 16, groupBytes: 524_288 };
+
+/**
+ * {@link sendRequest} for a contract with many concurrent requests: simultaneous requests share a message. Each has its own reply, error,
+ * request id and trace, counts towards the share of its project, and does not wait for slow ones.
+ */
+export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
+  bus: () => Bus,
+  contract: RequestContract<Request, Answer>,
+): ((data: z.input<Request>) => Promise<z.output<Answer>>) => {
+  type Waiting = { readonly json: string; readonly alone: () => Promise<z.output<Answer>> };
+  const budgetMs = Math.floor(requestTimeoutMs * budgetShare);
+
+  const commit = createGroupCommit<Waiting, Promise<z.output<Answer>>>(async (waiting) => {
+    const connection = connectionOf(bus());
+    if (!connection.connected) throw notConnected();
+    if (waiting.length === 1) return waiting.map(({ alone }) => alone());
+    const replies = waiting.map(() => Promise.withResolvers<Reply>());
+    void sendGroup(
+      connection,
+      contract,
+      waiting.map(({ json }) => json),
+      replies,
+    );
+    return replies.map(async ({ promise }) => unwrap(contract, await promise));
+  }, groups);
+
+  return async (data) => {
+    const body = JSON.stringify(contract.request.parse(data));
+    return observed(connectionOf(bus()), contract, () => {
+      const json = `{"origin":${JSON.stringify(currentOrigin())},"budgetMs":${budgetMs},"data":${body}}`;
+      const runInContext = AsyncLocalStorage.snapshot();
+      const alone = () => runInContext(() => sendAlone(connectionOf(bus()), contract, body, requestTimeoutMs));
+      return commit({ json, alone }, Buffer.byteLength(json));
+    });
+  };
+};
+
+/** Records a client span and a duration of one request. */
+const observed = async <Answer>(
+  { telemetry }: Connection,
+  { service, name }: Pick<RequestContract, "service" | "name">,
+  work: () => Promise<Answer>,
+): Promise<Answer> => {
   const startedAt = performance.now();
   const observe = (outcome: string) =>
-    connection.telemetry.requestDuration.record((performance.now() - startedAt) / 1000, {
-      request: contract.name,
-      outcome,
-    });
-  const attributes = { "rpc.system": "nats", "rpc.service": contract.service, "rpc.method": contract.name };
+    telemetry.requestDuration.record((performance.now() - startedAt) / 1000, { request: name, outcome });
+  const attributes = { "rpc.system": "nats", "rpc.service": service, "rpc.method": name };
   try {
-    const answer = await inSpan(`request ${contract.name}`, { kind: "client", attributes }, async () => {
-      const timeout = options.timeoutMs ?? requestTimeoutMs;
-      const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
-      const { service, subject } = contract;
-      return unwrap(contract, await roundTrip(connection, { service, subject, body, headers }, timeout));
-    });
+    const answer = await inSpan(`request ${name}`, { kind: "client", attributes }, work);
     observe("answered");
     return answer;
   } catch (error) {
@@ -47,19 +93,51 @@ export const sendRequest = async <Request extends z.ZodType, Answer extends z.Zo
   }
 };
 
-type Outgoing = {
-  readonly service: string;
-  readonly subject: string;
-  readonly body: string;
-  readonly headers: MsgHdrs;
+const sendAlone = async <Answer extends z.ZodType>(
+  connection: Connection,
+  contract: RequestContract<z.ZodType, Answer>,
+  body: string,
+  timeout: number,
+): Promise<z.output<Answer>> => {
+  const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
+  const { service, subject } = contract;
+  return unwrap(contract, await roundTrip(connection, { service, subject, body, headers }, timeout));
 };
 
+/** Sends requests in one message. Settles each with its own reply. If that fails, rejects the requests without a reply. */
+const sendGroup = async (
+  connection: Connection,
+  { service, subject }: Pick<RequestContract, "service" | "subject">,
+  requests: readonly string[],
+  replies: readonly PromiseWithResolvers<Reply>[],
+): Promise<void> => {
+  try {
+    const endsAt = performance.now() + requestTimeoutMs;
+    let next = { subject, body: `{"group":[${requests.join(",")}]}`, headers: plainHeaders({ [groupHeader]: "1" }) };
+    for (;;) {
+      const timeout = Math.max(1, endsAt - performance.now());
+      const reply = await roundTrip(connection, { service, ...next }, timeout);
+      if ("error" in reply) throw errorOf(reply.error);
+      const { replies: ready, rest } = reply.answer as GroupReplies;
+      for (const [index, one] of ready) replies[index]?.resolve(one);
+      if (rest === undefined) break;
+      next = { subject: rest, body: "", headers: plainHeaders({}) };
+    }
+    throw new Error(`${service} left out a reply of a group`);
+  } catch (error) {
+    // Has no effect on replies that are settled.
+    for (const { reject } of replies) reject(error);
+  }
+};
+
+type Outgoing = Pick<RequestContract, "service" | "subject"> & { readonly body: string; readonly headers: MsgHdrs };
+
 /** Sends one message and resolves to the whole reply. Throws service-unavailable when none comes in time, or bus-unavailable. */
-export const roundTrip = async (
+const roundTrip = async (
   connection: Connection,
   { service, subject, body, headers }: Outgoing,
   timeout: number,
-): Promise<unknown> => {
+): Promise<Reply> => {
   try {
     return await readReply(connection, await request(connection, subject, body, headers, timeout), timeout);
   } catch (cause) {
@@ -69,20 +147,18 @@ export const roundTrip = async (
 };
 
 /** Returns the answer of a reply, or throws the HeraldError that it carries. */
-export const unwrap = <Answer extends z.ZodType>(
+const unwrap = <Answer extends z.ZodType>(
   contract: RequestContract<z.ZodType, Answer>,
-  reply: unknown,
+  reply: Reply,
 ): z.output<Answer> => {
-  if (typeof reply === "object" && reply !== null && "error" in reply) {
-    const { code, messages, retryAfterSeconds } = ReplyError.parse(reply.error);
-    throw new HeraldError(code, messages, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
-  }
-  const answer = typeof reply === "object" && reply !== null && "answer" in reply ? reply.answer : undefined;
-  const parsed = contract.answer.safeParse(answer);
-  if (!parsed.success) {
-    throw new HeraldError("internal", `${contract.name}: the answer does not match its contract`, {
-      cause: parsed.error,
-    });
-  }
-  return parsed.data as z.output<Answer>;
+  if ("error" in reply) throw errorOf(reply.error);
+  const { data, error } = contract.answer.safeParse(reply.answer);
+  if (error)
+    throw new HeraldError("internal", `${contract.name}: the answer does not match its contract`, { cause: error });
+  return data as z.output<Answer>;
+};
+
+const errorOf = (error: unknown): HeraldError => {
+  const { code, messages, retryAfterSeconds } = ReplyError.parse(error);
+  return new HeraldError(code, messages, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 };

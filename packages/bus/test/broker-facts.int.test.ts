@@ -3,7 +3,7 @@ import { nanos } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, startBusTest } from "./fixture.ts";
 
-/** What the bus is built around, shown on the broker itself: when one of these fails after an upgrade, a rule may go. */
+/** Behaviour of the broker that the bus works around. If a test fails after an upgrade, its workaround may be removable. */
 let t: BusTest;
 let js: JetStreamClient;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ describe("a consumer's backoff", () => {
     expect((await consumer.info()).config.ack_wait).toBe(nanos(500));
   });
 
-  test("is ignored by a bare nak: three deliveries come one upon the other", async () => {
+  test("does not apply to a bare nak: the broker redelivers at once", async () => {
     const consumer = await durable("barenak", { max_deliver: 3, backoff: [nanos(60_000), nanos(120_000)] });
     await js.publish("facts.barenak", "{}");
     for (let n = 1; n <= 3; n++) {
@@ -44,7 +44,7 @@ describe("a consumer's backoff", () => {
   });
 });
 
-test("filters of two durables of a work queue may not overlap", async () => {
+test("the broker refuses overlapping filters of two durables of a work queue", async () => {
   await durable("overlap", {});
   await expect(
     t.raw.jsm.consumers.add("FACTS", {
@@ -55,12 +55,12 @@ test("filters of two durables of a work queue may not overlap", async () => {
   ).rejects.toMatchObject({ code: 10100 });
 });
 
-test("an id is remembered for the whole stream, whatever the subject", async () => {
+test("a stream dedupes ids across all its subjects", async () => {
   await js.publish("facts.one", "{}", { msgID: "same" });
   expect(await js.publish("facts.two", "{}", { msgID: "same" })).toMatchObject({ duplicate: true });
 });
 
-test("what the client publishes while it is unavailable is lost or sent later, never refused: so the bus refuses it", async () => {
+test("the client loses or delays a publish without a connection, so the bus refuses it", async () => {
   await t.broker.kill();
   expect(() => t.raw.nc.publish("facts.away", "{}")).not.toThrow();
   await t.broker.restart();

@@ -29,7 +29,7 @@ const token = (): TokenRecord => ({ id: newTokenId(new Date()), projectId: newPr
 const started = (): IdempotencyRecord => ({ body: "hash", id: "ntf_1", at: Date.now() });
 
 describe("a bucket", () => {
-  test("keeps what was put, with its revision, and nothing else", async () => {
+  test("returns what was put, with its revision", async () => {
     const value = token();
     expect(await tokens.get("a")).toBeUndefined();
     const revision = await tokens.put("a", value);
@@ -38,7 +38,7 @@ describe("a bucket", () => {
     expect(await tokens.get("a")).toBeUndefined();
   });
 
-  test("creates once, also after a deletion", async () => {
+  test("creates a key once, and again after a deletion", async () => {
     expect(await keys.create("k", started())).toBe(true);
     expect(await keys.create("k", started())).toBe(false);
     await keys.delete("k");
@@ -46,7 +46,7 @@ describe("a bucket", () => {
     expect(await keys.create("k", started())).toBe(false);
   });
 
-  test("one of many creates wins", async () => {
+  test("lets one of many concurrent creates win", async () => {
     const won = await Promise.all(Array.from({ length: 20 }, () => keys.create("race", started())));
     expect(won.filter(Boolean)).toHaveLength(1);
   });
@@ -98,7 +98,7 @@ describe("a bucket", () => {
     for (const { key, value } of again) expect((await keys.get(key))?.value).toEqual(value);
   });
 
-  test("of many that create the same keys together, each key has one winner", async () => {
+  test("lets one of many concurrent batches win each key", async () => {
     const mine = () => Array.from({ length: 50 }, (_, index) => ({ key: `both-${index}`, value: started() }));
     const won = await Promise.all(
       [mine(), mine(), mine().toReversed()].map((entries) => keys.writeAll({ create: entries })),
@@ -108,7 +108,7 @@ describe("a bucket", () => {
       expect([one[index], two[index], three[49 - index]].filter(Boolean), String(index)).toHaveLength(1);
   });
 
-  test("updates only the revision that it was", async () => {
+  test("updates only the last revision", async () => {
     const revision = await tokens.put("a", token());
     const newer = token();
     expect(await tokens.update("a", newer, revision)).toBe(true);
@@ -116,7 +116,7 @@ describe("a bucket", () => {
     expect((await tokens.get("a"))?.value).toEqual(newer);
   });
 
-  test("an entry with a TTL of its own vanishes, and can be created again", async () => {
+  test("removes an entry after its TTL, and the key can be created again", async () => {
     expect(await keys.create("brief", started(), { ttlMs: 1_000 })).toBe(true);
     expect(await keys.get("brief")).toBeDefined();
     await eventually(async () => expect(await keys.get("brief")).toBeUndefined());
@@ -136,7 +136,7 @@ describe("a bucket", () => {
     await expect(tokens.put("a", { ...token(), scopes: ["all"] as never })).rejects.toMatchObject({ name: "ZodError" });
   });
 
-  test("of keys forgets its oldest when it is full, others refuse", async () => {
+  test("of idempotency keys removes its oldest entry when full, others refuse new ones", async () => {
     const full = async (bucket: string, fill: (key: string) => Promise<unknown>) => {
       const { config } = await t.raw.jsm.streams.info(bucket);
       await t.raw.jsm.streams.update(bucket, { ...config, max_bytes: 4_000 });
@@ -155,14 +155,14 @@ describe("a bucket", () => {
     expect(await tokens.get("key-0")).toBeDefined();
   });
 
-  test("keeps of an entry's request nothing but what was put", async () => {
+  test("stores no request id and no trace with an entry", async () => {
     await withRequestId("request-1", () => tokens.put("a", token()));
     const stored = await t.raw.jsm.direct.getMessage("KV_push_tokens", { last_by_subj: "$KV.push_tokens.a" });
     expect(stored?.json()).toBeDefined();
     expect(stored?.header?.keys().filter((name) => !name.startsWith("Nats-")) ?? []).toEqual([]);
   });
 
-  test("is what every NATS tool takes for one", async () => {
+  test("is a bucket for every NATS tool", async () => {
     const value = token();
     await tokens.put("tool", value);
     const raw = await new Kvm(t.raw.nc).open("push_tokens", { allow_direct: true });
@@ -191,7 +191,7 @@ describe("watch", () => {
     return { state, watching, ready: () => ready };
   };
 
-  test("gives everything there is, then ready, then every change", async () => {
+  test("reports all entries, then ready, then every change", async () => {
     const [a, b, c] = [token(), token(), token()];
     await tokens.put("a", a);
     await tokens.put("b", token());
@@ -229,7 +229,7 @@ describe("watch", () => {
     await Promise.all([watch.settings.watching.stop(), watch.providers.watching.stop()]);
   });
 
-  test("an entry that does not parse is left out and logged", async () => {
+  test("skips and logs an entry that does not parse", async () => {
     const raw = await new Kvm(t.raw.nc).open("push_tokens");
     await raw.put("bad", "}");
     const value = token();
@@ -241,7 +241,7 @@ describe("watch", () => {
     await watch.watching.stop();
   });
 
-  test("goes on after the broker was unavailable", async () => {
+  test("continues after the broker was unavailable", async () => {
     const watch = follow(tokens);
     await eventually(() => expect(watch.watching.ready()).toBe(true));
     await t.broker.kill();
@@ -254,7 +254,7 @@ describe("watch", () => {
     await eventually(() => t.raw.nc.rtt());
   });
 
-  test("shows after a reconnect what changed meanwhile, also what vanished without a marker", async () => {
+  test("reports after a reconnect what changed or vanished meanwhile", async () => {
     const proxy = await faultyProxy(t.broker.url);
     const bus = await connectBus({ url: proxy.url, name: "behind-proxy", log: t.log });
     await tokens.put("stays", token());
@@ -274,7 +274,7 @@ describe("watch", () => {
     await proxy.stop();
   });
 
-  test("starts over when the bucket is created again, and waits for one that is not there", async () => {
+  test("waits for a missing bucket, and starts again when one is recreated", async () => {
     await tokens.put("old", token());
     const watch = follow(tokens);
     await eventually(() => expect(watch.state.size).toBe(1));

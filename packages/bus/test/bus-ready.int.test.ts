@@ -14,7 +14,7 @@ const send = () => {
   return publish(t.bus, SendV1, data, { id: data.notificationId });
 };
 
-test("a broker that is connected and stores nothing is not ready, until it stores again", async () => {
+test("a connected broker that stores nothing is not ready until it stores again", async () => {
   expect(busReady(t.bus)).toBe(true);
   await t.raw.jsm.streams.delete("PUSH_CMD");
   await expect(send()).rejects.toMatchObject({ code: "bus-unavailable" });

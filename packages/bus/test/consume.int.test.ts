@@ -1,4 +1,4 @@
-import { areConsumersReady, closeBus, connectBus, consume, defineHandler, publish } from "@herald/bus";
+import { closeBus, connectBus, consume, defineHandler, publish } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually, leakCheck } from "@herald/testing";
@@ -53,7 +53,7 @@ describe("concurrency", () => {
       });
     await t.handle(take("one"));
     const consuming = await consume(other, [take("two")]);
-    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+    await eventually(() => expect(consuming.ready()).toBe(true));
     await Promise.all(Array.from({ length: 500 }, send));
     await allSettled();
     const ids = Object.values(by).flat();
@@ -80,11 +80,11 @@ describe("a missing durable", () => {
     ]);
     const missing = () => t.logged.filter(({ msg }) => msg.includes("does not exist yet"));
     await eventually(() => expect(missing()).toHaveLength(1));
-    expect(areConsumersReady(consuming)).toBe(false);
+    expect(consuming.ready()).toBe(false);
     await send();
     await t.raw.jsm.consumers.add("PUSH_CMD", declared);
     await eventually(() => expect(seen).toHaveLength(1));
-    expect(areConsumersReady(consuming)).toBe(true);
+    expect(consuming.ready()).toBe(true);
     expect(missing()).toHaveLength(1);
     await consuming.stop(1_000);
   });
@@ -101,11 +101,11 @@ describe("a missing durable", () => {
     await eventually(() => expect(seen).toHaveLength(1));
     await allSettled();
     await t.raw.jsm.consumers.delete("PUSH_CMD", durable);
-    await eventually(() => expect(areConsumersReady(consuming)).toBe(false));
+    await eventually(() => expect(consuming.ready()).toBe(false));
     await t.raw.jsm.consumers.add("PUSH_CMD", declared);
     await send();
     await eventually(() => expect(seen).toHaveLength(2));
-    expect(areConsumersReady(consuming)).toBe(true);
+    expect(consuming.ready()).toBe(true);
   });
 });
 
@@ -164,7 +164,7 @@ describe("stop", () => {
         });
       }),
     ]);
-    // By then it waits for the better part of a second between its tries.
+    // By now the pause between its tries is most of a second.
     await eventually(() => expect(held).toBeGreaterThan(5));
     await consuming.stop(100);
     expect(signals[0]?.aborted).toBe(true);
@@ -189,7 +189,7 @@ describe("stop", () => {
     const mux = 1;
     const before = left();
     const consuming = await consume(bus, [onSend(async () => {})]);
-    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+    await eventually(() => expect(consuming.ready()).toBe(true));
     await send();
     await allSettled();
     expect(left()).toEqual({ timers: expect.any(Number), subscriptions: mux + 1, listeners: 2, waiting: 0 });

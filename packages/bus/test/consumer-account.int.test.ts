@@ -16,10 +16,10 @@ const refusal = (name: "opens" | "admin", line: string) =>
   natsRefusal({ url: t.broker.url, ...natsLogin(t, name) }, line);
 const opened = "push.evt.v1.prj_1.notification.opened";
 
-describe("what the broker sends for a consumer stays in the consumer's account", () => {
+describe("replies of the broker to a consumer stay in the consumer's account", () => {
   const { inboxPrefix, permissions } = busUsers.opens;
   const [info, next] = permissions?.publish ?? [];
-  /** A person asks once, a consumer for an event too. */
+  /** The admin requests only the info; the consumer also requests an event. */
   const askWithReply = async (name: "opens" | "admin", reply: string) => {
     for (const request of name === "admin" ? [info] : [next, info])
       expect(await refusal(name, `PUB ${request} ${reply} 0\r\n`)).toBeUndefined();
@@ -34,13 +34,13 @@ describe("what the broker sends for a consumer stays in the consumer's account",
     await jetstream(t.raw.nc).publish(opened, "{}");
     const before = await messagesIn(t, stream);
     await askWithReply("opens", subject);
-    // In Herald's own account it is: so the test would see it.
+    // In Herald's own account the stream stores the reply, so the test would detect it.
     await askWithReply("admin", subject);
     await eventually(async () => expect(await messagesIn(t, stream)).toBeGreaterThan(before));
     expect(await messagesIn(t, stream)).toBe(before + 1);
   });
 
-  test("nor asked of a service", async () => {
+  test("a consumer cannot send a request to a service by a reply subject", async () => {
     const subject = "push.req.v1.registry.projects.delete";
     let asked = 0;
     const listening = t.raw.nc.subscribe(subject, {
@@ -57,7 +57,7 @@ describe("what the broker sends for a consumer stays in the consumer's account",
     listening.unsubscribe();
   });
 
-  test("while it reads and settles as in one account", async () => {
+  test("a consumer reads and settles its messages from its own account", async () => {
     await jetstream(t.raw.nc).publish(opened, "{}");
     const connection = await connect({ servers: t.broker.url, ...nativeLogin(t, "opens"), inboxPrefix });
     const consumer = await jetstream(connection).consumers.get("PUSH_EVENTS", "consumers-opens");

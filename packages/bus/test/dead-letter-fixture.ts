@@ -4,7 +4,7 @@ import { headers } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { BusTest } from "./fixture.ts";
 
-/** What a version that went wrong takes for the contract: nothing that is sent fulfils it. */
+/** The contract of a broken version: no sent message matches it. */
 export const brokenSend = {
   ...SendV1,
   schema: SendV1.schema.extend({ fromTheFuture: z.string() }),
@@ -22,7 +22,7 @@ export const writeLetter = async (
   return String((await jetstream(raw.nc).publish(`push.dlq.v1.${durable}`, body, { headers: all })).seq);
 };
 
-/** The same with many, which only the last waits for. */
+/** Writes many dead letters and waits for the last one only. */
 export const writeLetters = async (t: BusTest, durables: readonly string[], body = "{}"): Promise<void> => {
   for (const durable of durables.slice(0, -1)) t.raw.nc.publish(`push.dlq.v1.${durable}`, body, { headers: headers() });
   await writeLetter(t, durables.at(-1) ?? "", {}, body);

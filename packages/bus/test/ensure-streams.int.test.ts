@@ -20,7 +20,7 @@ const everything = [
 const clean = { created: [], updated: [], problems: [] };
 
 describe("ensureStreams", () => {
-  test("makes everything that is declared, and nothing is left to do the second time", async () => {
+  test("creates everything that is declared, and changes nothing the second time", async () => {
     for await (const { config } of t.raw.jsm.streams.list()) await t.raw.jsm.streams.delete(config.name);
     expect(await ensureStreams(t.bus, options)).toEqual({
       created: everything,
@@ -31,14 +31,14 @@ describe("ensureStreams", () => {
     expect(await ensureStreams(t.bus, options)).toEqual({ ...clean, unchanged: everything });
   });
 
-  test("two at once do not disturb each other", async () => {
+  test("may run twice at the same time", async () => {
     for await (const { config } of t.raw.jsm.streams.list()) await t.raw.jsm.streams.delete(config.name);
     const reports = await Promise.all([ensureStreams(t.bus, options), ensureStreams(t.bus, options)]);
     expect(reports.flatMap(({ problems }) => problems)).toEqual([]);
     expect(await ensureStreams(t.bus, options)).toEqual({ ...clean, unchanged: everything });
   });
 
-  test("brings what may change up to date, and keeps the messages", async () => {
+  test("updates changed settings and keeps the messages", async () => {
     const { config } = await t.raw.jsm.streams.info("PUSH_DLQ");
     await t.raw.jsm.streams.update("PUSH_DLQ", { ...config, max_age: nanos(600_000), allow_direct: false });
     const consumer = await t.raw.jsm.consumers.info("PUSH_CMD", "dispatch-start");
@@ -57,7 +57,7 @@ describe("ensureStreams", () => {
     });
   });
 
-  test("says what it cannot change, and changes the rest", async () => {
+  test("reports settings that it cannot change, and changes the others", async () => {
     await t.raw.jsm.streams.delete("PUSH_EVENTS");
     const subjects: Partial<StreamConfig> = { subjects: ["push.evt.v1.>"], max_age: nanos(1_000) };
     await t.raw.jsm.streams.add({ name: "PUSH_EVENTS", ...subjects, storage: "memory" });
@@ -69,7 +69,7 @@ describe("ensureStreams", () => {
     await ensureStreams(t.bus, options);
   });
 
-  test("a renamed durable is a problem in words: its filter overlaps, and it is not declared", async () => {
+  test("reports a renamed durable: its filter overlaps, and it is not declared", async () => {
     await t.raw.jsm.consumers.delete("PUSH_CMD", "dispatch-start");
     const filterSubject = durables["dispatch-start"].filters[0];
     await t.raw.jsm.consumers.add("PUSH_CMD", {
@@ -86,7 +86,7 @@ describe("ensureStreams", () => {
     expect(await ensureStreams(t.bus, options)).toMatchObject({ created: ["dispatch-start"], problems: [] });
   });
 
-  test("a backoff is a problem: it replaces the ack wait", async () => {
+  test("reports a backoff, which replaces the ack wait", async () => {
     const { config } = await t.raw.jsm.consumers.info("PUSH_CMD", "dispatch-start");
     await t.raw.jsm.consumers.update("PUSH_CMD", "dispatch-start", {
       ...config,

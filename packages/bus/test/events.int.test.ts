@@ -14,11 +14,11 @@ afterAll(() => system.stop());
 const topicCreated = async (topic: string, projectId = newProjectId(new Date())) => {
   const at = new Date();
   const data = { project_id: projectId, topic_id: newTopicId(at), topic, at: at.toISOString() };
-  const id = `${projectId}/${topic}`; // its own in every test: the stream remembers ids past a reset
+  const id = `${projectId}/${topic}`; // unique in every test: the stream remembers ids after a reset
   await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topic_id, at, data });
 };
 
-test("a project's events are read in their order, a part at a time", async () => {
+test("reads a project's events in order, page after page", async () => {
   const projectId = newProjectId(new Date());
   const published = Array.from({ length: 130 }, (_, index) => `event-${index}`);
   for (const id of published) await topicCreated(id, projectId);
@@ -34,7 +34,7 @@ test("a project's events are read in their order, a part at a time", async () =>
   expect(read).toEqual(published.map((topic) => `${projectId}/${topic}`));
 });
 
-test("what is not wanted or is no JSON keeps its place, without an event", async () => {
+test("returns only the sequence of an unwanted or malformed event", async () => {
   const projectId = newProjectId(new Date());
   await topicCreated("one", projectId);
   await system.raw.nc.request(`push.evt.v1.${projectId}.topic.renamed`, "not JSON");
@@ -51,7 +51,7 @@ test("what is not wanted or is no JSON keeps its place, without an event", async
   expect(await shown(new Set(["io.herald.topic.merged.v1"]))).toEqual(["io.herald.topic.merged.v1"]);
 });
 
-test("the bounds tell what is kept, and a time leads to the first event since", async () => {
+test("returns the bounds of the stream, and the first event since a time", async () => {
   const projectId = newProjectId(new Date());
   for (const id of ["one", "two"]) await topicCreated(id, projectId);
   const { last } = await eventBounds(system.bus);
@@ -67,7 +67,7 @@ test("the bounds tell what is kept, and a time leads to the first event since", 
   expect(await eventBounds(system.bus)).toEqual({ first: last + 3, last: last + 2 });
 });
 
-test("who listens hears of each event of the project, until they stop", async () => {
+test("a subscriber is called for each event of its project until it unsubscribes", async () => {
   const projectId = newProjectId(new Date());
   let heard = 0;
   const stop = subscribeToEvents(system.bus, projectId, () => heard++);
@@ -76,7 +76,7 @@ test("who listens hears of each event of the project, until they stop", async ()
   await eventually(() => expect(heard).toBe(1));
   stop();
   await topicCreated("two", projectId);
-  // The broker has answered since, on the same connection: what it had to say before is here.
+  // The broker has answered on the same connection, so everything that it sent before has arrived.
   await eventBounds(system.bus);
   expect(heard).toBe(1);
 });

@@ -1,13 +1,4 @@
-import {
-  areConsumersReady,
-  type Bus,
-  type Consuming,
-  closeBus,
-  connectBus,
-  consume,
-  ensureStreams,
-  type Handler,
-} from "@herald/bus";
+import { type Bus, type Consuming, closeBus, connectBus, consume, ensureStreams, type Handler } from "@herald/bus";
 import {
   type DurableName,
   type ExpandV1,
@@ -29,16 +20,16 @@ export type BusTest = {
   readonly bus: Bus;
   readonly log: Logger;
   readonly logged: LogLine[];
-  /** The broker without the bus, for what only an administrator sees or breaks. */
+  /** Direct access to the broker, for things that only an administrator can see or break. */
   readonly raw: { readonly nc: NatsConnection; readonly jsm: JetStreamManager };
-  /** Starts handlers and waits until they are ready; they are stopped with the test. */
+  /** Starts handlers and waits until they are ready. They stop when the test ends. */
   handle(...handlers: Handler[]): Promise<Consuming>;
   /** Stops the handlers and empties every stream, so that the next test starts empty. */
   reset(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Small enough for any disk: the declared sizes are for production. */
+/** Makes streams small enough for any disk: the declared sizes are for production. */
 const sizeFactor = 0.01;
 
 export const startBusTest = async (options: BrokerOptions = {}): Promise<BusTest> => {
@@ -66,14 +57,14 @@ export const startBusTest = async (options: BrokerOptions = {}): Promise<BusTest
       const started = await consume(bus, handlers);
       consuming.push(started);
       await eventually(() => {
-        if (!areConsumersReady(started)) throw new Error("the consumers are not ready");
+        if (!started.ready()) throw new Error("the consumers are not ready");
       });
       return started;
     },
     async reset() {
       await stopHandlers();
       for await (const { config } of jsm.streams.list()) await jsm.streams.purge(config.name);
-      // Whatever a test changed of a durable is declared otherwise.
+      // Restores durables that a test has changed.
       await ensureStreams(bus, { replicas: 1, sizeFactor });
       logged.length = 0;
     },
@@ -111,7 +102,7 @@ export const expandOf = (projectId = newProject(), page = 0): ExpandV1 => ({
   expiresAt: isoIn(dayMs),
 });
 
-/** Lets a test see in a second what takes 30 s in production. */
+/** Shortens the ack wait, 30 s in production, so that a test takes about a second. */
 export const shortenAckWait = async ({ raw }: BusTest, stream: string, durable: DurableName, ms: number) => {
   const { config } = await raw.jsm.consumers.info(stream, durable);
   await raw.jsm.consumers.update(stream, durable, { ...config, ack_wait: nanos(ms) });
@@ -120,7 +111,7 @@ export const shortenAckWait = async ({ raw }: BusTest, stream: string, durable: 
 export const messagesIn = async ({ raw }: BusTest, stream: string): Promise<number> =>
   (await raw.jsm.streams.info(stream)).state.messages;
 
-/** Everything that a stream holds, oldest first. */
+/** All messages of a stream, oldest first. */
 export const readStream = async ({ raw }: BusTest, stream: string) => {
   const { state } = await raw.jsm.streams.info(stream);
   const found = [];

@@ -1,8 +1,9 @@
 import { closeBus, connectBus, handleRequest, type RequestListener, sendGroupedRequest } from "@herald/bus";
-import { CountOpens, newNotificationId } from "@herald/contracts";
+import { CountOpens, defineRequest, newNotificationId } from "@herald/contracts";
 import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
 import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { type BusTest, newProject, startBusTest } from "./fixture.ts";
 
 let t: BusTest;
@@ -25,7 +26,7 @@ const request = () => ({ projectId: newProject(), notificationIds: [newNotificat
 const all = <Result>(count: number, work: (index: number) => Promise<Result>): Promise<Result>[] =>
   Array.from({ length: count }, (_, index) => work(index));
 
-/** How many messages were sent to the question while something was done. */
+/** Counts the request messages sent during `work`. */
 const messagesOf = async (work: () => Promise<unknown>): Promise<number> => {
   let messages = 0;
   const seen = t.raw.nc.subscribe(CountOpens.subject, { callback: () => void messages++ });
@@ -122,7 +123,7 @@ describe("requests of the same moment", () => {
       return { counts: {} };
     });
     const askCut = sendGroupedRequest(() => bus, CountOpens);
-    // The broker knows who answers before another connection asks.
+    // Wait until the broker knows the responder, because the requests come from another connection.
     await eventually(() => askCut(none));
     const lost = Promise.allSettled(all(10, () => askCut(request())));
     await asked;
@@ -137,22 +138,12 @@ describe("requests of the same moment", () => {
     await proxy.stop();
   });
 
-  test("are sent one by one to a service that does not support groups", async () => {
-    const before = t.raw.nc.subscribe(CountOpens.subject, {
-      queue: CountOpens.service,
-      callback: (_, msg) => {
-        const { projectId } = msg.json<{ projectId?: string }>();
-        const reply = projectId
-          ? { answer: { counts: { [projectId]: 1 } } }
-          : { error: { code: "schema", messages: ["projectId: is required"] } };
-        msg.respond(JSON.stringify(reply));
-      },
-    });
-    await t.raw.nc.flush();
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
-    const asked = Array.from({ length: 20 }, request);
-    const found = await Promise.all(asked.map((one) => ask(one)));
-    expect(found).toEqual(asked.map(({ projectId }) => ({ counts: { [projectId]: 1 } })));
-    before.unsubscribe();
+  test("all get the error of a reply that is too large for memory", async () => {
+    const Huge = defineRequest("analytics.test.huge", {}, z.string());
+    answers(t.bus, Huge, async () => "x".repeat(6_000_000));
+    const ask = sendGroupedRequest(() => t.bus, Huge);
+    const [first, ...shared] = await Promise.allSettled(Array.from({ length: 4 }, () => ask({})));
+    expect(first).toMatchObject({ status: "fulfilled" });
+    for (const one of shared) expect(one).toMatchObject({ reason: { code: "validation-failed" } });
   });
 });

@@ -93,7 +93,7 @@ describe("an unavailable dependency", () => {
     await eventually(() => expect(done.toSorted()).toEqual(others.toSorted()));
     expect(tries - triesBefore).toBeLessThan(3_000);
     unavailable = false;
-    // Their own times are over a minute away: who gets through wakes others.
+    // The held messages' own retries are over a minute away: each success wakes others.
     await eventually(() => expect(done).toHaveLength(3_050), { timeoutMs: 15_000 });
     await allSettled();
   });
@@ -227,7 +227,7 @@ describe("memory", () => {
     );
     await eventually(() => expect(running).toBeGreaterThanOrEqual(20));
     const { num_ack_pending: pulled } = await info();
-    // 16 MiB of bodies hold 32 of these.
+    // 16 MiB hold 32 of these bodies.
     expect(pulled).toBeLessThanOrEqual(33);
     release();
     await allSettled();

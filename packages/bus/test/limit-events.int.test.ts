@@ -57,7 +57,7 @@ const fill = async (one: () => OutboxEvent) => {
   while ((await held()).bytes <= limit * 0.82) await publishEvents(t.bus, times(50, one));
 };
 
-test("who holds most loses their oldest events of devices; all others, and what else they have, stay", async () => {
+test("removes the oldest device events of the largest project, and nothing else", async () => {
   const [quiet, loud] = [newProject(), newProject()];
   await publishEvents(t.bus, [
     ...times(9, () => updated(quiet)),
@@ -73,7 +73,7 @@ test("who holds most loses their oldest events of devices; all others, and what 
   expect([of(quiet, "device.updated"), of(quiet, "delivery.accepted"), of(loud, "delivery.accepted")]).toEqual([
     9, 1, 20,
   ]);
-  // As much as there is room for: it is weighed, so not to the byte.
+  // The stream keeps as much as fits; sizes are estimates, so the limit is not exact.
   expect(bytes).toBeGreaterThan(limit * 0.65);
   expect(of(loud, "device.updated")).toBeLessThan(before);
   const filter = `push.evt.v1.${loud}.device.updated`;
@@ -82,7 +82,7 @@ test("who holds most loses their oldest events of devices; all others, and what 
   expect(t.logged).toContainEqual(expect.objectContaining({ level: "warn", projects: [loud] }));
 });
 
-test("what a durable has not settled stays, and goes when it is", async () => {
+test("removes events only after Herald's durables have settled them", async () => {
   const [loud, other] = [newProject(), newProject()];
   await publishEvents(
     t.bus,
@@ -100,7 +100,7 @@ test("what a durable has not settled stays, and goes when it is", async () => {
     const messages = await consumer.fetch({ max_messages: num_pending, expires: 5_000 });
     for await (const message of messages) message.ack();
   }
-  // Ten more, not settled: now it holds more than half, and only the first twenty may go.
+  // Ten more that are not settled: the project now exceeds its share, and only the first twenty may be removed.
   await publishEvents(
     t.bus,
     times(10, () => delivered(loud, 500)),

@@ -21,7 +21,7 @@ const numbered = async (page: number, perPage: number, durable?: DurableName) =>
   return answer;
 };
 
-/** Every page of a walk, and what came of it. */
+/** Walks through all pages and returns their dead letters. */
 const walk = async (perPage: number, durable?: DurableName): Promise<DeadLetter[]> => {
   const seen: DeadLetter[] = [];
   for (let after: string | null = ""; after !== null; ) {
@@ -36,7 +36,7 @@ const walk = async (perPage: number, durable?: DurableName): Promise<DeadLetter[
 };
 
 describe("a dead letter", () => {
-  test("is told with its reason and the ids that it is about, and nothing that it says", async () => {
+  test("is shown with its reason and its ids, without its content", async () => {
     await t.handle(onSend(async () => {}, brokenSend));
     const data = sendOf();
     const token = "planted-push-token";
@@ -79,7 +79,7 @@ describe("a dead letter", () => {
     });
   });
 
-  test("that somebody else wrote is told as far as it can be, in the shape of any other", async () => {
+  test("with arbitrary headers is shown in the same shape", async () => {
     const facts = {
       "Herald-Dead-Subject": "push.cmd.v1.dispatch.send.x.y",
       "Herald-Dead-Deliveries": "-7.5e400",
@@ -103,7 +103,7 @@ describe("a dead letter", () => {
     },
   );
 
-  test("that is gone is not mistaken for the next one", async () => {
+  test("that was removed is not found, although a later one exists", async () => {
     const gone = await writeLetter(t, "dispatch-start", {});
     await writeLetter(t, "dispatch-start", {});
     await t.raw.jsm.streams.deleteMessage("PUSH_DLQ", Number(gone));
@@ -112,7 +112,7 @@ describe("a dead letter", () => {
 });
 
 describe("pages", () => {
-  test("of nothing are one empty page", async () => {
+  test("of an empty stream are one empty page", async () => {
     const empty = { count: 0, page: 1, pages: 1, from: 0, to: 0, last: 1 };
     expect(await numbered(1, 20)).toEqual({ data: [], pagination: empty });
     await writeLetter(t, "dispatch-start", {});
@@ -121,7 +121,7 @@ describe("pages", () => {
   });
 
   test("of 1,500 with holes show each once, by number and by key, with and without a durable", async () => {
-    // Unevenly mixed: the rare ones stand close together at the end.
+    // Unevenly mixed: the rare durable is rare in the beginning and dense at the end.
     const durables = Array.from({ length: 1_500 }, (_, n) =>
       n % 97 === 0 || n > 1_450 ? "registry-expand" : "dispatch-start",
     );
@@ -146,7 +146,7 @@ describe("pages", () => {
         expect(pagination).toEqual({ count: all.length, page, pages, last: pages, from: page * 100 - 99, to });
       }
       expect(seen).toEqual(all);
-      // One row a page is where a search that is off by one shows.
+      // Pages of one row reveal a search that is off by one.
       for (const position of [1, 2, 3, Math.floor(all.length / 2), all.length - 1, all.length])
         expect(idsOf((await numbered(position, 1, durable)).data)).toEqual([all[position - 1]]);
       expect(await numbered(pages + 1, 100, durable)).toMatchObject({
@@ -156,12 +156,36 @@ describe("pages", () => {
     }
   });
 
-  test("of large bodies are whole, though few bytes travel at a time", async () => {
+  test("of a project contain only its dead letters, and read a bounded number at a time", async () => {
+    const [own, other] = [sendOf(), sendOf()];
+    const write = ({ projectId, notificationId }: typeof own) =>
+      writeLetter(t, "dispatch-start", {
+        "Herald-Dead-Subject": `push.cmd.v1.dispatch.send.${projectId}.${notificationId}`,
+      });
+    const first = [await write(own), await write(own)];
+    await write(other);
+    await writeLetters(t, Array(600).fill("dispatch-start"));
+    const last = await write(own);
+    const ask = async (after: string, perPage: number) => {
+      const answer = await listDeadLetters(t.bus, { by: "key", after, perPage, projectId: own.projectId });
+      if (!("next" in answer)) throw new Error("a walk was asked for");
+      return answer;
+    };
+    const cut = await ask("", 1);
+    expect([idsOf(cut.data), cut.next]).toEqual([[first[0]], first[0]]);
+    const short = await ask(cut.next ?? "", 20);
+    expect(idsOf(short.data)).toEqual([first[1]]);
+    expect(Number(short.next)).toBeGreaterThan(Number(first[1]) + 400);
+    const end = await ask(short.next ?? "", 20);
+    expect([idsOf(end.data), end.next]).toEqual([[last], null]);
+  });
+
+  test("of large bodies are complete, although each read is limited in bytes", async () => {
     await writeLetters(t, Array(9).fill("dispatch-start"), "x".repeat(900_000));
     const { data, pagination } = await numbered(1, 8);
     expect(data).toHaveLength(8);
     expect(pagination).toMatchObject({ count: 9, pages: 2 });
-    // One is left for the second page.
+    // The second page has one.
     expect(await walk(8)).toHaveLength(9);
   });
 
@@ -172,7 +196,7 @@ describe("pages", () => {
   });
 });
 
-test("while the broker is unavailable nothing is answered, and no caller waits long", async () => {
+test("fail soon while the broker is unavailable", async () => {
   const id = await writeLetter(t, "dispatch-start", {});
   const proxy = await faultyProxy(t.broker.url);
   const bus = await connectBus({ url: proxy.url, name: "cut-off", log: t.log });
@@ -180,7 +204,7 @@ test("while the broker is unavailable nothing is answered, and no caller waits l
   try {
     expect((await getDeadLetter(bus, id)).id).toBe(id);
     await t.broker.freeze();
-    // The first may still be answered.
+    // The broker may still answer the first request.
     await eventually(() => expect(getDeadLetter(bus, id)).rejects.toMatchObject(unavailable));
     await expect(listDeadLetters(bus, { by: "key", after: "", perPage: 20 })).rejects.toMatchObject(unavailable);
     await t.broker.thaw();

@@ -2,19 +2,19 @@ import { type Bus, connectBus } from "@herald/bus";
 import { type BusUserName, busUsers } from "@herald/bus/permissions";
 import type { BusTest } from "./fixture.ts";
 
-/** As whom a part connects through the bus. */
+/** The login of a user, in the bus's options. */
 export const natsLogin = (t: BusTest, name: BusUserName) => {
   const { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password } = t.broker.loginOf(name);
   return { ...(user && { user }), ...(password && { password }) };
 };
 
-/** The same for NATS's own client. */
+/** The login of a user, in the options of NATS's own client. */
 export const nativeLogin = (t: BusTest, name: BusUserName) => {
   const { user, password } = natsLogin(t, name);
   return { ...(user && { user, pass: password ?? "" }) };
 };
 
-/** A connection as one of Herald's own users, with what that may do. Who asks for it closes it. */
+/** Connects as one of Herald's own users, with that user's permissions. The caller closes the connection. */
 export const connectAs = (t: BusTest, name: BusUserName): Promise<Bus> => {
   const { inboxPrefix } = busUsers[name];
   return connectBus({ url: t.broker.url, name, ...natsLogin(t, name), inboxPrefix, log: t.log });

@@ -1,5 +1,4 @@
 import {
-  areConsumersReady,
   closeBus,
   connectBus,
   consume,
@@ -12,7 +11,6 @@ import {
   listDeadLetters,
   openBucket,
   publish,
-  publishInBatch,
   readEvents,
   replayDeadLetter,
   subscribeToEvents,
@@ -20,12 +18,13 @@ import {
 import { ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
-import { jetstream } from "@nats-io/jetstream";
+import { AckPolicy, jetstream } from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { putEventConsumer } from "../src/consumers/event-consumers.ts";
+import { connectionOf } from "../src/connect.ts";
 import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
 import { connectAs, natsLogin } from "./nats-login.ts";
+import { publishInBatch } from "./send-fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -54,7 +53,7 @@ describe("a service's own user", () => {
     for (const data of [sendOf(), sendOf()]) await publish(t.bus, SendV1, data, { id: data.notificationId });
     await eventually(async () => {
       expect(seen).toHaveLength(2);
-      expect(areConsumersReady(consuming)).toBe(true);
+      expect(consuming.ready()).toBe(true);
       expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
     });
     await consuming.stop(1_000);
@@ -78,7 +77,7 @@ describe("a service's own user", () => {
   test("counts the commands of a project that wait, each of several thousand", async () => {
     const bus = await connectAs(t, "gateway");
     const [one, other] = [newProject(), newProject()];
-    const max = 15_000; // their subjects are more than one message of the bus may hold
+    const max = 15_000; // the list of their subjects exceeds the size of one message
     for (let at = 0; at < max; at += 500)
       await publishInBatch(
         t.bus,
@@ -96,7 +95,7 @@ describe("a service's own user", () => {
     await closeBus(bus);
   });
 
-  test("reads the events of a project, and hears of new ones", async () => {
+  test("reads the events of a project and subscribes to new ones", async () => {
     const bus = await connectAs(t, "gateway");
     const projectId = newProject();
     let heard = 0;
@@ -111,7 +110,7 @@ describe("a service's own user", () => {
     await closeBus(bus);
   });
 
-  test("may do nothing else, and hears so at once", async () => {
+  test("may do nothing else, and gets an error at once", async () => {
     const bus = await connectAs(t, "analytics");
     const data = sendOf();
     await expect(publish(bus, SendV1, data, { id: data.notificationId })).rejects.toThrow(/permission/i);
@@ -119,14 +118,14 @@ describe("a service's own user", () => {
     await closeBus(bus);
   });
 
-  test("with a wrong password is told so, and does not wait for ever", async () => {
+  test("with a wrong password gets an error instead of waiting", async () => {
     const login = { ...natsLogin(t, "registry"), password: "wrong" };
     const refused = connectBus({ url: t.broker.url, name: "registry", ...login, log: t.log });
     await expect(refused).rejects.toThrow('NATS refuses the user "herald-registry"');
   });
 });
 
-test("dead letters are shown and replayed by the gateway", async () => {
+test("the gateway's user lists and replays dead letters", async () => {
   const bus = await connectAs(t, "gateway");
   const facts = { "Herald-Dead-Subject": SendV1.subject(sendOf()) };
   const id = await writeLetter(t, "dispatch-start", facts);
@@ -142,7 +141,12 @@ test("the bootstrap step's user makes and changes everything that is declared", 
   for await (const { config } of t.raw.jsm.streams.list()) await t.raw.jsm.streams.delete(config.name);
   const options = { replicas: 1, sizeFactor: 0.01 } as const;
   expect(await ensureStreams(bus, options)).toMatchObject({ problems: [] });
-  await putEventConsumer(bus, "consumers-mine", { filters: ["push.evt.v1.*.>"], from: "all" });
+  const consumer = {
+    durable_name: "consumers-mine",
+    ack_policy: AckPolicy.Explicit,
+    filter_subject: "push.evt.v1.*.>",
+  };
+  await connectionOf(bus).jsm.consumers.add("PUSH_EVENTS", consumer);
   expect(await ensureStreams(bus, { ...options, sizeFactor: 0.02 })).toMatchObject({ created: [], problems: [] });
   await closeBus(bus);
 });

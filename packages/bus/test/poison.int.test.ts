@@ -1,4 +1,4 @@
-import { areConsumersReady, closeBus, consume, defineDeadLetterHandler } from "@herald/bus";
+import { closeBus, consume, defineDeadLetterHandler, listDeadLetters, replayDeadLetter } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -53,7 +53,7 @@ describe("poison", () => {
     expect(JSON.stringify(t.logged)).not.toContain("secret words");
   });
 
-  test("without body and headers, it costs those after it no delivery where services have accounts of their own", async () => {
+  test("without body and headers does not cost later messages a delivery across accounts", async () => {
     const bus = await connectAs(t, "dispatch");
     const counts: number[] = [];
     const consuming = await consume(bus, [
@@ -61,7 +61,7 @@ describe("poison", () => {
         counts.push(deliveryCount);
       }),
     ]);
-    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+    await eventually(() => expect(consuming.ready()).toBe(true));
     for (let round = 1; round <= 3; round++) {
       await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "");
       await eventually(async () => expect(await messagesIn(t, "PUSH_DLQ")).toBe(round));
@@ -116,7 +116,7 @@ describe("poison", () => {
   });
 });
 
-describe("whatever a stranger publishes", () => {
+describe("arbitrary messages", () => {
   const random = (size: number) => crypto.getRandomValues(new Uint8Array(size));
   const shapes = [
     () => random(Math.floor(Math.random() * 200)),
@@ -135,7 +135,7 @@ describe("whatever a stranger publishes", () => {
     return odd;
   };
 
-  test("is settled, and good messages among it are handled", async () => {
+  test("are settled, and valid messages between them are handled", async () => {
     const seen: string[] = [];
     await t.handle(
       onSend(async ({ id }) => {
@@ -158,7 +158,7 @@ describe("whatever a stranger publishes", () => {
 });
 
 describe("dead letters", () => {
-  test("are handled with where they came from, also when they are not JSON", async () => {
+  test("are handled with their origin, even when they are not JSON", async () => {
     const letters: unknown[] = [];
     await t.handle(
       onSend(async () => {
@@ -216,4 +216,58 @@ describe("dead letters", () => {
     });
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
   });
+});
+
+test("handles every good one of 2,000 messages with 1 % poison, lists the others with their reasons, and replays them", async () => {
+  const lettersBecome = (count: number) =>
+    eventually(async () => {
+      const { data } = await listDeadLetters(t.bus, { by: "key", after: "", perPage: 100 });
+      expect(data).toHaveLength(count);
+      return data;
+    });
+  const kinds = ["schema", "not JSON", "never"] as const;
+  let mended = false;
+  const refused = new Set<string>();
+  const handled = new Map<string, number>();
+  const handle = onSend(async ({ data: { notificationId } }) => {
+    if (refused.has(notificationId) && !mended) throw new HeraldError("project-not-found", "there is no such project");
+    handled.set(notificationId, (handled.get(notificationId) ?? 0) + 1);
+  });
+  await t.handle(handle);
+  const good: string[] = [];
+  const poison: { id: string; kind: (typeof kinds)[number] }[] = [];
+  const js = jetstream(t.raw.nc);
+  const publishing: Promise<unknown>[] = [];
+  for (let n = 0; n < 2_000; n++) {
+    const data = sendOf();
+    const id = data.notificationId;
+    const kind = n % 100 === 37 ? kinds[Math.floor(n / 100) % kinds.length] : undefined;
+    if (kind === undefined) good.push(id);
+    else poison.push({ id, kind });
+    if (kind === "never") refused.add(id);
+    const text = JSON.stringify(data);
+    const body = { schema: text.replace('"projectId"', '"project"'), "not JSON": text.slice(1) };
+    publishing.push(js.publish(SendV1.subject(data), kind === "schema" || kind === "not JSON" ? body[kind] : text));
+    if (publishing.length === 200) await Promise.all(publishing.splice(0));
+  }
+  await allSettled();
+  expect(handled).toEqual(new Map(good.map((id) => [id, 1])));
+  const reasons = { schema: "schema", "not JSON": "schema", never: "project-not-found" };
+  const listed = await lettersBecome(20);
+  expect(new Map(listed.map(({ notification_id: id, reason }) => [id, reason]))).toEqual(
+    new Map(poison.map(({ id, kind }) => [id, reasons[kind]])),
+  );
+  for (const { detail } of listed) expect(detail).not.toBe("");
+
+  mended = true;
+  for (const { id } of listed) await replayDeadLetter(t.bus, id, { attempt: `mended-${id}` });
+  await allSettled();
+  // The fixed handler handles messages that it understands; messages that no version understands become dead letters again.
+  const mends = poison.filter(({ kind }) => kind === "never").map(({ id }) => id);
+  expect(mends).toHaveLength(6);
+  for (const id of mends) expect(handled.get(id)).toBe(1);
+  const after = await lettersBecome(20 + poison.length - mends.length);
+  const names = new Set(listed.map(({ id }) => id));
+  expect(after.filter(({ replays }) => replays === 1)).toHaveLength(20);
+  for (const again of after.slice(20)) expect(names).toContain(again.replay_of);
 });

@@ -30,11 +30,11 @@ test("messages of the same moment share batches, each under its own id and reque
       "Herald-Request-Id": [`request-${index}`],
     });
   }
-  // Two that started at once, and groups of at most a hundred behind them.
+  // Two batches started at once, followed by groups of at most a hundred.
   expect(batchesOf(stored).size).toBeLessThan(10);
 });
 
-test("what the stream has already is taken once, and those beside it are stored", async () => {
+test("a batch with a repeated message stores the others", async () => {
   const publish = groupedPublish(() => t.bus, SendV1);
   const sends = Array.from({ length: 20 }, () => sendOf());
   const known = sends[10] ?? sendOf();
@@ -43,7 +43,7 @@ test("what the stream has already is taken once, and those beside it are stored"
   expect(await messagesIn(t, "PUSH_CMD")).toBe(20);
 });
 
-test("more than may wait are refused at once", async () => {
+test("a full queue of waiting messages refuses more at once", async () => {
   const publish = groupedPublish(() => t.bus, SendV1, { waiting: 5 });
   const outcomes = await Promise.allSettled(
     Array.from({ length: 20 }, () => sendOf()).map((send) => publish(send, send.notificationId)),
@@ -54,7 +54,7 @@ test("more than may wait are refused at once", async () => {
   expect(await messagesIn(t, "PUSH_CMD")).toBe(20 - refused.length);
 });
 
-test("events are the CloudEvents that they are alone", async () => {
+test("grouped events are the same CloudEvents as single ones", async () => {
   const publish = groupedPublishEvent(() => t.bus);
   const projectId = newProject();
   const events = Array.from({ length: 10 }, (): OutboxEvent<"NotificationAcceptedV1"> => {

@@ -18,7 +18,7 @@ const subscribing = (name: BusUserName, subject: string) => refusal(name, `SUB $
 const publishing = (name: BusUserName, subject: string) =>
   refusal(name, `PUB ${subject} ${busUsers[name].inboxPrefix}.1 0\r\n`);
 
-/** What only administrators may do. */
+/** Subjects that only administrators may publish. */
 const everyone = [
   "$JS.API.INFO",
   "$JS.API.STREAM.DELETE.PUSH_EVENTS",
@@ -38,7 +38,7 @@ const everyone = [
   "$SYS.REQ.SERVER.PING",
   "$SYS.REQ.ACCOUNT.PING.CONNZ",
 ];
-/** What the bootstrap step may and no service and no consumer. */
+/** Subjects that only the bootstrap step may publish, no service and no consumer. */
 const making = [
   "$JS.API.STREAM.CREATE.MINE",
   "$JS.API.STREAM.UPDATE.PUSH_EVENTS",
@@ -47,11 +47,11 @@ const making = [
   "$JS.API.CONSUMER.CREATE.PUSH_EVENTS.mine",
   "$JS.API.CONSUMER.DELETE.PUSH_EVENTS.consumers-opens",
 ];
-/** What dispatch may, which looks for a notification that was accepted and has not come yet. */
+/** Allowed for dispatch, which looks for accepted notifications that it has not received yet. */
 const readCommands = "$JS.API.STREAM.MSG.GET.PUSH_CMD";
-/** What analytics may, which measures the stream. */
+/** Allowed for analytics, which measures the stream. */
 const measureEvents = "$JS.API.STREAM.INFO.PUSH_EVENTS";
-/** What the gateway may beside it, because it shows projects their events, and analytics, because it weighs them. */
+/** Allowed for the gateway, which shows projects their events, and for analytics, which estimates their size. */
 const readEvents = "$JS.API.DIRECT.GET.PUSH_EVENTS";
 const send = "push.cmd.v1.dispatch.send.prj_1.ntf_1";
 const deliver = "push.deliver.v1.direct.ios.prj_1";
@@ -61,20 +61,20 @@ const token = "$KV.push_tokens.1";
 const readToken = "$JS.API.DIRECT.GET.KV_push_tokens.$KV.push_tokens.1";
 const watchTokens = "$JS.API.CONSUMER.CREATE.KV_push_tokens.mine.$KV.push_tokens.>";
 const schedule = "push.sched.v1.batch.1";
-/** A forged one would become a row of the audit log. */
+/** A forged event would become a row of the audit log. */
 const audited = "push.evt.v1.installation.audit.recorded";
 const operator = "$KV.push_operators.1";
 const session = "$KV.push_sessions.session.1";
 const ask = "push.req.v1.registry.projects.list";
 
-/** What the gateway or registry does, and no other service. */
+/** Allowed for the gateway or the registry, and for no other service. */
 const ofGatewayOrRegistry = [audited, operator, session, ask, token, readToken, watchTokens];
-/** What services do, and neither who makes the streams nor who reads events from outside. */
+/** Allowed for services, but not for the bootstrap step and external consumers. */
 const work = [readCommands, send, deliver, schedule, opened, ...ofGatewayOrRegistry];
 
-/** What each may not publish, although another may. */
+/** Subjects that each user may not publish, although another may. */
 const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
-  // Not the events: the gateway may revive those that a durable of Herald's takes.
+  // Without the events: the gateway may replay events that a durable of Herald reads.
   gateway: [
     ...making,
     readCommands,
@@ -117,7 +117,7 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   opens: [...making, measureEvents, readEvents, ...work],
 };
 
-/** One durable of each, which no other may read or settle. */
+/** One durable of each user, which no other user may read or settle. */
 const durables = {
   registry: "PUSH_CMD.registry-expand",
   dispatch: "PUSH_DELIVER.dispatch-direct-ios",

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.stop());
 
-test("a process reports what it knows again and again, and a stop removes its report", async () => {
+test("a process reports its status at intervals, and a stop removes the report", async () => {
   const seen = new Map<string, StatusReport>();
   const watching = openBucket(t.bus, "push_status", StatusReport).watch(({ key, value }) => {
     if (value) seen.set(key, value);
@@ -28,7 +28,7 @@ test("a process reports what it knows again and again, and a stop removes its re
   await eventually(() => expect(only()).toMatchObject({ service: "dispatch", version: "1.2.3", failing }));
   expect([...seen.keys()]).toEqual([`dispatch.${only()?.instance}`]);
   failing = [];
-  // The time that a report took to be stored is in the one after it.
+  // Each report contains the time that storing the previous one took.
   await eventually(() => expect(only()).toMatchObject({ failing: [], brokerMs: expect.any(Number) }));
   await reporting.stop();
   await eventually(() => expect(seen.size).toBe(0));

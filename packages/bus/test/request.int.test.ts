@@ -98,7 +98,7 @@ describe("sendRequest", () => {
   });
 
   test("receives answers larger than a message, also many at once", async () => {
-    const Large = defineRequest("analytics.test.large", z.object({ of: z.string() }), z.string());
+    const Large = defineRequest("analytics.test.large", { of: z.string() }, z.string());
     answers(t.bus, Large, async ({ of }) => of.repeat(1_500_000));
     const asked = ["a", "ä", '"', "x", "y"].map(async (of) => ({
       of,
@@ -108,7 +108,7 @@ describe("sendRequest", () => {
   });
 
   test("refuses an answer that is too large for memory and says what to do", async () => {
-    const Huge = defineRequest("analytics.test.huge", z.object({}), z.string());
+    const Huge = defineRequest("analytics.test.huge", {}, z.string());
     answers(t.bus, Huge, async () => "x".repeat(17_000_000));
     await expect(sendRequest(t.bus, Huge, {})).rejects.toMatchObject({
       code: "validation-failed",
@@ -134,7 +134,7 @@ describe("handleRequest", () => {
     ["a letter that is not UTF-8", Buffer.from(JSON.stringify({ ...countOpens(), extra: "\xe4" }), "latin1")],
   ])("%s is answered with schema", async (_, body) => {
     answers(t.bus, CountOpens, async () => ({ counts: {} }));
-    // Another connection asks, which may be heard before the subscription.
+    // The request comes from another connection and may reach the broker before the subscription.
     expect(await eventually(() => raw(body))).toMatchObject({ error: { code: "schema" } });
   });
 
@@ -158,7 +158,7 @@ describe("handleRequest", () => {
   });
 
   test("limits requests fairly between projects, and heavy ones separately", async () => {
-    const Heavy = defineRequest("analytics.test.heavy", z.object({ projectId: z.string() }), z.null(), () => true);
+    const Heavy = defineRequest("analytics.test.heavy", { projectId: z.string() }, z.null(), () => true);
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const busy = newProject();
     let inside = 0;
@@ -182,7 +182,7 @@ describe("handleRequest", () => {
 
   test("drops expired requests and aborts running ones at their deadline", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const Heavy = defineRequest("analytics.test.late", z.object({ n: z.number() }), z.null(), () => true);
+    const Heavy = defineRequest("analytics.test.late", { n: z.number() }, z.null(), () => true);
     const begun: number[] = [];
     const told: number[] = [];
     answers(t.bus, Heavy, async ({ n }, { signal }) => {

@@ -19,7 +19,7 @@ const later = () => new Date(Date.now() + 3_600_000);
 const subject = "push.sched.v1.batch-1.1";
 
 describe("schedule", () => {
-  test("is published when it is due, to the durable that takes it from there, and is gone then", async () => {
+  test("publishes the message when it is due, and the schedule is removed", async () => {
     const fired: unknown[] = [];
     await t.handle(
       defineHandler({
@@ -32,13 +32,13 @@ describe("schedule", () => {
     );
     await schedule(t.bus, { subject, at: soon(), contract: DueV1, data: due("a/0/1"), id: "schedule-1" });
     expect(fired).toEqual([]);
-    // The fired message has lost its Nats-Msg-Id: nothing may dedupe by it.
+    // The fired message has no Nats-Msg-Id, so no code may dedupe by it.
     await eventually(() => expect(fired).toEqual([{ id: "a/0/1", messageId: undefined }]));
     const left = await readStream(t, "PUSH_SCHEDULE");
     expect(left.filter((message) => message.subject === subject)).toEqual([]);
   });
 
-  test("a time that is past fires at once", async () => {
+  test("publishes at once when the time has passed", async () => {
     const fired: string[] = [];
     await t.handle(
       defineHandler({
@@ -59,7 +59,7 @@ describe("schedule", () => {
     await eventually(() => expect(fired).toEqual(["past"]));
   });
 
-  test("a second one on the subject replaces the first", async () => {
+  test("replaces an earlier schedule on the same subject", async () => {
     await schedule(t.bus, { subject, at: soon(), contract: DueV1, data: due("first"), id: "schedule-2" });
     await schedule(t.bus, { subject, at: later(), contract: DueV1, data: due("second"), id: "schedule-3" });
     const waiting = await readStream(t, "PUSH_SCHEDULE");
@@ -84,7 +84,7 @@ describe("schedule", () => {
   });
 });
 
-describe("what the broker says about schedules", () => {
+describe("the broker's rules for schedules", () => {
   test("a target in another stream is refused", async () => {
     const elsewhere = { ...DueV1, subject: () => "push.evt.v1.x.y.z" };
     await expect(

@@ -122,7 +122,7 @@ describe("a handler that throws", () => {
     await allSettled();
     expect(at).toHaveLength(3);
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
-    // Not a measure of speed: a nak without its delay would come back in the same millisecond.
+    // Not a measurement of speed: without the delay, the broker would redeliver within the same millisecond.
     expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(200);
   });
 
@@ -158,7 +158,7 @@ describe("a handler that throws", () => {
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
   });
 
-  /** A bare nak comes back at once: a hundred deliveries are gone in milliseconds, which is why the bus never sends one. */
+  /** The bus never sends a nak without a delay: the broker redelivers at once, and a hundred deliveries are gone in milliseconds. */
   const burnDeliveries = async (count: number) => {
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
     for (let n = 1; n <= count; n++) {

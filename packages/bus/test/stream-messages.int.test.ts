@@ -15,14 +15,14 @@ beforeEach(() => t.reset());
 
 const put = async () => {
   const data = sendOf();
-  const { sequence } = await publish(t.bus, SendV1, data, { id: data.notificationId });
+  const { seq: sequence } = await publish(t.bus, SendV1, data, { id: data.notificationId });
   const stored = await t.raw.jsm.streams.getMessage("PUSH_CMD", { seq: sequence });
   if (!stored) throw new Error("it is not stored");
   return { data, place: { sequence, at: stored.time.getTime() }, time: stored.time };
 };
 
 describe("a message of a work queue", () => {
-  test("is unsettled while it waits and while it is worked on, and not once it is acked", async () => {
+  test("is unsettled until it is acked", async () => {
     const { place } = await put();
     expect(await isUnsettled(t.bus, durable, place)).toBe(true);
     const done = Promise.withResolvers<void>();
@@ -40,7 +40,7 @@ describe("a message of a work queue", () => {
     expect(await isUnsettled(t.bus, durable, place)).toBe(false);
   });
 
-  test("is not taken for another one with its number in a stream that was made again", async () => {
+  test("is distinguished from the message with its sequence in a recreated stream", async () => {
     const { place } = await put();
     expect(await isUnsettled(t.bus, durable, { ...place, at: place.at - 5_000 })).toBe(false);
     expect(await isUnsettled(t.bus, durable, { ...place, sequence: place.sequence + 1 })).toBe(false);
@@ -57,10 +57,10 @@ describe("a message of a work queue", () => {
   });
 });
 
-test("a message of a stream that keeps what was settled is unsettled until its durable is past it", async () => {
+test("a message of a stream that keeps settled messages is unsettled until its durable has settled it", async () => {
   const projectId = newProject();
   const data = { kind: "batch", projectId, key: "a", id: "a" } as const;
-  const { sequence } = await publish(t.bus, DueV1, data, { id: "a" });
+  const { seq: sequence } = await publish(t.bus, DueV1, data, { id: "a" });
   const stored = await t.raw.jsm.streams.getMessage("PUSH_SCHEDULE", { seq: sequence });
   const place = { sequence, at: stored?.time.getTime() ?? 0 };
   expect(await isUnsettled(t.bus, "dispatch-due", place)).toBe(true);
@@ -69,7 +69,7 @@ test("a message of a stream that keeps what was settled is unsettled until its d
   expect(await t.raw.jsm.streams.getMessage("PUSH_SCHEDULE", { seq: sequence })).not.toBeNull();
 });
 
-test("dispatch's own user may ask, and a stream that is missing says nothing about its messages", async () => {
+test("dispatch's own user may check messages, and a missing stream is an error", async () => {
   const bus = await connectAs(t, "dispatch");
   try {
     const { data, place } = await put();

@@ -8,7 +8,6 @@ import {
   measureQueues,
   type Positions,
   publish,
-  publishInBatch,
   schedule,
   sendRequest,
 } from "@herald/bus";
@@ -29,6 +28,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, expandOf, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
 import { connectAs } from "./nats-login.ts";
+import { publishInBatch } from "./send-fixture.ts";
 
 const exporter = new InMemorySpanExporter();
 const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -160,7 +160,7 @@ test("spans contain no id and no content", async () => {
   for (const secret of [data.projectId, data.notificationId, "Hello"]) expect(text).not.toContain(secret);
 });
 
-/** What a metric says for these labels. */
+/** The value of a metric for these labels. */
 const value = async (name: string, labels: Record<string, string>) => {
   metricExporter.reset();
   await meterProvider.forceFlush();
@@ -209,7 +209,7 @@ test("counts settled, held and published messages by low-cardinality labels", as
 describe("measuring queues", () => {
   const everyMs = 50;
 
-  test("tells what waits, what is given, how full a stream is and how old its oldest message", async () => {
+  test("measures pending and unsettled messages, the size of a stream and the age of its oldest message", async () => {
     const measuring = measureQueues(t.bus, "dispatch", { everyMs });
     for (const data of [sendOf(), sendOf(), sendOf()]) await publish(t.bus, SendV1, data, { id: data.notificationId });
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", "dispatch-start");
@@ -230,16 +230,16 @@ describe("measuring queues", () => {
       expect(await value("herald.bus.oldest.seconds", stream)).toBe(0);
       expect(await value("herald.bus.pending", durable)).toBe(0);
     });
-    // The age of what is kept for a month says nothing.
+    // Dead letters are kept for a month, so their age means nothing.
     expect(await value("herald.bus.oldest.seconds", { stream: "PUSH_DLQ" })).toBeUndefined();
     await measuring.stop();
   });
 
-  test("what a stream forgot before its durable had it is lost, and a schedule that was replaced is not", async () => {
+  test("counts messages that were removed before their durable read them, but no replaced schedules", async () => {
     const project = newProject();
     const due: DueV1 = { kind: "batch", projectId: project, key: "measured", id: "a" };
     let replaced = 0;
-    /** Leaves one schedule for another, several times, and waits until that is measured. */
+    /** Replaces a schedule several times and waits until that is measured. */
     const replace = async () => {
       const at = new Date(Date.now() + 3_600_000);
       const one = { subject: "push.sched.v1.measured.1", at, contract: DueV1, data: due };
@@ -262,7 +262,7 @@ describe("measuring queues", () => {
       measureQueues(t.bus, "dispatch", { everyMs, positions }),
       measureQueues(t.bus, "analytics", { everyMs, positions }),
     ];
-    // What is measured before a round is over has been compared when the next one is.
+    // A measurement taken during one round has been compared by the end of the next.
     for (let round = 0; round < 3; round++) await replace();
     await eventually(() => expect(had.has("analytics-events")).toBe(true));
     for (const id of ["second", "third"]) await happens(id);

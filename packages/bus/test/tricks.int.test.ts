@@ -18,15 +18,15 @@ const refusal = (name: Limited | "admin", line: string) =>
   natsRefusal({ url: t.broker.url, ...natsLogin(t, name) }, line);
 const publishes = (name: Limited) => busUsers[name].permissions?.publish ?? [];
 
-/** The last sequence: it grows with each message, also where one takes the place of another. */
+/** The last sequence. It grows with each message, even if the message replaces another. */
 const storedIn = async (stream: string): Promise<number> => (await t.raw.jsm.streams.info(stream)).state.last_seq;
 const messagesIn = async (stream: string): Promise<number> => (await t.raw.jsm.streams.info(stream)).state.messages;
 
-/** Literal subjects of a user's requests to JetStream: what it may ask, each of which is answered to the reply it names. */
+/** Literal subjects of a user's JetStream requests. JetStream answers each to the reply subject that the request names. */
 const requestsOf = (name: Limited): string[] =>
   publishes(name).filter((subject) => subject.startsWith("$JS.API.") && !/[*>]/.test(subject));
 
-/** What an attacker with a user's credentials would turn a reply or an event into. */
+/** Subjects on which an attacker with a user's credentials would want a reply or event to be stored. */
 const wanted = [
   ["PUSH_CMD", "push.cmd.v1.dispatch.send.prj_1.ntf_1"],
   ["PUSH_DELIVER", "push.deliver.v1.direct.ios.prj_1.0"],
@@ -43,7 +43,7 @@ const matches = (filter: string, subject: string): boolean => {
 };
 
 describe.each(limited)("%s's user", (name) => {
-  // What it may publish itself it may get by a detour, too.
+  // Subjects that the user may publish itself are no escalation.
   const foreign = wanted.filter(([, subject]) => !publishes(name).some((filter) => matches(filter, subject)));
 
   test.each(foreign)(
@@ -53,7 +53,7 @@ describe.each(limited)("%s's user", (name) => {
       const before = await storedIn(stream);
       for (const request of requestsOf(name))
         expect(await refusal(name, `PUB ${request} ${subject} 0\r\n`), request).toBeUndefined();
-      // In Herald's own account each of them is stored: so the test would see it.
+      // In Herald's own account the stream stores each reply, so the test would detect it.
       const request = requestsOf(name).find((one) => one.includes("INFO")) ?? "";
       await t.raw.nc.flush();
       expect(await storedIn(stream)).toBe(before);
@@ -78,7 +78,7 @@ describe.each(limited)("%s's user", (name) => {
     listening.unsubscribe();
   });
 
-  test("has no answer taken for an order to empty or remove a stream", async () => {
+  test("cannot purge or delete a stream by the subject of a reply", async () => {
     await jetstream(t.raw.nc).publish("push.cmd.v1.dispatch.send.prj_1.ntf_kept", "{}");
     const before = await messagesIn("PUSH_CMD");
     for (const order of ["PURGE", "DELETE"])
@@ -123,7 +123,7 @@ describe.each(limited)("%s's user", (name) => {
     expect(await refusal(name, `PUB ${subject} 0\r\n\r\n`)).toMatch(/permissions violation/i);
   });
 
-  test("may not settle what durables of others hold, nor listen to what is not for it", async () => {
+  test("may not settle messages of other durables, nor subscribe to other subjects", async () => {
     for (const durable of [
       "PUSH_CMD.dispatch-start",
       "PUSH_CMD.registry-expand",

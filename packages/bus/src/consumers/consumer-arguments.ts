@@ -15,7 +15,7 @@ consumer remove <name>
   --accounts  the file of consumers' accounts that nats-server's configuration includes; absent: shows what belongs there
   --reload    the command that has nats-server read it, such as 'docker compose kill --signal HUP nats'`;
 
-/** What the operator typed does not make sense, in words. */
+/** A mistake in the operator's arguments, described in words. */
 export class UsageError extends Error {}
 
 export type From = "all" | "new" | Date;
@@ -39,7 +39,7 @@ const options = {
 
 /** Throws UsageError. */
 export const parseConsumerArguments = (args: readonly string[]): ConsumerArguments => {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = readArguments(args);
   const [verb, name = "", ...rest] = positionals;
   if (rest.length > 0) throw new UsageError(`one name at a time, so what is "${rest.join(" ")}"?`);
   if (!nameForm.test(name)) throw new UsageError("a name is 1 to 22 small letters, digits and hyphens");
@@ -57,7 +57,7 @@ export const parseConsumerArguments = (args: readonly string[]): ConsumerArgumen
   throw new UsageError(verb === undefined ? "what is to be done?" : `there is no "${verb}"`);
 };
 
-const parsed = (args: readonly string[]) => {
+const readArguments = (args: readonly string[]) => {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {

@@ -1,36 +1,33 @@
 import { contractOf, type DeadLetter, headerNames, type MessageContract } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type Bus, connectionOf } from "../connect.ts";
-import type { Stored } from "../direct-read.ts";
-import { brokerHeaders, keptPrefix, messageIdOf, outgoingHeaders } from "../message-headers.ts";
-import { readJson } from "../parse-json.ts";
+import { brokerHeaders, keptPrefix, messageIdOf, outgoingHeaders, readJson } from "../message-format.ts";
 import { publishing } from "../publish.ts";
-import { requestAck } from "../stream-request.ts";
-import { describeLetter } from "./describe-letter.ts";
-import { readDeadLetter } from "./get-dead-letter.ts";
-import { recordReplay } from "./replay-records.ts";
+import type { Stored } from "../read-stream.ts";
+import { requestAck } from "../request.ts";
+import { describeLetter, readDeadLetter, recordReplay } from "./list-dead-letters.ts";
 
 /** A dead message before its replay. */
 export type ReplayCandidate = {
   readonly letter: DeadLetter;
-  /** The name of its contract, such as `SendV1`. */
+  /** The name of the message's contract, such as `SendV1`. */
   readonly message: string;
-  /** Its content when it matches the contract of this version; undefined otherwise. */
+  /** The message's content if it matches this version's contract; undefined otherwise. */
   readonly data: unknown;
 };
 
-export type ReplayOptions = {
-  /** Identifies this replay: repeated within two minutes, it publishes nothing more and counts once. */
+type ReplayOptions = {
+  /** Identifies this replay. The same attempt within two minutes publishes nothing more and counts once. */
   readonly attempt: string;
   /** Runs before the publish; throws to refuse the replay. */
   readonly allow?: (revived: ReplayCandidate) => Promise<void>;
 };
 
 /**
- * Publishes a dead message again as it was, on its own subject, and then remembers that. The dead letter stays; what dies again
- * becomes another one. `understood` says whether the body is now what its contract says.
- * Throws HeraldError dead-letter-not-found, replay-refused, bus-unavailable, queue-full, and what `allow` throws. After bus-unavailable it may have
- * been published: the same attempt again is safe.
+ * Publishes a dead message again, unchanged and on its original subject, then records the replay. The dead letter stays. If the message
+ * fails again, it gets another dead letter. `understood` says whether the body now matches its contract.
+ * Throws HeraldError dead-letter-not-found, replay-refused, bus-unavailable, queue-full, and the error of `allow`. After bus-unavailable
+ * the message may have been published; repeating the same attempt is safe.
  */
 export const replayDeadLetter = async (
   bus: Bus,
@@ -46,7 +43,7 @@ export const replayDeadLetter = async (
   const headers = {
     ...originals(stored, contract),
     [headerNames.replayOf]: letter.id,
-    // An id of its own: the stream would drop the original one as a duplicate.
+    // A new id, because the stream would drop the original one as a duplicate.
     [brokerHeaders.messageId]: `replay/${letter.id}/${attempt}`,
   };
   await publishing(connection, contract.pattern, () =>
@@ -58,7 +55,7 @@ export const replayDeadLetter = async (
 
 const replayable = ({ headers }: Stored): MessageContract => {
   const contract = contractOf(headers.get(headerNames.deadSubject));
-  // The right to write dead letters must not become the right to write on any subject.
+  // The permission to write dead letters must not become the permission to publish on any subject.
   if (contract === undefined)
     throw new HeraldError("replay-refused", "id: its subject is not one on which Herald publishes");
   const missing = headers.get(headerNames.deadBodyBytes);
@@ -67,10 +64,10 @@ const replayable = ({ headers }: Stored): MessageContract => {
   return contract;
 };
 
-/** Leaves out headers about the failure, and those of the earlier request and trace. */
+/** Headers about the failure, and about the earlier request and trace: a replay leaves them out. */
 const ownHeaders = /^(Herald-|Nats-|traceparent$|tracestate$|baggage$)/i;
 
-/** The message's headers from before it died. Its id stays the id of the fact, as `ce-id`, which the broker does not look at. */
+/** The message's headers before its failure. `ce-id`, which the broker ignores, keeps its id as the id of the fact. */
 const originals = ({ headers }: Stored, contract: MessageContract): Record<string, string> => {
   const kept: Record<string, string> = {};
   const prefix = messageIdOf(contract, "");

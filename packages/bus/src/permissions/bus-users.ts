@@ -1,37 +1,154 @@
 import { type BucketName, type DurableName, durables, messages, type StreamName, streams } from "@herald/contracts";
-import {
-  askers,
-  asks,
-  type BusService,
-  bucketAccess,
-  busServices,
-  consumedStream,
-  counters,
-  deadLetterReplayers,
-  inspectors,
-  lookups,
-  ownerOf,
-  publishers,
-  readers,
-  roomKeepers,
-  schedulers,
-  streamsMeasuredBy,
-} from "./service-permissions.ts";
-import { overlaps } from "./subject-filter.ts";
 
-/** The permissions of a NATS user, in the terms of nats-server's configuration. */
-export type BusPermissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
+export const busServices = ["gateway", "registry", "dispatch", "analytics"] as const;
+export type BusService = (typeof busServices)[number];
 
-/** A user, its inbox, and its permissions; absent: all. */
-export type BusUser = { readonly user: string; readonly inboxPrefix: string; readonly permissions?: BusPermissions };
+/** The stream that external consumers read. */
+export const consumedStream = "PUSH_EVENTS" satisfies StreamName;
+/** The prefix of their durables; no service has it. */
+export const consumerPrefix = "consumers-";
+
+const allDurables = Object.entries(durables) as [
+  DurableName,
+  { readonly stream: StreamName; readonly filters: readonly string[] },
+][];
+
+/** The service of a durable, whose name begins with the service's name. Undefined for an external consumer's. */
+export const ownerOf = (durable: DurableName): BusService | undefined =>
+  busServices.find((service) => durable.startsWith(`${service}-`));
+
+/** Herald's own durables of a stream. */
+export const durablesOf = (stream: StreamName): DurableName[] =>
+  allDurables.flatMap(([durable, read]) => (read.stream === stream && ownerOf(durable) !== undefined ? [durable] : []));
+
+/** Whether some subject matches both filters, each with NATS's wildcards `*` and `>`. */
+export const overlaps = (one: string, other: string): boolean => {
+  const [a, b] = [one.split("."), other.split(".")];
+  for (let index = 0; index < Math.max(a.length, b.length); index++) {
+    const [left, right] = [a[index], b[index]];
+    if (left === undefined || right === undefined) return false;
+    if (left === ">" || right === ">") return true;
+    if (left !== right && left !== "*" && right !== "*") return false;
+  }
+  return true;
+};
 
 type MessageName = keyof typeof messages;
 
-/** Replies come to an inbox that only its user may subscribe to; it is named after the user. */
-export const inboxPrefixOf = (user: string): string => `_INBOX_${user}`;
+/** What a service does on the bus, beside consuming its durables; its user has exactly these permissions. */
+type Grants = {
+  readonly publishes: readonly MessageName[];
+  /** The requests that it sends: a compromised dispatch, for example, must not be able to create project tokens. */
+  readonly requests: readonly string[];
+  /** Reads the last message of a contract from its stream. */
+  readonly looksUp?: readonly MessageName[];
+  /** Checks whether a stream that it processes still has a message. */
+  readonly inspects?: readonly StreamName[];
+  /** Reads a stream without a consumer, and subscribes to its subjects. */
+  readonly reads?: readonly StreamName[];
+  /** Reads how full streams and buckets are. */
+  readonly measures: readonly (StreamName | `KV_${BucketName}`)[];
+  /** Reads single keys of buckets. */
+  readonly readsKeys?: readonly BucketName[];
+  /** Watches all keys of buckets. */
+  readonly watches?: readonly BucketName[];
+  /** Puts and deletes matching keys. */
+  readonly writes?: Readonly<Partial<Record<BucketName, string>>>;
+  /** Further subjects that it publishes on. */
+  readonly also?: readonly string[];
+};
 
-/** The user of a service. */
-export const serviceUser = (service: BusService | "bootstrap"): string => `herald-${service}`;
+/** A new contract or bucket fails a test until a service has it here. */
+export const grants: Readonly<Record<BusService, Grants>> = {
+  gateway: {
+    publishes: ["SendV1", "SendGroupV1", "SendOneV1", "OpenGroupV1", "ImportChunkV1", "AuditRecordedV1"],
+    requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
+    reads: ["PUSH_EVENTS"],
+    measures: ["PUSH_CMD", "PUSH_DLQ", "KV_push_idempotency"],
+    readsKeys: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_idempotency", "push_replays"],
+    watches: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_status"],
+    writes: { push_sessions: "*.*", push_idempotency: "*", push_replays: "*" },
+    // Lists dead letters, and publishes them again on every subject of Herald's durables.
+    also: [
+      "$JS.API.DIRECT.GET.PUSH_DLQ",
+      "$JS.API.DIRECT.GET.KV_push_replays",
+      ...Object.values(messages).flatMap(({ filter }) =>
+        allDurables.some(
+          ([durable, { filters }]) => ownerOf(durable) !== undefined && filters.some((one) => overlaps(one, filter)),
+        )
+          ? [filter]
+          : [],
+      ),
+    ],
+  },
+  registry: {
+    publishes: [
+      "ExpandV1",
+      "ExpandedV1",
+      "DeliverBatchV1",
+      "DeviceRegisteredV1",
+      "DeviceUpdatedV1",
+      "DeviceDeactivatedV1",
+      "DeviceDeletedV1",
+      "DeviceSubscribedV1",
+      "DeviceUnsubscribedV1",
+      "TopicCreatedV1",
+      "TopicDeletedV1",
+      "ProjectDeletedV1",
+      "UserErasedV1",
+    ],
+    requests: [],
+    looksUp: ["ImportChunkV1"],
+    measures: ["PUSH_IMPORT"],
+    readsKeys: ["push_tokens", "push_operators", "push_projects"],
+    watches: ["push_tokens", "push_operators", "push_projects"],
+    writes: { push_tokens: "*", push_operators: "*", push_projects: "*.settings" },
+  },
+  dispatch: {
+    publishes: [
+      "SendV1", // Sends that are too large for a group.
+      "DrainBacklogV1",
+      "ExpandV1",
+      "DueV1",
+      "NotificationAcceptedV1",
+      "NotificationCompletedV1",
+      "NotificationCancelledV1",
+      "NotificationExpiredV1",
+      "DeliveryAcceptedV1",
+      "DeliveryFailedV1",
+      "ProviderPausedV1",
+      "ProviderResumedV1",
+    ],
+    requests: ["push.req.v1.registry.audience.check", "push.req.v1.registry.audience.resolve"],
+    looksUp: ["SendV1", "SendGroupV1", "SendOneV1"],
+    inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
+    measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ", "PUSH_ADVISORY"],
+    readsKeys: ["push_projects"],
+    writes: { push_projects: "*.providers" },
+    also: ["push.sched.v1.>"],
+  },
+  analytics: {
+    publishes: ["NotificationOpenedV1", "WebhookDisabledV1"],
+    requests: ["push.req.v1.dispatch.deliveries.users"],
+    measures: ["PUSH_OPENS", "PUSH_EVENTS"],
+    // Makes room in the stream that all projects share: reads its messages and durables, and removes the oldest.
+    also: [
+      `$JS.API.STREAM.PURGE.${consumedStream}`,
+      `$JS.API.DIRECT.GET.${consumedStream}`,
+      ...durablesOf(consumedStream).map((durable) => `$JS.API.CONSUMER.INFO.${consumedStream}.${durable}`),
+    ],
+  },
+};
+
+/** The streams that a service measures. */
+export const streamsMeasuredBy = (service: BusService): StreamName[] =>
+  grants[service].measures.filter((name) => name in streams) as StreamName[];
+
+/** The permissions of a NATS user, in the terms of nats-server's configuration. */
+type BusPermissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
+
+/** A user, its inbox, and its permissions; absent: all. */
+export type BusUser = { readonly user: string; readonly inboxPrefix: string; readonly permissions?: BusPermissions };
 
 /** Consumes and settles one durable's messages. Two forms of the ack subject, because nats-server 2.15 makes the longer one the default. */
 const consuming = (stream: StreamName, durable: string): string[] => [
@@ -40,59 +157,6 @@ const consuming = (stream: StreamName, durable: string): string[] => [
   `$JS.ACK.${stream}.${durable}.>`,
   `$JS.ACK.*.*.${stream}.${durable}.>`,
 ];
-
-/** Consumes one durable of the events and nothing else: reads its info, pulls and settles its messages, and receives the replies. */
-export const consumerPermissions = (durable: string, inboxPrefix: string): BusPermissions => ({
-  publish: consuming(consumedStream, durable),
-  subscribe: [`${inboxPrefix}.>`],
-});
-
-const entries = <Key extends string, Value>(table: Readonly<Partial<Record<Key, Value>>>) =>
-  Object.entries(table) as [Key, Value][];
-
-const publishing = (service: BusService): string[] => [
-  ...entries<MessageName, readonly BusService[]>(publishers).flatMap(([name, services]) =>
-    services.includes(service) ? [messages[name].filter] : [],
-  ),
-  ...(schedulers.includes(service) ? ["push.sched.v1.>"] : []),
-];
-
-const ofDurables = (service: BusService): string[] =>
-  entries<DurableName, { stream: StreamName }>(durables).flatMap(([durable, { stream }]) => {
-    if (ownerOf(durable) !== service) return [];
-    return [...consuming(stream, durable), ...(stream === "PUSH_DLQ" ? [] : [`push.dlq.v1.${durable}`])];
-  });
-
-const reading = (service: BusService): string[] =>
-  entries<MessageName, readonly BusService[]>(lookups).flatMap(([name, services]) => {
-    if (!services.includes(service)) return [];
-    // Any replica answers the first, for these subjects only. The leader answers the second, whose subject only names the stream.
-    const stream = streamOf(name);
-    return [`$JS.API.DIRECT.GET.${stream}.${messages[name].filter}`, `$JS.API.STREAM.MSG.GET.${stream}`];
-  });
-
-/** Reads only from the stream's leader: a replica may still have settled messages. */
-const inspecting = (service: BusService): string[] =>
-  entries<StreamName, readonly BusService[]>(inspectors).flatMap(([stream, services]) =>
-    services.includes(service) ? [`$JS.API.STREAM.MSG.GET.${stream}`] : [],
-  );
-
-const streamOf = (name: MessageName): StreamName => {
-  const { filter } = messages[name];
-  const found = entries<DurableName, { stream: StreamName; filters: readonly string[] }>(durables).find(
-    ([, { filters }]) => filters.some((one) => overlaps(one, filter)),
-  );
-  if (found === undefined) throw new Error(`${name}: no durable takes it`);
-  return found[1].stream;
-};
-
-const ofBuckets = (service: BusService): string[] =>
-  entries(bucketAccess).flatMap(([bucket, { reads = [], watches = [], measures = [], writes }]) => [
-    ...(reads.includes(service) ? [`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`] : []),
-    ...(watches.includes(service) ? watching(bucket) : []),
-    ...(measures.includes(service) ? [`$JS.API.STREAM.INFO.KV_${bucket}`] : []),
-    ...(writes[service] === undefined ? [] : [`$KV.${bucket}.${writes[service]}`]),
-  ]);
 
 /** A watch is a consumer that the watcher creates and deletes. */
 const watching = (bucket: BucketName): string[] => [
@@ -103,139 +167,93 @@ const watching = (bucket: BucketName): string[] => [
   `$JS.API.CONSUMER.DELETE.KV_${bucket}.*`,
 ];
 
-/** By direct gets: a permission to create consumers would also allow to delete those of others, because it cannot match part of a name. */
-const ofStreams = (service: BusService) => {
-  const read = entries<StreamName, readonly BusService[]>(readers).flatMap(([stream, services]) =>
-    services.includes(service) ? [stream] : [],
-  );
-  return {
-    publish: read.flatMap((stream) => [`$JS.API.STREAM.INFO.${stream}`, `$JS.API.DIRECT.GET.${stream}`]),
-    subscribe: read.flatMap((stream) => streams[stream].subjects),
-  };
-};
-
-const counting = (service: BusService): string[] => {
-  const counted = entries<StreamName, readonly BusService[]>(counters).flatMap(([stream, services]) =>
-    services.includes(service) ? [stream] : [],
-  );
-  return [...counted, ...streamsMeasuredBy(service)].map((stream) => `$JS.API.STREAM.INFO.${stream}`);
-};
-
-const keepingRoom = (service: BusService): string[] =>
-  entries<StreamName, BusService>(roomKeepers).flatMap(([stream, keeper]) => {
-    if (keeper !== service) return [];
-    const own = entries<DurableName, { stream: StreamName }>(durables).filter(
-      ([durable, definition]) => definition.stream === stream && ownerOf(durable) !== undefined,
-    );
-    return [
-      `$JS.API.STREAM.PURGE.${stream}`,
-      `$JS.API.DIRECT.GET.${stream}`,
-      ...own.map(([durable]) => `$JS.API.CONSUMER.INFO.${stream}.${durable}`),
-    ];
-  });
-
-/** Reads dead letters, records replays, and publishes on every subject of Herald's durables. */
-const replayingDeadLetters = (service: BusService): string[] => {
-  if (!deadLetterReplayers.includes(service)) return [];
-  const taken = entries<DurableName, { filters: readonly string[] }>(durables).flatMap(([durable, { filters }]) =>
-    ownerOf(durable) === undefined ? [] : filters,
-  );
-  const revived = Object.values(messages).filter(({ filter }) => taken.some((one) => overlaps(one, filter)));
-  return [
-    "$JS.API.STREAM.INFO.PUSH_DLQ",
-    "$JS.API.DIRECT.GET.PUSH_DLQ",
-    "$JS.API.DIRECT.GET.KV_push_replays",
-    ...revived.map(({ filter }) => filter),
-  ];
+/** The stream of the durable that takes a message. */
+const streamOf = (name: MessageName): StreamName => {
+  const taken = allDurables.find(([, { filters }]) => filters.some((one) => overlaps(one, messages[name].filter)));
+  if (taken === undefined) throw new Error(`${name}: no durable takes it`);
+  return taken[1].stream;
 };
 
 /** The server accepts replies to requests from another account on these subjects, and nothing unsolicited. */
 export const answersTo = "_R_.>";
 
-/** Single requests and the service that sends them. */
-const single = entries<BusService, readonly { service: BusService; subject: string }[]>(asks).flatMap(
-  ([asker, questions]) => questions.map((one) => [asker, one] as const),
-);
+/** The requests that a service answers. */
+export const askedOf = (service: BusService): string[] => (service === "gateway" ? [] : [`push.req.v1.${service}.>`]);
 
-/** The requests that a service answers; none if no service sends any. */
-export const askedOf = (service: BusService): string[] =>
-  askers[service].length > 0 || single.some(([, one]) => one.service === service) ? [`push.req.v1.${service}.>`] : [];
+/** The subjects of the streams that a service reads. */
+export const heardBy = (service: BusService): string[] =>
+  (grants[service].reads ?? []).flatMap((stream) => streams[stream].subjects);
 
-/** Publishes requests to services, and replies where the server expects them. */
-const conversing = (service: BusService) => ({
-  publish: [
-    ...single.flatMap(([asker, one]) => (asker === service ? [one.subject] : [])),
-    ...busServices.filter((asked) => includes(askers[asked], service)).map((asked) => `push.req.v1.${asked}.>`),
+const publishOf = (service: BusService): string[] => {
+  const { publishes, requests, looksUp = [], inspects = [], reads = [], measures, ...more } = grants[service];
+  const { readsKeys = [], watches = [], writes = {}, also = [] } = more;
+  return [
+    ...requests,
     ...(askedOf(service).length > 0 ? [answersTo] : []),
-  ],
-  subscribe: askedOf(service),
-});
-
-const includes = (services: readonly BusService[], service: BusService): boolean => services.includes(service);
-
-const servicePermissions = (service: BusService): BusPermissions => {
-  const { publish, subscribe } = conversing(service);
-  const read = ofStreams(service);
-  const all = [
-    ...publish,
-    ...publishing(service),
-    ...replayingDeadLetters(service),
-    ...ofDurables(service),
-    ...keepingRoom(service),
+    ...publishes.map((name) => messages[name].filter),
+    ...also,
+    ...allDurables.flatMap(([durable, { stream }]) =>
+      ownerOf(durable) === service
+        ? [...consuming(stream, durable), ...(stream === "PUSH_DLQ" ? [] : [`push.dlq.v1.${durable}`])]
+        : [],
+    ),
+    // Any replica answers DIRECT.GET, for these subjects only. The leader answers MSG.GET, whose subject names only the stream.
+    ...looksUp.flatMap((name) => {
+      const stream = streamOf(name);
+      return [`$JS.API.DIRECT.GET.${stream}.${messages[name].filter}`, `$JS.API.STREAM.MSG.GET.${stream}`];
+    }),
+    // Only from the stream's leader: a replica may still have settled messages.
+    ...inspects.map((stream) => `$JS.API.STREAM.MSG.GET.${stream}`),
+    ...[...measures, ...reads].map((stream) => `$JS.API.STREAM.INFO.${stream}`),
+    // With direct gets: permissions cannot match part of a consumer's name, so a service with consumers of its own could delete others'.
+    ...reads.map((stream) => `$JS.API.DIRECT.GET.${stream}`),
+    ...readsKeys.map((bucket) => `$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`),
+    ...watches.flatMap(watching),
+    ...Object.entries({ ...writes, push_status: `${service}.*` }).map(([bucket, keys]) => `$KV.${bucket}.${keys}`),
   ];
-  const unique = new Set([
-    ...all,
-    ...reading(service),
-    ...inspecting(service),
-    ...counting(service),
-    ...read.publish,
-    ...ofBuckets(service),
-  ]);
+};
+
+/** A user with the permissions, and with an inbox named after the user, who alone may subscribe to it. */
+const restricted = (user: string, publish: readonly string[], subscribe: readonly string[] = []): BusUser => {
+  const inboxPrefix = `_INBOX_${user}`;
   return {
-    publish: [...unique],
-    subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe, ...read.subscribe],
+    user,
+    inboxPrefix,
+    permissions: { publish: [...new Set(publish)], subscribe: [`${inboxPrefix}.>`, ...subscribe] },
   };
 };
 
-const durableStreams = [...new Set(Object.values(durables).map(({ stream }) => stream))];
+const serviceUser = (service: BusService): BusUser =>
+  restricted(`herald-${service}`, publishOf(service), [...askedOf(service), ...heardBy(service)]);
 
-/** Creates and updates streams and durables, and deletes only durables of events. It publishes no message and reads no bucket. */
-const bootstrapPermissions: BusPermissions = {
-  publish: [
-    "$JS.API.STREAM.INFO.*",
-    "$JS.API.STREAM.CREATE.*",
-    "$JS.API.STREAM.UPDATE.*",
-    "$JS.API.CONSUMER.LIST.*",
-    "$JS.API.CONSUMER.INFO.*.*",
-    ...durableStreams.flatMap((stream) => [
-      `$JS.API.CONSUMER.CREATE.${stream}.>`,
-      `$JS.API.CONSUMER.DURABLE.CREATE.${stream}.*`,
-    ]),
-    `$JS.API.CONSUMER.DELETE.${consumedStream}.*`,
-  ],
-  subscribe: [`${inboxPrefixOf(serviceUser("bootstrap"))}.>`],
-};
-
-const restricted = (user: string, permissions: BusPermissions): BusUser => ({
-  user,
-  inboxPrefix: inboxPrefixOf(user),
-  permissions,
-});
-
-/** The user of an external consumer, for its durable. */
+/** The user of an external consumer. It may only pull and settle the messages of one durable of the events, and receive the replies. */
 export const consumerUser = (user: string, durable: string): BusUser =>
-  restricted(user, consumerPermissions(durable, inboxPrefixOf(user)));
+  restricted(user, consuming(consumedStream, durable));
+
+/** Creates and updates streams and durables, and deletes only durables of events. Publishes no message and reads no bucket. */
+const bootstrapUser = restricted("herald-bootstrap", [
+  "$JS.API.STREAM.INFO.*",
+  "$JS.API.STREAM.CREATE.*",
+  "$JS.API.STREAM.UPDATE.*",
+  "$JS.API.CONSUMER.LIST.*",
+  "$JS.API.CONSUMER.INFO.*.*",
+  ...allDurables.flatMap(([, { stream }]) => [
+    `$JS.API.CONSUMER.CREATE.${stream}.>`,
+    `$JS.API.CONSUMER.DURABLE.CREATE.${stream}.*`,
+  ]),
+  `$JS.API.CONSUMER.DELETE.${consumedStream}.*`,
+]);
 
 /**
  * The initial users of Herald's broker: one for each service and for the bootstrap step, `opens` for the first consumer of open events,
  * and `admin` for people; no part of Herald runs as `admin`.
  */
 export const busUsers = {
-  gateway: restricted(serviceUser("gateway"), servicePermissions("gateway")),
-  registry: restricted(serviceUser("registry"), servicePermissions("registry")),
-  dispatch: restricted(serviceUser("dispatch"), servicePermissions("dispatch")),
-  analytics: restricted(serviceUser("analytics"), servicePermissions("analytics")),
-  bootstrap: restricted(serviceUser("bootstrap"), bootstrapPermissions),
+  gateway: serviceUser("gateway"),
+  registry: serviceUser("registry"),
+  dispatch: serviceUser("dispatch"),
+  analytics: serviceUser("analytics"),
+  bootstrap: bootstrapUser,
   opens: consumerUser("analytics", "consumers-opens" satisfies DurableName),
   admin: { user: "herald", inboxPrefix: "_INBOX" },
 } as const satisfies Record<string, BusUser>;

@@ -1,9 +1,17 @@
 import * as contracts from "@herald/contracts";
-import { type DurableName, durables, messages } from "@herald/contracts";
+import { buckets, type DurableName, durables, messages, streams } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
-import { type BusService, busServices, consumerPrefix, ownerOf, publishers } from "./service-permissions.ts";
-import { overlaps } from "./subject-filter.ts";
+import {
+  type BusService,
+  type BusUser,
+  type BusUserName,
+  busServices,
+  busUsers,
+  consumerPrefix,
+  grants,
+  overlaps,
+  ownerOf,
+} from "./bus-users.ts";
 
 const permissionsOf = (name: BusUserName) => (busUsers[name] as BusUser).permissions;
 const may = (service: BusService, subject: string) =>
@@ -11,7 +19,7 @@ const may = (service: BusService, subject: string) =>
 const hears = (service: BusService, subject: string) =>
   permissionsOf(service)?.subscribe.some((allowed) => overlaps(allowed, subject)) ?? true;
 
-/** The services other than the gateway that send requests. */
+/** The services besides the gateway that may send each request. */
 const besides: Readonly<Record<string, BusService[]>> = {
   [contracts.CheckRecipients.subject]: ["dispatch"],
   [contracts.ResolveSends.subject]: ["dispatch"],
@@ -27,9 +35,21 @@ const requests = Object.values<unknown>(contracts).filter(
 const byService = (one: BusService, other: BusService): number => busServices.indexOf(one) - busServices.indexOf(other);
 
 describe("every contract has users", () => {
-  test.each(Object.entries(publishers))("%s is published by those who publish it", (name, services) => {
-    const subject = messages[name as keyof typeof messages].filter.replaceAll("*", "x");
-    for (const service of services) expect(may(service, subject)).toBe(true);
+  test.each(Object.keys(messages) as (keyof typeof messages)[])("a service publishes %s", (name) => {
+    const publishers = busServices.filter((service) => grants[service].publishes.includes(name));
+    expect(publishers).not.toEqual([]);
+    const subject = messages[name].filter.replaceAll("*", "x");
+    for (const service of publishers) expect(may(service, subject)).toBe(true);
+  });
+
+  test.each(Object.keys(streams))("a service measures %s", (stream) => {
+    expect(busServices.filter((service) => may(service, `$JS.API.STREAM.INFO.${stream}`))).not.toEqual([]);
+  });
+
+  test.each(Object.keys(buckets))("a service writes the bucket %s, and a service reads it", (bucket) => {
+    const reading = [`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.x`, `$JS.API.CONSUMER.CREATE.KV_${bucket}.x`];
+    expect(busServices.filter((service) => may(service, `$KV.${bucket}.>`))).not.toEqual([]);
+    expect(busServices.filter((service) => reading.some((subject) => may(service, subject)))).not.toEqual([]);
   });
 
   test.each(Object.keys(durables) as DurableName[])("%s is one service's, or a consumer's", (durable) => {

@@ -1,17 +1,13 @@
-export { type BusPermissions, type BusUser, type BusUserName, busUsers, consumerUser } from "./bus-users.ts";
-export {
-  type BusCredential,
-  type ConsumerUser,
-  type NatsUsersOptions,
-  passwordVariables,
-  renderConsumerAccount,
-  renderNatsAccounts,
-} from "./nats-users.ts";
 export {
   type BusService,
-  busServices,
+  type BusUser,
+  type BusUserName,
+  busUsers,
   consumedStream,
   consumerPrefix,
+  consumerUser,
+  durablesOf,
   ownerOf,
   streamsMeasuredBy,
-} from "./service-permissions.ts";
+} from "./bus-users.ts";
+export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";

@@ -1,77 +1,57 @@
-import { type StreamName, streams } from "@herald/contracts";
-import { answersTo, askedOf, type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
-import { type BusService, busServices, consumedStream, readers } from "./service-permissions.ts";
+import {
+  answersTo,
+  askedOf,
+  type BusService,
+  type BusUser,
+  type BusUserName,
+  busServices,
+  busUsers,
+  consumedStream,
+  heardBy,
+} from "./bus-users.ts";
 
-/** How a user authenticates: a password (or its bcrypt hash), a password from the server's environment, or an nkey's public key. */
-export type BusCredential =
-  | { readonly password: string }
-  | { readonly passwordVariable: string }
-  | { readonly nkey: string };
-
-/** The user of an external consumer beside Herald's initial users. */
-export type ConsumerUser = { readonly user: BusUser; readonly credential: BusCredential };
-
-/** JSON is valid nats-server syntax. Only variables are unquoted, because quoted ones would be literal text. */
-const quoted = (value: unknown): string => JSON.stringify(value);
-
-const identity = ({ user }: BusUser, credential: BusCredential): string[] => {
-  if ("nkey" in credential) return [`nkey: ${quoted(credential.nkey)}`];
-  const password = "password" in credential ? quoted(credential.password) : `$${credential.passwordVariable}`;
-  return [`user: ${quoted(user)}`, `password: ${password}`];
-};
-
-const list = (name: string, subjects: readonly string[], indent: string): string[] =>
-  subjects.length <= 1
-    ? [`${indent}${name}: [${subjects.map(quoted).join()}]`]
-    : [`${indent}${name}: [`, ...subjects.map((subject) => `${indent}  ${quoted(subject)}`), `${indent}]`];
-
-/** One entry of `users` in nats-server's configuration. */
-export const renderNatsUser = (user: BusUser, credential: BusCredential, indent = ""): string => {
-  const { permissions } = user;
-  const lines = identity(user, credential).map((line) => `${indent}  ${line}`);
-  if (permissions) {
-    lines.push(`${indent}  permissions: {`);
-    lines.push(...list("publish", permissions.publish, `${indent}    `));
-    lines.push(...list("subscribe", permissions.subscribe, `${indent}    `), `${indent}  }`);
-  }
-  return [`${indent}{`, ...lines, `${indent}}`].join("\n");
-};
+/** A user's password (or its bcrypt hash), or the variable of the server's environment that has it. */
+type BusCredential = { readonly password: string } | { readonly passwordVariable: string };
 
 /** The environment variables of the passwords. */
-export const passwordVariables: Readonly<Record<BusUserName, string>> = {
-  gateway: "HERALD_NATS_PASSWORD_GATEWAY",
-  registry: "HERALD_NATS_PASSWORD_REGISTRY",
-  dispatch: "HERALD_NATS_PASSWORD_DISPATCH",
-  analytics: "HERALD_NATS_PASSWORD_ANALYTICS",
-  bootstrap: "HERALD_NATS_PASSWORD_BOOTSTRAP",
-  opens: "HERALD_NATS_PASSWORD_OPENS",
-  admin: "HERALD_NATS_PASSWORD_ADMIN",
-};
+export const passwordVariables = Object.fromEntries(
+  Object.keys(busUsers).map((name) => [name, `HERALD_NATS_PASSWORD_${name.toUpperCase()}`]),
+) as Readonly<Record<BusUserName, string>>;
 
-/** What each user is for, as a comment in the configuration. */
-const purposes: Readonly<Record<BusUserName, string>> = {
-  gateway: "The services, each in an account of its own that imports what it does on the bus.",
-  registry: "",
-  dispatch: "",
-  analytics: "",
-  bootstrap: "Makes streams, buckets and durables, and those of new consumers.",
-  opens: "A consumer of open events: one durable, read only.",
-  admin: "For people: may do everything. No part of Herald runs as it.",
-};
-
-export type NatsUsersOptions = {
+type NatsUsersOptions = {
   readonly credentials: Readonly<Record<BusUserName, BusCredential>>;
   /** A file beside the configuration with the accounts of external consumers. */
   readonly consumersFile?: string | undefined;
-  /** Adds comments for readers of the file. */
-  readonly explain?: boolean;
 };
 
 /** The account of Herald's streams, whose admin has all permissions. */
 const heraldAccount = "HERALD";
 
-/** An account that imports this can send JetStream requests to Herald's account; otherwise the server replies that JetStream is not enabled. */
+/** With this import an account can send JetStream requests to Herald's. Without it the server replies that JetStream is not enabled. */
 const shadow = "$JS.API.INFO";
+
+/** JSON is valid nats-server syntax. Only variables are unquoted, because quoted ones would be literal text. */
+const quoted = (value: unknown): string => JSON.stringify(value);
+
+const block = (head: string, lines: readonly string[], end: "}" | "]"): string[] => [
+  head,
+  ...lines.map((line) => `  ${line}`),
+  end,
+];
+const list = (name: string, lines: readonly string[]): string[] => block(`${name}: [`, lines, "]");
+const subjectList = (name: string, subjects: readonly string[]): string[] =>
+  subjects.length <= 1 ? [`${name}: [${subjects.map(quoted).join()}]`] : list(name, subjects.map(quoted));
+
+/** One entry of `users` in nats-server's configuration. */
+const userLines = ({ user, permissions }: BusUser, credential: BusCredential): string[] => {
+  const password = "password" in credential ? quoted(credential.password) : `$${credential.passwordVariable}`;
+  const allowed = permissions && [
+    ...subjectList("publish", permissions.publish),
+    ...subjectList("subscribe", permissions.subscribe),
+  ];
+  const lines = [`user: ${quoted(user)}`, `password: ${password}`];
+  return block("{", [...lines, ...(allowed ? block("permissions: {", allowed, "}") : [])], "}");
+};
 
 /** JetStream replies to these with any number of messages. */
 const answersOften = /^\$JS\.API\.(CONSUMER\.MSG\.NEXT|DIRECT\.GET)\./;
@@ -82,13 +62,13 @@ const exportOf = (subject: string, accounts?: readonly string[]): string => {
   return `{ service: ${quoted(subject)}${often}${to} }`;
 };
 
-const importOf = (subject: string, account = heraldAccount): string =>
-  `{ service: { account: ${quoted(account)}, subject: ${quoted(subject)} } }`;
+const importOf = (kind: "service" | "stream", subject: string, account = heraldAccount): string =>
+  `{ ${kind}: { account: ${quoted(account)}, subject: ${quoted(subject)} } }`;
 
 /**
- * What accounts of consumers may import: reading the info of durables of events, pulling and settling. With an import, replies stay in the
- * caller's account. In Herald's own account a reply would go to any subject that the caller names, and could be taken for a command,
- * whatever the user may publish.
+ * The subjects that accounts of consumers may import: to read the info of durables of events, to pull and to settle. With an import,
+ * replies stay in the caller's account. Within Herald's own account a reply goes to any subject that the caller names, so a caller could
+ * forge a command without the permission to publish it.
  */
 const consumerExports = [
   shadow,
@@ -98,103 +78,80 @@ const consumerExports = [
   `$JS.ACK.*.*.${consumedStream}.*.>`,
 ];
 
-/** A service's account is named after its user and imports what the user may publish, so its replies never arrive in another account. */
-const accountOf = (service: BusService): string => busUsers[service].user;
-const importsOf = (service: BusService): string[] =>
-  (busUsers[service].permissions?.publish ?? []).filter((one) => one !== answersTo);
-const heardBy = (service: BusService): string[] =>
-  (Object.keys(readers) as (keyof typeof readers & StreamName)[]).flatMap((stream) =>
-    (readers[stream] as readonly BusService[]).includes(service) ? streams[stream].subjects : [],
-  );
+/** What an account imports: all subjects that its user may publish, so that replies never arrive in another account. */
+const importedBy = ({ permissions }: BusUser): string[] =>
+  (permissions?.publish ?? []).filter((subject) => subject !== answersTo);
 
-/** Exports each subject that services import, only to those services. */
+/** Exports each subject that services import, only to those services. A service's account is named after its user. */
 const serviceExports = (): string[] => {
-  const importers = new Map<string, string[]>();
-  for (const service of busServices)
-    for (const subject of importsOf(service))
-      importers.set(subject, [...(importers.get(subject) ?? []), accountOf(service)]);
+  const imports = busServices.flatMap((service) =>
+    importedBy(busUsers[service]).map((subject) => ({ subject, account: busUsers[service].user })),
+  );
+  const heard = busServices.flatMap((service) => heardBy(service).map((subject) => [subject, busUsers[service].user]));
   return [
-    ...[...importers].map(([subject, accounts]) => exportOf(subject, accounts)),
-    ...busServices.flatMap((service) =>
-      heardBy(service).map((subject) => `{ stream: ${quoted(subject)}, accounts: [${quoted(accountOf(service))}] }`),
+    ...[...Map.groupBy(imports, ({ subject }) => subject)].map(([subject, importers]) =>
+      exportOf(
+        subject,
+        importers.map(({ account }) => account),
+      ),
     ),
+    ...heard.map(([subject, account]) => `{ stream: ${quoted(subject)}, accounts: [${quoted(account)}] }`),
   ];
 };
 
-const section = (name: string, lines: readonly string[], indent: string): string[] =>
-  lines.length === 0 ? [] : [`${indent}${name}: [`, ...lines.map((line) => `${indent}  ${line}`), `${indent}]`];
+/** An account in nats-server's configuration: its user, its exports, and imports of all subjects that the user may publish. */
+const accountLines = (name: string, user: BusUser, credential: BusCredential, service?: BusService): string[] => {
+  const asked = service === undefined ? [] : askedOf(service);
+  const imports = [
+    ...[shadow, ...importedBy(user)].map((subject) => importOf("service", subject)),
+    ...(service === undefined ? [] : heardBy(service)).map((subject) => importOf("stream", subject)),
+  ];
+  const exports = asked.map((subject) => exportOf(subject, [heraldAccount]));
+  return block(
+    `${quoted(name)}: {`,
+    [
+      ...list("users", userLines(user, credential)),
+      ...(exports.length === 0 ? [] : list("exports", exports)),
+      ...list("imports", imports),
+    ],
+    "}",
+  );
+};
 
-const renderServiceAccount = (service: BusService, credential: BusCredential, indent: string): string =>
-  [
-    `${indent}${quoted(accountOf(service))}: {`,
-    `${indent}  users: [`,
-    renderNatsUser(busUsers[service], credential, `${indent}    `),
-    `${indent}  ]`,
-    ...section(
-      "exports",
-      askedOf(service).map((subject) => exportOf(subject, [heraldAccount])),
-      `${indent}  `,
-    ),
-    ...section(
-      "imports",
-      [
-        ...[shadow, ...importsOf(service)].map((subject) => importOf(subject)),
-        ...heardBy(service).map((one) => `{ stream: { account: ${quoted(heraldAccount)}, subject: ${quoted(one)} } }`),
-      ],
-      `${indent}  `,
-    ),
-    `${indent}}`,
-  ].join("\n");
-
-/** A consumer's account in nats-server's configuration: its user, and imports of everything that the user may do. */
-export const renderConsumerAccount = (account: string, { user, credential }: ConsumerUser, indent = ""): string =>
-  [
-    `${indent}${quoted(account)}: {`,
-    `${indent}  users: [`,
-    renderNatsUser(user, credential, `${indent}    `),
-    `${indent}  ]`,
-    ...section(
-      "imports",
-      [shadow, ...(user.permissions?.publish ?? [])].map((subject) => importOf(subject)),
-      `${indent}  `,
-    ),
-    `${indent}}`,
-  ].join("\n");
+/** A consumer's account in nats-server's configuration. */
+export const renderConsumerAccount = (user: BusUser, password: string): string =>
+  accountLines(user.user, user, { password }).join("\n");
 
 /** The `accounts` of nats-server's configuration: Herald's with its streams, one for each service and one for each consumer. */
-export const renderNatsAccounts = ({ credentials, consumersFile, explain = false }: NatsUsersOptions): string => {
-  const comment = (name: BusUserName, indent: string) =>
-    explain && purposes[name] !== "" ? [`${indent}# ${purposes[name]}`] : [];
-  const names = ["bootstrap", "admin"] as const;
-  const opens = { user: busUsers.opens, credential: credentials.opens };
-  return [
-    "accounts {",
-    `  ${heraldAccount}: {`,
-    "    jetstream: enabled",
-    "    users: [",
-    ...names.flatMap((name) => [
-      ...comment(name, "      "),
-      renderNatsUser(busUsers[name], credentials[name], "      "),
+export const renderNatsAccounts = ({ credentials, consumersFile }: NatsUsersOptions): string => {
+  const herald = [
+    "jetstream: enabled",
+    ...list("users", [
+      "# Makes streams, buckets and durables, and those of new consumers.",
+      ...userLines(busUsers.bootstrap, credentials.bootstrap),
+      "# For people: may do everything. No part of Herald runs as it.",
+      ...userLines(busUsers.admin, credentials.admin),
     ]),
-    "    ]",
-    ...(explain ? ["    # For consumers, whose accounts import theirs; and for each service what it does."] : []),
-    ...section("exports", [...consumerExports.map((one) => exportOf(one)), ...serviceExports()], "    "),
-    ...(explain ? ["    # What the services are asked."] : []),
-    ...section(
+    "# For consumers, whose accounts import theirs; and for each service what it does.",
+    ...list("exports", [...consumerExports.map((subject) => exportOf(subject)), ...serviceExports()]),
+    "# What the services are asked.",
+    ...list(
       "imports",
-      busServices.flatMap((service) => askedOf(service).map((subject) => importOf(subject, accountOf(service)))),
-      "    ",
+      busServices.flatMap((service) =>
+        askedOf(service).map((subject) => importOf("service", subject, busUsers[service].user)),
+      ),
     ),
-    "  }",
-    ...busServices.flatMap((service) => [
-      ...comment(service, "  "),
-      renderServiceAccount(service, credentials[service], "  "),
-    ]),
-    ...comment("opens", "  "),
-    renderConsumerAccount("consumers-opens", opens, "  "),
-    ...(explain ? ["  # More of them: `npm run consumer -- add` writes what goes into that file."] : []),
-    ...(consumersFile === undefined ? [] : [`  include ${quoted(consumersFile)}`]),
-    "}",
-    "",
-  ].join("\n");
+  ];
+  const accounts = [
+    ...block(`${heraldAccount}: {`, herald, "}"),
+    "# The services, each in an account of its own that imports what it does on the bus.",
+    ...busServices.flatMap((service) =>
+      accountLines(busUsers[service].user, busUsers[service], credentials[service], service),
+    ),
+    "# A consumer of open events: one durable, read only.",
+    ...accountLines("consumers-opens", busUsers.opens, credentials.opens),
+    "# More of them: `npm run consumer -- add` writes what goes into that file.",
+    ...(consumersFile === undefined ? [] : [`include ${quoted(consumersFile)}`]),
+  ];
+  return `${block("accounts {", accounts, "}").join("\n")}\n`;
 };

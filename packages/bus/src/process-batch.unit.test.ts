@@ -1,7 +1,7 @@
-import { deliveryGuard, type ErrorCode, errors } from "@herald/contracts";
+import { deliveryGuard, type ErrorCode, errors, newProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { holdDelayMs, retryDelayMs, settlementOf } from "./settle.ts";
+import { holdDelayMs, projectOf, retryDelayMs, settlementOf } from "./process-batch.ts";
 
 const codes = Object.keys(errors) as ErrorCode[];
 
@@ -14,7 +14,7 @@ describe("settlementOf", () => {
   });
 
   test.each([new Error("secret"), "secret", undefined, null, { code: "bus-unavailable" }])(
-    "anything else comes again: %s",
+    "any other error is retried: %s",
     (thrown) => {
       expect(settlementOf(thrown, 1)).toMatchObject({ kind: "retried" });
     },
@@ -24,18 +24,18 @@ describe("settlementOf", () => {
     [deliveryGuard - 1, "retried"],
     [deliveryGuard, "dead_lettered"],
     [deliveryGuard + 5, "dead_lettered"],
-  ])("anything else at delivery %i: %s", (deliveryCount, kind) => {
+  ])("any other error at delivery %i: %s", (deliveryCount, kind) => {
     expect(settlementOf(new Error("secret"), deliveryCount).kind).toBe(kind);
   });
 
-  test("at the guard it is exhausted, and a stranger's words are not kept", () => {
+  test("at the guard the message is exhausted, and the text of a foreign error is not kept", () => {
     expect(settlementOf(new TypeError("secret"), deliveryGuard)).toMatchObject({
       reason: "exhausted",
       detail: "TypeError",
     });
   });
 
-  test("what is unavailable is held at the guard too: nothing was used up", () => {
+  test("an unavailable dependency holds the message even at the guard", () => {
     expect(settlementOf(new HeraldError("database-unavailable", "unavailable"), deliveryGuard)).toMatchObject({
       kind: "hold",
     });
@@ -46,15 +46,32 @@ describe("delays", () => {
   const min = () => 0;
   const max = () => 1;
 
-  test("a nak is never bare, doubles, and ends at 30 s plus as much at random", () => {
+  test("the delay of a nak doubles up to 30 s, plus as much jitter", () => {
     expect([1, 2, 3, 8, 100].map((count) => retryDelayMs(count, min))).toEqual([250, 500, 1_000, 30_000, 30_000]);
     expect([1, 100].map((count) => retryDelayMs(count, max))).toEqual([500, 60_000]);
   });
 
-  test("a full queue is tried again within a second, what is unavailable within five, give or take a quarter", () => {
+  test("a full queue is retried within a second, an unavailable dependency within five, give or take a quarter", () => {
     const even = () => 0.5;
     expect([0, 1, 2, 20].map((tries) => holdDelayMs("queue-full", tries, even))).toEqual([25, 50, 100, 1_000]);
     expect([0, 20].map((tries) => holdDelayMs("database-unavailable", tries, even))).toEqual([25, 5_000]);
     expect([min, max].map((random) => holdDelayMs("database-unavailable", 20, random))).toEqual([3_750, 6_250]);
   });
+});
+
+const id = newProjectId(new Date());
+
+test.each([
+  ["an id", { projectId: id }, id],
+  ["a text instead", { projectId: "hpt_a-secret-in-the-wrong-field" }, undefined],
+  ["an object instead", { projectId: { $ne: null } }, undefined],
+  ["none", {}, undefined],
+  ["a list", [id], undefined],
+  ["null", null, undefined],
+])("the log shows the project of a message with %s", (_, data, project) => {
+  expect(projectOf({ ok: true, data })).toBe(project);
+});
+
+test("a message that cannot be parsed has no project", () => {
+  expect(projectOf({ ok: false, detail: "the body is not JSON" })).toBeUndefined();
 });

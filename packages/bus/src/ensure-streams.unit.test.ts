@@ -1,7 +1,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { PermissionViolationError } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { whyNotMade } from "./why-not-made.ts";
+import { whyNotMade } from "./ensure-streams.ts";
 
 const refused = (description: string) => new JetStreamApiError({ code: 500, err_code: 10_074, description });
 const disabled = Object.assign(new Error("jetstream is not enabled"), { name: "JetStreamNotEnabled" });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { planEventRemoval, type SubjectUsage } from "./plan-event-removal.ts";
+import { planEventRemoval, type SubjectUsage } from "./limit-events.ts";
 
 const held = (project: string, kind: string, messages: number, bytes = 1): SubjectUsage => ({
   ...{ subject: `${project}.${kind}`, project, messages, bytes },

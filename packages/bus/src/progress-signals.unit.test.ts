@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Task } from "../delivery-batch.ts";
-import { createProgress, type Progress } from "./progress.ts";
+import { createProgress } from "./received-message.ts";
 
 const ackWaitMs = 6_000;
 
@@ -13,13 +12,13 @@ afterEach(() => {
 
 type Line = Parameters<typeof createProgress>[0];
 
-/** A durable's messages and when, in ms, the broker heard of each. */
+/** A durable's messages, and the times in ms at which the broker received a signal for each. */
 const start = () => {
   const connection: Line = { connected: true, listeners: new Set() };
-  const tasks = new Map<string, Pick<Task, "heardAt" | "settled"> & { received: Pick<Task["received"], "working"> }>();
+  const tasks = new Map<string, { heardAt: number; settled: boolean; received: { working(): void } }>();
   const begun = performance.now();
   const heard = new Map<string, number[]>();
-  const progress: Progress = createProgress(connection, tasks);
+  const progress = createProgress(connection, tasks);
   progress.follow(ackWaitMs);
   return {
     connection,
@@ -35,7 +34,7 @@ const start = () => {
   };
 };
 
-test("what is done within a third of the ack wait costs no signal", () => {
+test("a message that is settled within a third of the ack wait gets no progress signal", () => {
   const { receive, settle, heard, progress } = start();
   for (let count = 0; count < 100; count++) {
     receive(`${count}`);
@@ -46,7 +45,7 @@ test("what is done within a third of the ack wait costs no signal", () => {
   progress.stop();
 });
 
-test("what takes longer is never silent for more than half the ack wait, whenever it came", () => {
+test("a longer one gets a signal at least every half ack wait", () => {
   const { receive, heard, progress } = start();
   for (let at = 0; at < 1_000; at += 90) {
     receive(`${at}`);
@@ -62,7 +61,7 @@ test("what takes longer is never silent for more than half the ack wait, wheneve
   progress.stop();
 });
 
-test("a lost connection is not written to, and hears of everything at once when it is back", () => {
+test("signals stop with the connection, and all are sent when it is back", () => {
   const { receive, heard, connection, progress } = start();
   receive("a");
   connection.connected = false;

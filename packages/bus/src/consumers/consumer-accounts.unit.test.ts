@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import { consumerUser, renderConsumerAccount } from "../permissions/index.ts";
-import { withAccount } from "./accounts-file.ts";
+import { withAccount } from "./consumer-accounts.ts";
 
-const block = (name: string, password = "x") =>
-  renderConsumerAccount(name, { user: consumerUser(name, name), credential: { password } });
+const block = (name: string, password = "x") => renderConsumerAccount(consumerUser(name, name), password);
 
-test("an account comes, is replaced and goes, and the others stay", () => {
+test("an account is added, replaced and removed, and the others stay", () => {
   const both = withAccount(
     withAccount("# consumers\n", "consumers-a", block("consumers-a")),
     "consumers-b",

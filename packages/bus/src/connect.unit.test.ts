@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { versionProblem } from "./server-version.ts";
+import { versionProblem } from "./connect.ts";
 
 test.each(["2.12.0", "2.15.2", "3.0.0-dev", "2.12.0-RC.1"])("%s is new enough", (version) => {
   expect(versionProblem(version)).toBeUndefined();

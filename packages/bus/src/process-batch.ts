@@ -1,0 +1,277 @@
+import { deliveryGuard, type ErrorCode, errors, headerNames, ProjectId } from "@herald/contracts";
+import { failSpan, HeraldError, withRequestId } from "@herald/kit";
+import { InvalidArgumentError } from "@nats-io/transport-node";
+import type { Span } from "@opentelemetry/api";
+import { codeOf } from "./bus-error.ts";
+import { type Connection, whenConnected } from "./connect.ts";
+import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
+import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
+import type { Received } from "./received-message.ts";
+import { requestAck } from "./request.ts";
+
+/** A message in this process, from its receipt to its settlement. */
+export type Task = {
+  /** The latest delivery: a redelivery replaces it while the message is still being handled. */
+  received: Received;
+  readonly receivedAt: number;
+  /** When the ack wait last started (`performance.now()`): at the delivery or at the last progress signal. */
+  heardAt: number;
+  readonly parsed: Parsed;
+  settled: boolean;
+  held: boolean;
+};
+
+/** The messages of one handler call: one message, or several valid ones. */
+type DeliveryBatch = {
+  readonly connection: Connection;
+  readonly handler: Handler;
+  readonly tasks: readonly Task[];
+  readonly permit: Permit;
+};
+
+/** Permission for a batch to run, limited by the concurrency. The batch releases it while it waits for an unavailable dependency. */
+export type Permit = {
+  /** How often the batch had to wait. */
+  readonly holds: () => number;
+  /** Waits without occupying the permit. Resolves to false when the service stops and no retry follows. */
+  wait(ms: number): Promise<boolean>;
+  /** Waits the same way for one step inside a handler. */
+  readonly hold: Delivery<unknown>["hold"];
+  readonly signal: AbortSignal;
+};
+
+/** The result of handling a message. */
+type Settlement =
+  /** Handled: ack. */
+  | { readonly kind: "acked" }
+  /** It can never succeed: dead letter, then term(reason). */
+  | {
+      readonly kind: "dead_lettered";
+      readonly reason: ErrorCode | "exhausted";
+      readonly detail: string;
+      readonly error?: unknown;
+    }
+  /** Retried later: nak with a delay. */
+  | { readonly kind: "retried"; readonly delayMs: number; readonly error: unknown }
+  /** The batch failed: each of its messages is handled alone. */
+  | { readonly kind: "split" };
+
+/** Handles a batch and settles its messages in a consumer span. A single message also runs under the id of the request that caused it. */
+export const processBatch = (batch: DeliveryBatch): Promise<Settlement> => {
+  const { handler, tasks } = batch;
+  const messages = tasks.map(({ received }) => received);
+  return withRemoteSpan(`process ${handler.pattern}`, "consumer", messages, async (span) => {
+    const requestId = tasks.length === 1 ? tasks[0]?.received.headers?.get(headerNames.requestId) : undefined;
+    const settlement = await (requestId ? withRequestId(requestId, () => settleBatch(batch)) : settleBatch(batch));
+    describe(span, batch, settlement);
+    return settlement;
+  });
+};
+
+const settleBatch = async (batch: DeliveryBatch): Promise<Settlement> => {
+  const { connection, handler, tasks, permit } = batch;
+  let settlement = await attempt(batch);
+  if (settlement.kind === "split") return settlement;
+  // A dead letter that fails must not become another dead letter, endlessly.
+  if (settlement.kind === "dead_lettered" && streamOf(handler) !== "PUSH_DLQ")
+    settlement = await deadLetter(batch, settlement);
+  // While the connection is down the client would drop the ack, and the broker would redeliver a handled message.
+  await whenConnected(connection, permit.signal);
+  for (const task of tasks) if (!task.settled) settle(task, settlement);
+  log(batch, settlement);
+  return settlement;
+};
+
+/** Runs the handler and retries it while a dependency is unavailable. */
+const attempt = async ({ handler, tasks, permit }: DeliveryBatch): Promise<Settlement> => {
+  const alone = tasks.length === 1 ? tasks[0] : undefined;
+  if (alone !== undefined && !alone.parsed.ok)
+    return { kind: "dead_lettered", reason: "schema", detail: alone.parsed.detail };
+  const deliveryCount = alone?.received.deliveryCount ?? 1;
+  // A hundred deliveries did not settle the message: it may crash the process.
+  if (deliveryCount > deliveryGuard)
+    return { kind: "dead_lettered", reason: "exhausted", detail: "given up by the process each time" };
+
+  const deliveries = tasks.map((task) => deliveryOf(handler, task, permit));
+  for (let tries = 0; ; tries++) {
+    try {
+      await handler.handle(deliveries);
+      return { kind: "acked" };
+    } catch (error) {
+      const settlement = settlementOf(error, deliveryCount);
+      if (settlement.kind !== "hold") return alone === undefined ? { kind: "split" } : settlement;
+      if (!(await permit.wait(holdDelayMs(settlement.code, tries))))
+        return { kind: "retried", delayMs: retryDelayMs(1), error };
+    }
+  }
+};
+
+const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit): Delivery<unknown> => ({
+  data: parsed.ok ? parsed.data : undefined,
+  // Few handlers need it, and reading one header parses all of them.
+  get id() {
+    return handler.idOf(received);
+  },
+  subject: received.subject,
+  bytes: received.bytes,
+  deliveryCount: received.deliveryCount,
+  publishedAt: received.publishedAt,
+  sequence: received.sequence,
+  signal: permit.signal,
+  header: (name) => received.headers?.get(name) || undefined,
+  hold: permit.hold,
+});
+
+/** How a handler's error settles its message. `hold`: a dependency is unavailable, so this process retries it without a new delivery. */
+export const settlementOf = (
+  error: unknown,
+  deliveryCount: number,
+): Settlement | { readonly kind: "hold"; readonly code: ErrorCode } => {
+  const code = codeOf(error);
+  const { retry } = errors[code];
+  if (retry === "never") return { kind: "dead_lettered", reason: code, detail: detailOf(error), error };
+  if (retry === "unavailable") return { kind: "hold", code };
+  if (deliveryCount >= deliveryGuard)
+    return { kind: "dead_lettered", reason: "exhausted", detail: detailOf(error), error };
+  return { kind: "retried", delayMs: retryDelayMs(deliveryCount), error };
+};
+
+/** Texts of HeraldErrors are safe to show. Other errors may quote the content, so only their name is kept. */
+const detailOf = (error: unknown): string => {
+  if (error instanceof HeraldError) return error.message;
+  return error instanceof Error ? error.name : "unknown error";
+};
+
+/** Doubles from 250 ms to 30 s, plus up to as much jitter: a hundred deliveries take over an hour. */
+export const retryDelayMs = (deliveryCount: number, random = Math.random): number => {
+  const base = Math.min(30_000, 250 * 2 ** Math.min(deliveryCount - 1, 10));
+  return base + base * random();
+};
+
+/** A full queue drains within milliseconds; a database or a service needs seconds to recover. */
+export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random): number => {
+  const longest = code === "queue-full" ? 1_000 : 5_000;
+  const base = Math.min(longest, 25 * 2 ** Math.min(tries, 10));
+  return base * (0.75 + 0.5 * random());
+};
+
+type Dead = Extract<Settlement, { kind: "dead_lettered" }>;
+
+/** Copies messages that can never succeed to the dead letters. While that fails, they are retried, not terminated. */
+const deadLetter = async (batch: DeliveryBatch, dead: Dead): Promise<Settled> => {
+  try {
+    for (const { received } of batch.tasks) await publishDeadLetter(batch, received, dead);
+    return dead;
+  } catch (error) {
+    return { kind: "retried", delayMs: retryDelayMs(batch.tasks[0]?.received.deliveryCount ?? 1), error };
+  }
+};
+
+const publishDeadLetter = async (
+  { connection, handler }: DeliveryBatch,
+  received: Received,
+  { reason, detail }: Dead,
+): Promise<void> => {
+  const subject = `push.dlq.v1.${handler.durable}`;
+  const facts = {
+    // The same id for every delivery, so that a crash before `term` creates no second dead letter.
+    [brokerHeaders.messageId]: `${handler.durable}/${received.key}`,
+    [headerNames.deadSubject]: received.subject,
+    [headerNames.deadStream]: streamOf(handler),
+    [headerNames.deadSequence]: String(received.sequence),
+    [headerNames.deadReason]: reason,
+    [headerNames.deadDetail]: oneLine(detail),
+    [headerNames.deadDeliveries]: String(received.deliveryCount),
+    [headerNames.deadAt]: new Date().toISOString(),
+    [headerNames.deadPublishedAt]: received.publishedAt.toISOString(),
+  };
+  try {
+    await requestAck(connection, subject, received.body, outgoingHeaders({ ...originals(received), ...facts }));
+  } catch (error) {
+    if (!(error instanceof InvalidArgumentError)) throw error;
+    // The body has the largest size that the broker accepts, so it no longer fits beside these headers.
+    const bytes = received.body.length;
+    const without = {
+      ...facts,
+      [headerNames.deadDetail]: `${facts[headerNames.deadDetail]} (a body of ${bytes} bytes, left out)`,
+      [headerNames.deadBodyBytes]: String(bytes),
+    };
+    await requestAck(connection, subject, "", outgoingHeaders(without));
+  }
+};
+
+/** The message's own headers. Broker headers, such as its id, are renamed so that they have no effect. */
+const originals = ({ headers }: Received): Record<string, string> => {
+  const kept: Record<string, string> = {};
+  for (const name of headers?.keys() ?? []) {
+    kept[name.startsWith("Nats-") ? `${keptPrefix}${name}` : name] = headers?.get(name) ?? "";
+  }
+  return kept;
+};
+
+/** A header is a single line. */
+const oneLine = (text: string): string => text.replaceAll(/[\r\n]+/g, " ").slice(0, 500);
+
+type Settled = Exclude<Settlement, { kind: "split" }>;
+
+const settle = (task: Task, settlement: Settled): void => {
+  task.settled = true;
+  const { received } = task;
+  if (settlement.kind === "acked") received.ack();
+  else if (settlement.kind === "dead_lettered") received.term(settlement.reason);
+  else received.nak(settlement.delayMs);
+};
+
+/** Writes one log line and one count for each settled message: ids and outcome, never content. */
+const log = ({ connection, handler, tasks, permit }: DeliveryBatch, settlement: Settled): void => {
+  const { durable } = handler;
+  connection.telemetry.settled.add(tasks.length, { durable, outcome: settlement.kind });
+  // Record only the oldest message of a batch: all arrive within the batch wait, and recording each would cost more than handling it.
+  const oldest = Math.min(...tasks.map(({ receivedAt }) => receivedAt));
+  connection.telemetry.processDuration.record((performance.now() - oldest) / 1000, { durable });
+  const level = levelOf(settlement);
+  if (!connection.log.isLevelEnabled(level)) return;
+  for (const { received, receivedAt, parsed } of tasks)
+    connection.log[level](
+      {
+        durable,
+        outcome: settlement.kind,
+        ms: Math.round(performance.now() - receivedAt),
+        messageId: handler.idOf(received),
+        projectId: projectOf(parsed),
+        ...(received.deliveryCount > 1 ? { deliveries: received.deliveryCount } : {}),
+        ...(permit.holds() > 0 ? { holds: permit.holds() } : {}),
+        ...(settlement.kind === "dead_lettered" ? { reason: settlement.reason, detail: settlement.detail } : {}),
+        ...("error" in settlement && settlement.error !== undefined ? { err: settlement.error } : {}),
+      },
+      "message settled",
+    );
+};
+
+const levelOf = (settlement: Settled): "debug" | "warn" | "error" => {
+  if (settlement.kind === "acked") return "debug";
+  if (settlement.kind === "dead_lettered") return "error";
+  return errors[codeOf(settlement.error)].log === "error" ? "error" : "warn";
+};
+
+/** The project id of a message, for the log. Undefined when the field is not a valid id. */
+export const projectOf = (parsed: Parsed): string | undefined => {
+  if (!parsed.ok || typeof parsed.data !== "object" || parsed.data === null) return undefined;
+  const { projectId, project_id = projectId } = parsed.data as { projectId?: unknown; project_id?: unknown };
+  return ProjectId.safeParse(project_id).data;
+};
+
+const describe = (span: Span, { handler, tasks, permit }: DeliveryBatch, settlement: Settlement): void => {
+  span.setAttributes({
+    "messaging.system": "nats",
+    "messaging.operation.name": "process",
+    "messaging.operation.type": "process",
+    "messaging.destination.template": handler.pattern,
+    "messaging.consumer.group.name": handler.durable,
+    "messaging.batch.message_count": tasks.length,
+    "herald.outcome": settlement.kind,
+    "herald.holds": permit.holds(),
+  });
+  if (settlement.kind === "dead_lettered" || settlement.kind === "retried")
+    failSpan(span, "error" in settlement ? settlement.error : undefined);
+};
