@@ -19,7 +19,7 @@ afterAll(() => database.drop());
 
 const row = (id: number, more: Partial<Row> = {}): Row => ({ _id: `r${id}`, projectId: "p", ...more });
 const all = (count: number) => Array.from({ length: count }, (_, index) => index);
-/** What a collection was asked, by the names of its functions. */
+/** Records the names of the functions that are called on a collection. */
 const counting = (collection: Collection<Row>) => {
   const asked: string[] = [];
   const counted = new Proxy(collection, {
@@ -35,7 +35,7 @@ const counting = (collection: Collection<Row>) => {
   return { counted, asked };
 };
 
-test("inserts of the same moment are a few commands, and each hears of its own document", async () => {
+test("concurrent inserts share a few commands, and each caller gets the result of its own document", async () => {
   await rows.insertMany([row(3), row(5, { name: "taken" })]);
   const { counted, asked } = counting(rows);
   const insert = insertBatched(counted);
@@ -45,14 +45,14 @@ test("inserts of the same moment are a few commands, and each hears of its own d
   expect(asked.length).toBeLessThan(5);
 });
 
-test("of the same document twice in one command one is inserted", async () => {
+test("a document that is in one command twice is inserted once", async () => {
   const insert = insertBatched(rows);
   await insert(row(0));
   const inserted = await Promise.all([1, 1, 1, 1].map((id) => insert(row(id))));
   expect(inserted.filter(Boolean)).toHaveLength(1);
 });
 
-test("where one document cannot be stored, the callers that succeed have theirs stored", async () => {
+test("when one document of a batch cannot be stored, every insert that succeeds is stored", async () => {
   const insert = insertBatched(rows);
   const large = row(3, { name: "x".repeat(17 * 1_048_576) });
   const outcomes = await Promise.allSettled([row(0), row(1), row(2), large, row(4)].map((one) => insert(one)));
@@ -63,7 +63,7 @@ test("where one document cannot be stored, the callers that succeed have theirs 
   expect(await insert(row(5))).toBe(true);
 });
 
-test("who waits behind a command that finds the database unavailable is told so at once", async () => {
+test("a command that finds the database unavailable fails every insert that waits behind it at once", async () => {
   const client = await new MongoClient(database.url).connect();
   const insert = insertBatched(client.db(database.name).collection<Row>("rows"));
   await client.close();
@@ -75,7 +75,7 @@ test("who waits behind a command that finds the database unavailable is told so 
     });
 });
 
-test("updates of the same moment are a few commands; what is not found alone is said, and in company left open", async () => {
+test("concurrent updates share a few commands; a lone one reports a missing document, which in a batch may stay unknown", async () => {
   await rows.insertMany(all(50).map((id) => row(id)));
   const { counted, asked } = counting(rows);
   const update = updateBatched(counted);
@@ -92,7 +92,7 @@ test("updates of the same moment are a few commands; what is not found alone is 
   expect([outcomes[0], outcomes[1], outcomes[3]]).not.toContain("updated");
 });
 
-test("what is read of the same moment is a few commands, each project's own and no other's", async () => {
+test("concurrent reads share a few commands, and each returns only documents of its project", async () => {
   await rows.insertMany(all(50).map((id) => row(id, { state: "x" })));
   const { counted, asked } = counting(rows);
   const find = findBatched<Row>(counted, { projectId: 1 });

@@ -9,17 +9,31 @@ import {
   type OptionalUnlessRequiredId,
   type UpdateFilter,
 } from "mongodb";
-import { anyOf } from "./any-of.ts";
-import { isDuplicateKey } from "./conflicts.ts";
+import { areDuplicateKeys, isDuplicateKey } from "./conflicts.ts";
 import { orUnavailable } from "./unavailable.ts";
+
+/** A filter for any of these values, without duplicates. */
+export const anyOf = <Value>(values: Iterable<Value>): { $in: Value[] } => ({ $in: [...new Set(values)] });
+
+/** A filter for ASCII texts that begin with `prefix`: a range of an index. */
+export const beginsWith = (prefix: string): { $gte: string; $lt: string } => ({ $gte: prefix, $lt: `${prefix}\x7f` });
+
+/**
+ * A filter like {@link anyOf} for a field that a partial index requires. From a list of at most 100 values PostgreSQL infers that the field
+ * exists. With a longer list it reads the named index from end to end, unless the filter says `$exists`.
+ */
+export const anyExisting = <Value>(values: Iterable<Value>): { $in: Value[]; $exists: true } => ({
+  ...anyOf(values),
+  $exists: true,
+});
 
 /**
  * Longer than any of these commands takes. The driver waits for room to write without noticing that the connection was closed, and
- * everything behind such a command would wait for ever.
+ * all commands behind such a command would wait forever.
  */
 const commandMs = 10_000;
 
-/** A command that finds the database unavailable fails at once, and one without a reply at its deadline. */
+/** Throws `database-unavailable` at once if the command finds the database unavailable, or after 10 s without a reply. */
 export const withinDeadline = async <Result>(command: Promise<Result>): Promise<Result> => {
   try {
     if (!(await withTimeout(commandMs, command)))
@@ -117,7 +131,7 @@ export const updateBatched = <Doc extends Owned>(
 ): ((key: Key, condition: Filter<Doc>, update: UpdateFilter<Doc>) => Promise<Updated>) => {
   const commit = inOneCommand<Update<Doc>, Updated>(
     async (updates) => {
-      // Of one collection's updates, so that what reads the same as JSON is the same.
+      // All updates are for one collection, so equal JSON means equal updates.
       const same = Map.groupBy(updates, ({ condition, update }) => JSON.stringify([condition, update]));
       const operations = [...same.values()].map((all): AnyBulkWriteOperation<Doc> => {
         const [first] = all as [Update<Doc>, ...Update<Doc>[]];
@@ -130,7 +144,7 @@ export const updateBatched = <Doc extends Owned>(
           update: first.update,
           hint: "_id_",
         };
-        // The driver retries a single update when its connection breaks.
+        // `updateOne`, because the driver retries it when its connection breaks.
         return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
       });
       const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
@@ -162,3 +176,29 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
   }, projectOf);
   return (key) => commit(key);
 };
+
+/**
+ * Inserts the documents whose keys no unique index has yet, and does not change existing ones. Returns the refused documents; after a lost
+ * reply, a retry also returns what the first attempt stored. Repeatable.
+ */
+export const insertNew = async <Doc extends Document & { readonly _id: string }>(
+  collection: Collection<Doc>,
+  documents: readonly Doc[],
+): Promise<Doc[]> => {
+  if (documents.length === 0) return [];
+  // Always in the same order: writers of the same ids in different orders deadlock in FerretDB.
+  const sorted = documents.toSorted((one, other) => (one._id < other._id ? -1 : 1));
+  try {
+    await collection.insertMany(sorted as OptionalUnlessRequiredId<Doc>[], { ordered: false });
+    return [];
+  } catch (error) {
+    if (!areDuplicateKeys(error)) throw error;
+    return [(error as MongoBulkWriteError).writeErrors].flat().flatMap(({ index }) => sorted[index] ?? []);
+  }
+};
+
+/** The same; resolves to false when any document was refused. */
+export const insertMissing = async <Doc extends Document & { readonly _id: string }>(
+  collection: Collection<Doc>,
+  documents: readonly Doc[],
+): Promise<boolean> => (await insertNew(collection, documents)).length === 0;

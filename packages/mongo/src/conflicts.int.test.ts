@@ -28,7 +28,7 @@ test.each<[string, ConstructorParameters<typeof MongoServerError>[0], "duplicate
   expect([isDuplicateKey(error), isConflict(error)]).toEqual([kind === "duplicate", kind === "conflict"]);
 });
 
-test("a conflict is tried again, a few times; anything else is not", async () => {
+test("a conflict is retried a few times; other errors are not retried", async () => {
   let runs = 0;
   const failing = (error: Error, times: number) => async () => {
     runs++;
@@ -50,7 +50,7 @@ test("a conflict is tried again, a few times; anything else is not", async () =>
   expect(runs).toBe(1);
 });
 
-test("tries within tries are six in all", async () => {
+test("nested retries add up to six attempts", async () => {
   let runs = 0;
   const lost = async () => {
     runs++;
@@ -67,7 +67,7 @@ test("tries within tries are six in all", async () => {
 type Thing = { _id: string; name: string; seen: number };
 const things = () => database.client.db(database.name).collection<Thing>("things");
 
-test("tells a key that is there already from everything else", async () => {
+test("recognizes a duplicate key, and no other error", async () => {
   await things().insertOne({ _id: "a", name: "a", seen: 0 });
   const twice = await things()
     .insertOne({ _id: "a", name: "a", seen: 0 })
@@ -112,10 +112,10 @@ test.each(["updateOne", "findOneAndUpdate"] as const)(
       expect(await things().find({ name }).toArray()).toMatchObject([{ seen: 4 }]);
     }
   },
-  60_000, // each deadlock of PostgreSQL's costs a second
+  60_000, // PostgreSQL needs a second for each deadlock
 );
 
-test("a second refusal is an error: the key is somebody else's", async () => {
+test("a second duplicate key is an error, because another document has the key", async () => {
   let runs = 0;
   const always = () => {
     runs++;

@@ -16,8 +16,8 @@ const isCollision = ({ code, message }: Refusal): boolean =>
   code === writeConflict || /deadlock detected|could not serialize access/.test(message);
 
 /**
- * What the server refused: single writes of a bulk, or the command. A bulk whose connection broke lists none and does not say
- * what is stored.
+ * The writes of a bulk that the server refused, or the refused command. A bulk whose connection broke lists none and does not say
+ * which writes are stored.
  */
 const refusals = (error: unknown): readonly Refusal[] => {
   if (error instanceof MongoBulkWriteError)
@@ -44,7 +44,7 @@ const maxTries = 6;
 /** Grows with each attempt and is random: writers that retry together would conflict again. */
 const waitMs = (tries: number): number => Math.random() * Math.min(250 * 2 ** (tries - 1), 1_000);
 
-/** Contention ends within a moment. */
+/** Retry-After in seconds: contention is short. */
 const busySeconds = 1;
 
 /** The error for a caller when retries of a conflict are used up. */

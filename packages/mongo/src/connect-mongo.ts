@@ -1,8 +1,48 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { exportsTraces, type Logger } from "@herald/kit";
-import { type Db, MongoClient } from "mongodb";
-import { traceCommands } from "./trace-commands.ts";
-import { whyWaiting } from "./why-waiting.ts";
+import { exportsTraces, failSpan, type Logger, startClientSpan } from "@herald/kit";
+import { MongoClient, MongoServerError, MongoServerSelectionError } from "mongodb";
+
+const unauthorized = 13;
+const authenticationFailed = 18;
+
+/** Why a service waits for its database, and what its operator can do. The log also contains the driver's own message. */
+export const whyWaiting = (error: unknown, database: string): string => {
+  if (error instanceof MongoServerError && error.code === authenticationFailed)
+    return "the database refuses the user: check user, password and authSource in HERALD_MONGO_URL";
+  if (error instanceof MongoServerError && error.code === unauthorized)
+    return `not authorized: HERALD_MONGO_URL needs a user with the role readWrite on ${database}`;
+  if (error instanceof MongoServerSelectionError)
+    return "the database cannot be reached: check HERALD_MONGO_URL, and that the server runs";
+  return "trying again until it succeeds";
+};
+
+/**
+ * Makes a client span for each command inside a recorded span, named after the command and its collection. Filters and documents are not
+ * recorded. The driver reports commands only with `monitorCommands`.
+ */
+export const traceCommands = (client: MongoClient): void => {
+  const spans = new Map<number, ReturnType<typeof startClientSpan>>();
+  client.on("commandStarted", ({ requestId, commandName, databaseName, command }) => {
+    const target: unknown = commandName === "getMore" ? command.collection : command[commandName];
+    const collection = typeof target === "string" ? target : undefined;
+    const span = startClientSpan(collection === undefined ? commandName : `${commandName} ${collection}`, {
+      "db.system.name": "mongodb",
+      "db.namespace": databaseName,
+      "db.operation.name": commandName,
+      ...(collection === undefined ? {} : { "db.collection.name": collection }),
+    });
+    if (span) spans.set(requestId, span);
+  });
+  const end = (requestId: number, failure?: Error) => {
+    const span = spans.get(requestId);
+    if (!span) return;
+    spans.delete(requestId);
+    if (failure) failSpan(span, failure);
+    span.end();
+  };
+  client.on("commandSucceeded", ({ requestId }) => end(requestId));
+  client.on("commandFailed", ({ requestId, failure }) => end(requestId, failure));
+};
 
 /** A request waits this long for a primary before it fails with 503. */
 const serverSelectionMs = 2_500;
@@ -16,21 +56,10 @@ const waitQueueMs = 5_000;
 /** A ping that is slower does not count. */
 const pingMs = 800;
 const retryMs = { first: 250, max: 5_000 };
-/** How often the log repeats that it waits. */
+/** How often the log repeats that the service waits. */
 const reminderMs = 30_000;
 
-export type MongoHandle = {
-  readonly db: Db;
-  /** Whether the database answers, within a second. Never throws. */
-  readonly ping: () => Promise<boolean>;
-  /**
-   * Runs a task that needs the database, such as creating indexes, until it succeeds. Resolves then, or when the handle is closed.
-   */
-  readonly prepare: (what: string, task: () => Promise<unknown>) => Promise<void>;
-  /** Whether everything given to `prepare` is done: a check for readiness. */
-  readonly prepared: () => boolean;
-  readonly close: () => Promise<void>;
-};
+export type MongoHandle = ReturnType<typeof connectMongo>;
 
 export type MongoOptions = {
   readonly url: string;
@@ -46,7 +75,7 @@ const nameOf = (error: unknown): string => (error instanceof Error ? error.name 
  * Connects to one database. Neither waits nor fails when it is unavailable: services start in any order. Logs when it begins to wait and
  * when the database is available. Writes are acknowledged by a majority, from the journal.
  */
-export const connectMongo = ({ url, database, log, appName }: MongoOptions): MongoHandle => {
+export const connectMongo = ({ url, database, log, appName }: MongoOptions) => {
   const client = new MongoClient(url, {
     appName,
     serverSelectionTimeoutMS: serverSelectionMs,
@@ -56,11 +85,11 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
     waitQueueTimeoutMS: waitQueueMs,
     writeConcern: { w: "majority", journal: true },
     readPreference: "primary",
-    // The driver leaves it out by itself where the server is a standalone one, as FerretDB says it is.
+    // The driver omits it for standalone servers, which FerretDB claims to be.
     retryWrites: true,
-    // A field that is undefined is a field that is not there, as in JSON.
+    // Undefined fields are omitted, as in JSON.
     ignoreUndefined: true,
-    // It reads each reply once more, which only spans are worth.
+    // Monitoring reads each reply once more, which is only worth it for spans.
     monitorCommands: exportsTraces(),
   });
   traceCommands(client);
@@ -91,13 +120,14 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
     }
   };
 
-  // Once connected the driver reconnects by itself; before that a failed attempt leaves it closed.
+  // After the first connection the driver reconnects. A failed first attempt leaves it closed.
   const connected = until("connect", () => client.connect());
   const running = new Set<Promise<void>>([connected]);
 
   return {
     db,
-    ping: async () => {
+    /** Whether the database answers, within a second. Never throws. */
+    ping: async (): Promise<boolean> => {
       try {
         await db.command({ ping: 1 }, { timeoutMS: pingMs });
         return true;
@@ -105,7 +135,8 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
         return false;
       }
     },
-    prepare: async (what, task) => {
+    /** Retries a task that needs the database, such as creating indexes, until it succeeds or the handle is closed. */
+    prepare: async (what: string, task: () => Promise<unknown>): Promise<void> => {
       unprepared++;
       const done = connected.then(() => until(what, task));
       running.add(done);
@@ -113,12 +144,13 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
       running.delete(done);
       if (!closing.signal.aborted) unprepared--;
     },
+    /** Whether everything given to `prepare` is done: a check for readiness. */
     prepared: () => unprepared === 0,
-    close: async () => {
+    close: async (): Promise<void> => {
       closing.abort();
       await client.close();
       await Promise.allSettled(running);
-      // A connect that was under way has opened it again.
+      // A connect in progress may have opened the client again.
       await client.close();
     },
   };

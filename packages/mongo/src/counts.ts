@@ -1,14 +1,24 @@
-import { withinDeadline } from "@herald/kit";
+import { currentDeadline, LRUCache, withinDeadline } from "@herald/kit";
 import type { Collection, Document, Filter } from "mongodb";
-import { deadlineOptions } from "./deadline-options.ts";
+
+/** The time limit of a background read: longer than counting the largest set takes, and ends a stuck read. */
+const unawaitedMs = 55_000;
+
+/**
+ * Options of a read whose cost grows with the stored data: the server stops it when the caller no longer waits. Not for reads that
+ * several callers share.
+ */
+export const deadlineOptions = (): { maxTimeMS: number } => ({
+  maxTimeMS: Math.max(1, Math.ceil(currentDeadline()?.remainingMs() ?? unawaitedMs)),
+});
 
 /** Below this, counts are exact and cost a few milliseconds; from here on they may be cached. */
 const exactBelow = 10_000;
-/** Maximum age of a cached count, which is longer where the count itself took long. */
+/** Maximum age of a cached count, unless the count took long. */
 const oldestMs = 10_000;
-/** It is kept for so many times as long as it took: counting a million rows takes seconds, and must not be all that the database does. */
+/** A count that took long is kept for this many times its duration, so that counting, seconds for a million rows, stays a small load. */
 const timesItTook = 20;
-/** From this part of its age on a count is refreshed in the background, so that the next page need not wait. */
+/** From this part of its maximum age on, a count is refreshed in the background, so that the next page need not wait. */
 const refreshPart = 0.5;
 /** How many counts are cached: about 200 bytes each. */
 const maxRemembered = 1_000;
@@ -22,23 +32,13 @@ type CountRequest<Doc extends Document> = {
   readonly hint: string;
 };
 
-/** Counts rows: exactly below 10,000; above at most 10 s old, or 20 times as old as it took to count them. */
-export type Counts = {
-  readonly count: <Doc extends Document>(request: CountRequest<Doc>) => Promise<number>;
-};
+/** Counts rows: exactly below 10,000; above, the count is at most as old as 10 s or 20 times its duration. */
+export type Counts = ReturnType<typeof createCounts>;
 
-/** Caches the counts of large sets and evicts the least recently used. One for each store. */
-export const createCounts = (now: () => number = Date.now): Counts => {
-  const remembered = new Map<string, Remembered>();
+/** Caches the counts of large sets and evicts the least recently used. Each store has one. */
+export const createCounts = (now: () => number = Date.now) => {
+  const remembered = new LRUCache<string, Remembered>({ max: maxRemembered });
   const running = new Map<string, Promise<number>>();
-
-  const remember = (key: string, value: Remembered) => {
-    remembered.delete(key);
-    remembered.set(key, value);
-    if (remembered.size <= maxRemembered) return;
-    const [oldest] = remembered.keys();
-    if (oldest !== undefined) remembered.delete(oldest);
-  };
 
   /** Not shared: the count of a small set must include what its caller just wrote. Undefined when the set is not small. */
   const countSmall = async <Doc extends Document>({ collection, filter, hint }: CountRequest<Doc>) => {
@@ -49,12 +49,12 @@ export const createCounts = (now: () => number = Date.now): Counts => {
   const countLarge = async <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
     const at = now();
     const count = await collection.countDocuments(filter, { hint, ...deadlineOptions() });
-    if (count >= exactBelow) remember(key, { count, at, maxAge: Math.max(oldestMs, timesItTook * (now() - at)) });
+    if (count >= exactBelow) remembered.set(key, { count, at, maxAge: Math.max(oldestMs, timesItTook * (now() - at)) });
     else remembered.delete(key);
     return count;
   };
 
-  /** One shared count of a large set at a time. It continues when one of its callers gives up. */
+  /** One shared count of a large set at a time. It continues if one of its callers gives up. */
   const recount = <Doc extends Document>(key: string, request: CountRequest<Doc>) => {
     const underWay =
       running.get(key) ?? withinDeadline(undefined, () => countLarge(key, request)).finally(() => running.delete(key));
@@ -63,14 +63,13 @@ export const createCounts = (now: () => number = Date.now): Counts => {
   };
 
   return {
-    count: async (request) => {
+    count: async <Doc extends Document>(request: CountRequest<Doc>): Promise<number> => {
       const key = `${request.collection.namespace} ${JSON.stringify(request.filter)}`;
       const known = remembered.get(key);
       if (!known) return (await countSmall(request)) ?? recount(key, request);
       const age = now() - known.at;
       if (age >= known.maxAge) return recount(key, request);
-      remember(key, known);
-      // A failed refresh keeps the old count. Once that has expired, the next caller gets the error.
+      // A failed refresh keeps the old count. Once the old count has expired, the next caller gets the error.
       if (age >= refreshPart * known.maxAge) recount(key, request).catch(() => undefined);
       return known.count;
     },

@@ -24,7 +24,7 @@ const all: IndexSpec[] = [
   outboxIndex,
 ];
 
-test("a name is the fields and the purpose", () => {
+test("the name of an index consists of its fields and its purpose", () => {
   expect(all.map(indexName)).toEqual([
     "projectId_status__id__list",
     "projectId_tokenHash__unique",
@@ -34,7 +34,7 @@ test("a name is the fields and the purpose", () => {
   ]);
 });
 
-test("makes what is missing, and again changes nothing", async () => {
+test("creates missing indexes, and a second run changes nothing", async () => {
   const things = collection("things");
   await ensureIndexes(things, all);
   const before = await things.listIndexes().toArray();
@@ -69,7 +69,7 @@ test.each<[string, IndexSpec]>([
   );
 });
 
-test("a unique index is one, but not for documents that it leaves out", async () => {
+test("a unique index refuses duplicates, except among documents outside its filter", async () => {
   const unique = collection("unique");
   await ensureIndexes(unique, all);
   await unique.insertMany([{ projectId: "a" }, { projectId: "a" }, { projectId: "a", tokenHash: "x" }]);

@@ -1,11 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import {
-  type Collection,
-  type CreateIndexesOptions,
-  type Document,
-  type IndexDescription,
-  MongoServerError,
-} from "mongodb";
+import { type Collection, type Document, type IndexDescription, MongoServerError } from "mongodb";
 
 export type IndexSpec = {
   /** In the order of the index; 1 ascending, -1 descending. */
@@ -22,6 +16,16 @@ export type IndexSpec = {
 export const indexName = ({ fields, purpose }: Pick<IndexSpec, "fields" | "purpose">): string =>
   `${Object.keys(fields).join("_")}__${purpose}`;
 
+/** The names of some indexes, for `hint`. */
+export const indexNames = <Key extends string>(indexes: Readonly<Record<Key, IndexSpec>>) =>
+  Object.fromEntries(Object.entries<IndexSpec>(indexes).map(([key, index]) => [key, indexName(index)])) as Record<
+    Key,
+    string
+  >;
+
+/** The condition of a partial index on the documents that have a field. */
+export const having = (field: string): Document => ({ [field]: { $exists: true } });
+
 /** Options of a query that reads in the order of an index. */
 export const byIndex = (index: IndexSpec) => ({ hint: indexName(index), sort: index.fields });
 
@@ -37,7 +41,7 @@ const stored = async (collection: Collection<never>): Promise<Document[]> => {
   }
 };
 
-/** What of an index's definition decides what it does, in one form for wanted and stored ones. */
+/** The parts of an index definition that decide its behaviour, in one form for wanted and stored indexes. */
 const essence = (index: Document) => ({
   key: Object.entries(index.key as Record<string, number>).map(([field, direction]) => [field, Number(direction)]),
   unique: index.unique === true,
@@ -54,8 +58,8 @@ const description = (spec: IndexSpec): IndexDescription & { name: string; key: R
 });
 
 /**
- * Makes the indexes that are missing, and drops none: an older version that still runs may need it.
- * @throws Error when an index of that name is there with another definition: give the new one another purpose.
+ * Creates missing indexes, and drops none: an older version that still runs may need them.
+ * @throws Error when an index of that name exists with another definition: give the new one another purpose.
  */
 export const ensureIndexes = async <Doc extends Document>(
   collection: Collection<Doc>,
@@ -73,6 +77,5 @@ export const ensureIndexes = async <Doc extends Document>(
       );
   }
   const missing = wanted.filter((index) => !there.has(index.name));
-  const options: CreateIndexesOptions = {};
-  if (missing.length > 0) await collection.createIndexes(missing, options);
+  if (missing.length > 0) await collection.createIndexes(missing);
 };

@@ -3,13 +3,13 @@ import { upsertOnce } from "./conflicts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { guardStore } from "./unavailable.ts";
 
-/** An erased user, by key and never by id. */
+/** An erased user, stored by key, never by id. */
 export type Erasure = {
   readonly projectId: string;
   /** `userKey` of the user. */
   readonly key: string;
   readonly at: Date;
-  /** How many passes removed stored data. */
+  /** How many passes have removed stored data. */
   readonly passes: number;
 };
 
@@ -22,7 +22,7 @@ const due = {
 } as const satisfies IndexSpec;
 const ending = { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds: 0 } as const satisfies IndexSpec;
 
-/** A day more than the longest lifetime of a user token. Until then earlier tokens are refused and late passes run. */
+/** A day more than the longest lifetime of a user token. Until then, tokens from before the erasure are refused and late passes run. */
 const keepMs = 50 * 3_600_000;
 
 const idOf = ({ projectId, key }: Pick<Erasure, "projectId" | "key">): string => `${projectId}/${key}`;
@@ -81,10 +81,8 @@ export const createErasureStore = (db: Db) => {
       );
     },
 
-    /** Removes the erasures of a deleted project in one batch; false when none is left. */
-    removeProject: async (projectId: string): Promise<false> => {
+    removeProject: async (projectId: string): Promise<void> => {
       await erasures.deleteMany({ projectId });
-      return false;
     },
   });
 };

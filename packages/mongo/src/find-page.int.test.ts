@@ -3,10 +3,9 @@ import { HeraldError } from "@herald/kit";
 import { eventually, type FreshDatabase, freshDatabase } from "@herald/testing";
 import type { Collection } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { encodeAfter } from "./after-key.ts";
 import { createCounts } from "./counts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
-import { findPage } from "./find-page.ts";
+import { encodeAfter, findPage } from "./find-page.ts";
 
 type Row = { _id: string; projectId: string; secret?: string };
 
@@ -161,7 +160,7 @@ test("counts are exact below 10,000, and at most 10 s old above", async () => {
 
 test("a count that took long is kept for twenty times as long", async () => {
   let now = 0;
-  /** When the first count begins and ends. */
+  /** The times at which the first count begins and ends. */
   const firstCount = [0, 3_000];
   const counts = createCounts(() => firstCount.shift() ?? now);
   await collection.insertMany(rows("slow", 0, 10_050));

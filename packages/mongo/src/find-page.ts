@@ -1,23 +1,48 @@
-import type { ListRequest, PageOf } from "@herald/contracts";
-import type { Collection, Document, Filter, WithId } from "mongodb";
-import { decodeAfter, encodeAfter } from "./after-key.ts";
-import type { Counts } from "./counts.ts";
-import { deadlineOptions } from "./deadline-options.ts";
+import { hash } from "node:crypto";
+import type { ListRequest, PageOf, PageRequest } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { Collection, Document, Filter, FindOptions, WithId } from "mongodb";
+import { type Counts, deadlineOptions } from "./counts.ts";
+
+/** Enough to notice a key that was cut off or typed by hand. */
+const checksumLength = 4;
+const checksum = (key: string): string => hash("sha256", `after ${key}`, "base64url").slice(0, checksumLength);
+
+/** The opaque `next` of a walk: the last row's key and a checksum, in base64url. */
+export const encodeAfter = (key: string): string => checksum(key) + Buffer.from(key).toString("base64url");
+
+/**
+ * The key behind an `after`; undefined for an empty one, which begins the walk.
+ * @throws HeraldError `validation-failed` when `after` is not a `next` of an earlier page.
+ */
+export const decodeAfter = (after: string): string | undefined => {
+  if (after === "") return undefined;
+  const key = Buffer.from(after.slice(checksumLength), "base64url").toString();
+  if (key !== "" && encodeAfter(key) === after) return key;
+  throw new HeraldError("validation-failed", "after: must be empty, to begin, or the `next` of the answer before");
+};
+
+/** Up to `limit` rows in one reply, because a second reply would cost as much as the first. Without `sort` in the index's order. */
+export const findSome = <Doc extends Document>(
+  collection: Collection<Doc>,
+  filter: Filter<Doc>,
+  options: FindOptions & { readonly hint: string; readonly limit: number },
+): Promise<WithId<Doc>[]> => collection.find(filter, { ...options, batchSize: options.limit + 1 }).toArray();
 
 export type FindPageOptions<Doc extends Document> = {
   /** Includes the project. All its fields are a prefix of the index. */
   readonly filter: Filter<Doc>;
-  /** The field that orders the rows: a string, unique among those that the filter lets through. `_id` by default. */
+  /** The field that orders the rows: a string, unique among the rows that match the filter. `_id` by default. */
   readonly sort?: string;
   readonly request: ListRequest;
-  /** The lowest id that a row made at a time can have. Required where the request may have a time range: ids grow with time. */
+  /** The lowest id that a row made at a time can have. Required if the request may have a time range: ids grow with time. */
   readonly firstId?: (at: Date) => string;
-  /** Name of the index that serves filter and sort: before statistics exist, an unhinted page sorts everything. */
+  /** Name of the index that serves filter and sort: without a hint, a database without statistics sorts all rows. */
   readonly hint: string;
   readonly projection?: Document;
-  /** A row's value of the sort field; `_id` as it is by default. */
+  /** The key of a row for `next`; by default its value of the sort field. */
   readonly key?: (doc: WithId<Doc>) => string;
-  /** One for a store. */
+  /** The counts of the store. */
   readonly counts: Counts;
 };
 
@@ -27,13 +52,17 @@ const createdRange = (
 ): Document | undefined => {
   if (createdAfter === undefined && createdBefore === undefined) return undefined;
   if (firstId === undefined) throw new Error("this list has no ids that grow with time");
-  const range: [string, string | undefined][] = [
-    ["$gte", createdAfter],
-    ["$lt", createdBefore],
-  ];
-  return Object.fromEntries(
-    range.flatMap(([bound, at]) => (at === undefined ? [] : [[bound, firstId(new Date(at))] as const])),
-  );
+  return {
+    ...(createdAfter !== undefined && { $gte: firstId(new Date(createdAfter)) }),
+    ...(createdBefore !== undefined && { $lt: firstId(new Date(createdBefore)) }),
+  };
+};
+
+/** The first of `rows`, which are all that follow or at least one more than a page. */
+const pageByKey = <Row>(rows: readonly Row[], perPage: number, key: (row: Row) => string): PageOf<Row> => {
+  const data = rows.slice(0, perPage);
+  const last = data.at(-1);
+  return { data, next: rows.length > perPage && last !== undefined ? encodeAfter(key(last)) : null };
 };
 
 /**
@@ -49,25 +78,19 @@ export const findPage = async <Doc extends Document>(
   const filter = (range ? { ...options.filter, _id: range } : options.filter) as Filter<Doc>;
   const direction = request.newestFirst === true ? -1 : 1;
   const rows = (where: Filter<Doc>, skip: number, limit: number) =>
-    collection
-      .find(where, { hint, ...deadlineOptions(), ...(projection ? { projection } : {}) })
-      .sort({ [sort]: direction })
-      .skip(skip)
-      .limit(limit)
-      // All rows in one reply: a second would cost as much as the first.
-      .batchSize(limit + 1)
-      .toArray();
+    findSome(collection, where, {
+      ...{ hint, sort: { [sort]: direction }, skip, limit },
+      ...deadlineOptions(),
+      ...(projection ? { projection } : {}),
+    });
 
   const { perPage } = request;
   if (request.by === "key") {
     const after = decodeAfter(request.after);
     const from = after === undefined ? undefined : { [sort]: direction === 1 ? { $gt: after } : { $lt: after } };
-    // One more than asked for says whether there is a next.
+    // One more row than requested shows whether there is a next page.
     const found = await rows(from ? ({ $and: [filter, from] } as Filter<Doc>) : filter, 0, perPage + 1);
-    const data = found.slice(0, perPage);
-    const last = data.at(-1);
-    const { key = (doc: WithId<Doc>) => String(doc[sort]) } = options;
-    return { data, next: found.length > perPage && last ? encodeAfter(key(last)) : null };
+    return pageByKey(found, perPage, options.key ?? ((doc) => String(doc[sort])));
   }
 
   const { page } = request;
@@ -75,16 +98,43 @@ export const findPage = async <Doc extends Document>(
   const [data, counted] = await Promise.all([rows(filter, skip, perPage), counts.count({ collection, filter, hint })]);
   // A cached count must not contradict the rows.
   const count = data.length > 0 ? Math.max(counted, skip + data.length) : counted;
+  return { data, pagination: paginationOf({ count, page, perPage }, data.length) };
+};
+
+/**
+ * One page of rows in memory, such as a list inside a document, in the shape of {@link findPage}. Sorted by the key.
+ * @throws HeraldError `validation-failed` when `after` did not come from an earlier page.
+ */
+export const pageOfRows = <Row>(
+  rows: readonly Row[],
+  { request, key }: { readonly request: PageRequest; readonly key: (row: Row) => string },
+): PageOf<Row> => {
+  const sorted = [...rows].sort((one, other) => (key(one) < key(other) ? -1 : 1));
+  const { perPage } = request;
+  if (request.by === "key") {
+    const after = decodeAfter(request.after);
+    const rest = after === undefined ? sorted : sorted.filter((row) => key(row) > after);
+    return pageByKey(rest, perPage, key);
+  }
+  const skip = (request.page - 1) * perPage;
+  const data = sorted.slice(skip, skip + perPage);
+  return { data, pagination: paginationOf({ count: sorted.length, page: request.page, perPage }, data.length) };
+};
+
+/** A page with a view of each row. */
+export const mapPage = <Page extends { readonly data: readonly unknown[] }, View>(
+  page: Page,
+  view: (row: Page["data"][number]) => View,
+) => ({ ...page, data: page.data.map(view) }) as unknown as WithData<Page, View>;
+
+type WithData<Page, View> = Page extends unknown ? Omit<Page, "data"> & { data: View[] } : never;
+
+/** The `pagination` of a page by number that shows `shown` of `count` rows. */
+export const paginationOf = (
+  { count, page, perPage }: { readonly count: number; readonly page: number; readonly perPage: number },
+  shown: number,
+) => {
   const pages = Math.max(1, Math.ceil(count / perPage));
-  return {
-    data,
-    pagination: {
-      count,
-      page,
-      pages,
-      from: data.length === 0 ? 0 : skip + 1,
-      to: data.length === 0 ? 0 : skip + data.length,
-      last: pages,
-    },
-  };
+  const skip = (page - 1) * perPage;
+  return { count, page, pages, from: shown === 0 ? 0 : skip + 1, to: shown === 0 ? 0 : skip + shown, last: pages };
 };

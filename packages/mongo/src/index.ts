@@ -1,11 +1,14 @@
-export { decodeAfter, encodeAfter } from "./after-key.ts";
-export { anyOf } from "./any-of.ts";
 export {
+  anyExisting,
+  anyOf,
+  beginsWith,
   findBatched,
   type Inserted,
   inOneCommand,
   insertBatched,
   insertEach,
+  insertMissing,
+  insertNew,
   type Updated,
   updateBatched,
   withinDeadline,
@@ -13,12 +16,19 @@ export {
 export type { OutboxEntry } from "./clear-outboxes.ts";
 export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
-export { type Counts, createCounts } from "./counts.ts";
-export { deadlineOptions } from "./deadline-options.ts";
-export { byIndex, ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
+export { type Counts, createCounts, deadlineOptions } from "./counts.ts";
+export { byIndex, ensureIndexes, having, type IndexSpec, indexName, indexNames } from "./ensure-indexes.ts";
 export { createErasureStore, type Erasure, type ErasureStore } from "./erasure-store.ts";
-export { type FindPageOptions, findPage } from "./find-page.ts";
-export { insertMissing, insertNew } from "./insert-missing.ts";
+export {
+  decodeAfter,
+  encodeAfter,
+  type FindPageOptions,
+  findPage,
+  findSome,
+  mapPage,
+  pageOfRows,
+  paginationOf,
+} from "./find-page.ts";
 export {
   createOutbox,
   type Outbox,
@@ -26,10 +36,10 @@ export {
   outboxIndex,
   type WrittenDocument,
 } from "./outbox.ts";
-export { pageOfRows } from "./page-of-rows.ts";
 export { createPositionStore } from "./position-store.ts";
 export {
   applyRetention,
+  projectRows,
   type RemovedBatch,
   type RetentionRule,
   readRetentionMark,

@@ -1,7 +1,14 @@
 import { HeraldError, type Logger } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
-import { type BatchOutboxes, batchOutboxes } from "./batch-outboxes.ts";
-import { byId, type Carrier, clearing, clearOutboxes, type OutboxEntry } from "./clear-outboxes.ts";
+import {
+  type BatchOutboxes,
+  batchOutboxes,
+  byId,
+  type Carrier,
+  clearing,
+  clearOutboxes,
+  type OutboxEntry,
+} from "./clear-outboxes.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
 
@@ -12,22 +19,22 @@ export const outboxIndex: IndexSpec = {
   partial: { outbox: { $exists: true } },
 };
 
-/** A collection of any documents that carry an outbox: all that is read of them is a Carrier's fields. */
+/** A collection of any documents with an outbox: only the fields of a Carrier are read. */
 type AnyCollection = { readonly collectionName: string; readonly namespace: string };
 
-/** A document as it was just written, with its new events. */
+/** A document that was just written, with its new events. */
 export type WrittenDocument<Entry> = {
   readonly _id: string;
   readonly projectId: string;
   readonly outbox?: readonly Entry[] | undefined;
 };
 
-/** Which documents: those of one id or of some, and of one project where the collection is sharded by it. */
+/** Selects documents by one id or several, and by project if the collection is sharded by project. */
 type OutboxFilter = { readonly _id?: string | { readonly $in: readonly string[] }; readonly projectId?: string };
 
 type OutboxCollection = {
   readonly collection: AnyCollection;
-  /** The field whose presence says that the document is deleted and stays only until its events are out. */
+  /** A field that exists only on deleted documents, which stay until their events are published. */
   readonly tombstone?: string;
 };
 
@@ -42,30 +49,9 @@ export type OutboxOptions<Entry extends OutboxEntry> = {
   readonly graceMs?: number;
 };
 
-export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
-  /**
-   * Publishes the events that a document was just written with, in their order, without reading it again. They are taken out a
-   * moment later, together with those of others. Never throws: what could not be published stays in the document for the
-   * sweep. `final`: nothing is added to its outbox any more. Not for collections with tombstones.
-   */
-  readonly publish: (
-    collection: AnyCollection,
-    doc: WrittenDocument<Entry>,
-    options?: { final?: boolean },
-  ) => Promise<void>;
-  /**
-   * Publishes what the documents of a filter have in their outboxes, and takes it out. Never throws: what could not be
-   * published stays in the document for the sweep.
-   */
-  readonly flush: (collection: AnyCollection, filter: OutboxFilter) => Promise<void>;
-  /** Publishes entries older than the grace period. Resolves to the number of cleared documents. */
-  readonly sweep: () => Promise<number>;
-  readonly start: () => void;
-  /** Stops the sweep and waits for work in progress. */
-  readonly stop: () => Promise<void>;
-};
+export type Outbox<Entry extends OutboxEntry = OutboxEntry> = ReturnType<typeof createOutbox<Entry>>;
 
-/** Publishing waits for the broker's disk. So many at once keep it busy without overloading it. */
+/** Concurrent publishes. Each waits for the broker's disk; this many keep the disk busy without overloading it. */
 const concurrency = 64;
 /** Documents that are read, published and cleared together. */
 const chunk = 500;
@@ -76,9 +62,9 @@ type Settled = { cleared: number; kept: number; error?: unknown };
 type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly tombstone?: string | undefined };
 /**
  * The transactional outbox: the update that changes a document also writes its events into `outbox`. `flush` publishes them at once; a
- * sweep publishes what a crash or an unavailable broker left. At least once, in order within a document.
+ * sweep publishes events that a crash or an unavailable broker left. At least once, in order within a document.
  */
-export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox<Entry> => {
+export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>) => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
   const running = new Set<Promise<unknown>>();
   const pendingClears = new Map<string, BatchOutboxes>();
@@ -91,6 +77,9 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     work.then(done, done);
     return work;
   };
+
+  const warn = (err: unknown, { collectionName: collection }: AnyCollection, what = "publish events") =>
+    log.warn({ err, collection }, `could not ${what}; they stay in the outbox for the sweep`);
 
   /** Publishes a document's entries in order; stops at the first failure. */
   const publishAll = async (
@@ -108,7 +97,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     return { published };
   };
 
-  /** Publishes and clears some documents. Stops when the bus is unavailable. */
+  /** Publishes and clears the outboxes of documents. Stops when the bus is unavailable. */
   const settle = async (
     { collection, tombstone }: Opened<Entry>,
     docs: readonly Carrier<Entry>[],
@@ -128,7 +117,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       }
     };
     await Promise.all(Array.from({ length: Math.min(concurrency, docs.length) }, worker));
-    const ordered = [...writes.keys()].sort(byId).flatMap((doc) => writes.get(doc) ?? []);
+    const ordered = docs.toSorted(byId).flatMap((doc) => writes.get(doc) ?? []);
     if (ordered.length > 0) await retryConflicts(() => collection.bulkWrite(ordered, { ordered: true }));
     return settled;
   };
@@ -151,10 +140,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
         more = docs.length === chunk && cleared > 0;
       }
     } catch (error) {
-      log.warn(
-        { err: error, collection: opened.collection.collectionName },
-        "could not publish events; they stay in the outbox for the sweep",
-      );
+      warn(error, opened.collection);
     }
   };
 
@@ -164,10 +150,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     if (known) return known;
     const made = batchOutboxes((documents) =>
       clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
-        log.warn(
-          { err, collection: collectionName },
-          "could not clear published events; they stay in the outbox for the sweep",
-        ),
+        warn(err, collection, "clear published events"),
       ),
     );
     pendingClears.set(collectionName, made);
@@ -179,11 +162,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     const { _id, projectId, outbox = [] } = doc;
     const { published, error } = await publishAll({ outbox: outbox.filter(({ id }) => !pending.has(_id, id)) });
     pending.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
-    if (error !== undefined)
-      log.warn(
-        { err: error, collection: collection.collectionName },
-        "could not publish events; they stay in the outbox for the sweep",
-      );
+    if (error !== undefined) warn(error, collection);
   };
 
   const sweepCollection = async (opened: Opened<Entry>): Promise<Settled> => {
@@ -191,7 +170,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     for (let round = 0; round < maxChunks && !stopped; round++) {
       const docs = await find(
         opened,
-        // The partial index is used only if the query says that there is an outbox.
+        // The database uses the partial index only if the query says that `outbox` exists.
         { outbox: { $exists: true }, "outbox.at": { $lt: new Date(Date.now() - graceMs) } },
         // Entries that cannot be published stay first in the index; skip them, so that they do not block the others.
         { hint: indexName(outboxIndex), sort: { "outbox.at": 1 }, skip: all.kept },
@@ -234,16 +213,32 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   };
 
   return {
-    publish: (collection, doc, { final = false } = {}) => track(publishNow(collection, doc, final)),
-    flush: (collection, filter) => {
+    /**
+     * Publishes the new events of a document that was just written, in order and without reading it again. They are removed from the
+     * outbox a moment later, together with events of other documents. Never throws: unpublished events stay in the document for the
+     * sweep. `final`: no more events will be added to the outbox. Not for collections with tombstones.
+     */
+    publish: (collection: AnyCollection, doc: WrittenDocument<Entry>, { final = false } = {}): Promise<void> =>
+      track(publishNow(collection, doc, final)),
+
+    /**
+     * Publishes the events in the outboxes of matching documents, and removes them. Never throws: unpublished events stay in the
+     * document for the sweep.
+     */
+    flush: (collection: AnyCollection, filter: OutboxFilter): Promise<void> => {
       const known = collections.find((each) => each.collection.collectionName === collection.collectionName);
       return track(flushNow(opened({ ...known, collection }), filter));
     },
-    sweep: () => track(sweep()),
-    start: () => {
+
+    /** Publishes entries older than the grace period. Resolves to the number of cleared documents. */
+    sweep: (): Promise<number> => track(sweep()),
+
+    start: (): void => {
       if (timer === undefined && !stopped) timer = setTimeout(tick, sweepEveryMs);
     },
-    stop: async () => {
+
+    /** Stops the sweep and waits for work in progress. */
+    stop: async (): Promise<void> => {
       stopped = true;
       clearTimeout(timer);
       await Promise.allSettled(running);

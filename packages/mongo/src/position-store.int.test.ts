@@ -42,7 +42,7 @@ test.each<[string, [position: number, first: number, last: number, lost: number]
     expect(await positions.advance(durable, position, { first, last })).toBe(lost);
 });
 
-test("of several processes one tells of a loss", async () => {
+test("one of several processes reports a loss", async () => {
   const positions = createPositionStore(database.client.db(database.name));
   await positions.advance("shared", 10, { first: 1, last: 20 });
   const told = await Promise.all(

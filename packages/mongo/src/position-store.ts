@@ -14,8 +14,8 @@ export const createPositionStore = (db: Db) => {
   const stored: Collection<PositionDocument> = db.collection("positions");
   return guardStore({
     /**
-     * Stores that the durable has read everything up to `position` of a stream that holds `first` to `last`. Returns how many messages, at
-     * most, were removed before it read them; reports each once.
+     * Stores that the durable has read everything up to `position` of a stream that holds `first` to `last`. Returns the maximum number of
+     * messages that were removed before the durable read them; counts each message once.
      */
     advance: async (
       durable: string,

@@ -22,7 +22,7 @@ afterAll(() => database.drop());
 const run = (rules: readonly RetentionRule[], signal = going) =>
   applyRetention({ db: db(), rules, everyMs: 10 * minute, now, log }, signal);
 
-/** A rule of so many batches, which notes where each began. */
+/** A rule with `batches` batches, which records where each began. */
 const counted = (name: string, batches: number, onBatch: () => Promise<void> | void = () => {}) => {
   const began: string[] = [];
   const rule: RetentionRule = {
@@ -52,7 +52,7 @@ test("replicas share a walk: every batch is removed once, by any of them", async
       },
     };
   });
-  // A replica that finds it claimed leaves; the holder releases it after some batches.
+  // A replica that finds the rule claimed stops; the holder releases it after some batches.
   for (let round = 0; round < 5; round++) await Promise.all(replicas.map((rule) => run([rule])));
   expect(began).toEqual(numbers(100));
 });
@@ -67,7 +67,7 @@ test("the next pass begins when it is due, by one replica", async () => {
   expect(began).toEqual(["0", "1", "0", "1"]);
 });
 
-test("what a killed process had is gone on with where it was, once its lease ends", async () => {
+test("a pass of a killed process continues with its last batch once the lease ends", async () => {
   let alive = true;
   const { rule, began } = counted("killed", 6, () => {
     if (began.length === 4 && alive) throw new Error("killed");
@@ -78,7 +78,7 @@ test("what a killed process had is gone on with where it was, once its lease end
   expect(began).toEqual(["0", "1", "2", "3"]);
   clock += minute;
   await run([rule]);
-  // The batch that was under way is removed again: it was not known to be done.
+  // The batch in progress runs again: its end was not stored.
   expect(began).toEqual(["0", "1", "2", "3", "3", "4", "5"]);
 });
 
@@ -104,7 +104,7 @@ test("a stop gives the claim back", async () => {
   expect(began).toEqual(["0", "1", "2"]);
 });
 
-test("the border is known before the first row goes, and never moves back", async () => {
+test("the retention mark is stored before the first row is removed, and never moves back", async () => {
   const seen: (Date | undefined)[] = [];
   const rule = (keepMs: number): RetentionRule => ({
     name: "border",
@@ -122,7 +122,7 @@ test("the border is known before the first row goes, and never moves back", asyn
   expect(seen).toEqual([border, border]);
 });
 
-test("from project to project, all that is older goes and nothing else", async () => {
+test("removes older rows of every project, and no others", async () => {
   const rows = db().collection<Row>("rows");
   await ensureIndexes(rows, [byTime]);
   const project = (index: number) => `prj_${String(index).padStart(4, "0")}`;

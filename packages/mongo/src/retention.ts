@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto";
 import { type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Collection, Db, Document, Filter, Sort } from "mongodb";
 import { upsertOnce } from "./conflicts.ts";
+import { byIndex, ensureIndexes, type IndexSpec } from "./ensure-indexes.ts";
 import { guardStore } from "./unavailable.ts";
 
 /** The result of one batch. `more`: another batch may follow, from `after` for rules that walk. */
 export type RemovedBatch = { readonly removed: number; readonly more: boolean; readonly after?: string | undefined };
 
-/** How long documents are kept, and how a batch of older ones is removed. */
+/** How long documents are kept, and how a batch of older documents is removed. */
 export type RetentionRule = {
   /** Names the claim in the database: renaming a rule restarts its walk. */
   readonly name: string;
@@ -16,7 +17,7 @@ export type RetentionRule = {
   readonly removeBatch: (before: Date, after: string | undefined) => Promise<RemovedBatch>;
 };
 
-/** One for each rule: which process runs it, and its progress. */
+/** The claim of one rule: the process that runs it, and its progress. */
 type ClaimDocument = {
   readonly _id: string;
   /** When the next process may claim it: the end of a lease, or the time of the next pass. */
@@ -24,7 +25,7 @@ type ClaimDocument = {
   readonly by?: string;
   /** Where the next batch begins. */
   readonly after?: string;
-  /** Older documents may be removed. Written before the first removal; never moves back. */
+  /** Documents older than this may be removed. Written before the first removal; never moves back. */
   readonly before?: Date;
 };
 
@@ -37,11 +38,11 @@ export type RetentionOptions = {
   readonly log: Logger;
 };
 
-/** Far longer than a batch. A killed process blocks the rule for so long. */
+/** Far longer than a batch takes. A killed process blocks its rule for this long. */
 const leaseMs = 60_000;
 /** How often a process looks for a rule that is due. */
 const maxPollMs = 60_000;
-/** Afterwards another process may continue, so that replicas share a large backlog. */
+/** After this many batches another process may continue, so that replicas share a large backlog. */
 const batchesPerClaim = 20;
 /** Documents per batch: few enough to let other writes through between two batches. */
 export const retentionBatch = 2_000;
@@ -49,8 +50,8 @@ export const retentionBatch = 2_000;
 const claimCollection = (db: Db): Collection<ClaimDocument> => db.collection("retentionClaims");
 
 /**
- * A rule has removed nothing from this time on; undefined when it never removed anything. Throws `database-unavailable` when the database
- * is unavailable.
+ * A rule has removed no document from this time or later; undefined when it never removed any. Throws `database-unavailable` when the
+ * database is unavailable.
  */
 export const readRetentionMark = guardStore({
   read: async (db: Db, rule: string): Promise<Date | undefined> =>
@@ -60,7 +61,7 @@ export const readRetentionMark = guardStore({
 const createClaims = (db: Db) => {
   const claims = claimCollection(db);
   return guardStore({
-    /** Undefined when another process has it, or its next pass is not due yet. */
+    /** Undefined when another process has the claim, or the next pass is not due yet. */
     claim: async (name: string, before: Date, now: Date): Promise<ClaimDocument | undefined> => {
       const dueAt = new Date(0);
       await upsertOnce(() => claims.updateOne({ _id: name }, { $setOnInsert: { dueAt } }, { upsert: true }));
@@ -89,8 +90,8 @@ const createClaims = (db: Db) => {
 type Claim = Pick<ClaimDocument, "_id"> & { readonly by: string };
 
 /**
- * Applies every rule that is due, until none is left that another process has not claimed. One process at a time runs a rule, for some
- * batches, so replicas share the work without repeating it. When the lease of a killed process ends, another continues at its position.
+ * Applies every due rule that no other process has claimed, until none is left. One process at a time runs a rule, for some batches, so
+ * replicas share the work without repeating it. When the lease of a killed process ends, another process continues at its position.
  */
 export const applyRetention = async (
   { db, rules, everyMs, now, log }: RetentionOptions,
@@ -126,11 +127,11 @@ export const applyRetention = async (
   }
 };
 
-/** Runs {@link applyRetention} for as long as the service does. Any number of processes may. */
+/** Runs {@link applyRetention} regularly until the service stops. Any number of processes may run it. */
 export const startRetention = (options: RetentionOptions): Repeating =>
   repeat("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => applyRetention(options, signal));
 
-/** Removes at most a batch of matching documents, first in the order of an index. Resolves to their ids. */
+/** Removes the first matching documents in the order of an index, at most one batch. Resolves to their ids. */
 export const removeFirst = async <Doc extends { readonly _id: string; readonly projectId: string }>(
   collection: Collection<Doc>,
   filter: Document,
@@ -148,6 +149,19 @@ export const removeFirst = async <Doc extends { readonly _id: string; readonly p
   return ids;
 };
 
+/** What every store of the documents of projects has. `byProject`: an index that begins with the project. */
+export const projectRows = <Doc extends { readonly _id: string; readonly projectId: string }>(
+  collection: Collection<Doc>,
+  indexes: Readonly<Record<string, IndexSpec>>,
+  byProject: IndexSpec,
+) => ({
+  ensureIndexes: () => ensureIndexes(collection, Object.values(indexes)),
+
+  /** Removes up to `limit` documents of a project. Resolves to how many. */
+  removePage: async (projectId: string, limit = retentionBatch): Promise<number> =>
+    (await removeFirst(collection, { projectId }, { ...byIndex(byProject), limit })).length,
+});
+
 /** Removes documents like {@link removeFirst}, as one batch of a retention rule. */
 export const removeOldest = async <Doc extends { readonly _id: string; readonly projectId: string }>(
   collection: Collection<Doc>,
@@ -162,8 +176,8 @@ export const removeOldest = async <Doc extends { readonly _id: string; readonly 
 const projectsPerBatch = 100;
 
 /**
- * Walks from project to project by an index that begins with the project, and removes what `filters` match. An index by time alone would
- * slow down every write. `sort` is the index.
+ * Walks from project to project by an index that begins with the project, and removes documents that match `filters`. An index by time
+ * alone would slow down every write. `sort`: the fields of the index.
  */
 export const removeByProject = async <Doc extends { readonly _id: string; readonly projectId: string }>(
   collection: Collection<Doc>,

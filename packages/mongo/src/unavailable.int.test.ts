@@ -37,7 +37,7 @@ const connect = (url = proxy.url) => {
   return { mongo, said: () => lines.map((line) => JSON.parse(line).msg as string) };
 };
 
-test("starts while the database is unavailable, says what it waits for, and goes on when it comes", async () => {
+test("starts while the database is unavailable, logs what it waits for, and continues once it is available", async () => {
   await proxy.cut();
   const { mongo, said } = connect();
   let prepared = 0;
@@ -61,7 +61,7 @@ test("starts while the database is unavailable, says what it waits for, and goes
   expect(await mongo.ping()).toBe(true);
 });
 
-test("goes away under load: database-unavailable with a wait, and back again without a restart", async () => {
+test("an outage under load is database-unavailable with Retry-After, and ends without a restart", async () => {
   const { mongo } = connect();
   const store = guardStore({
     name: "things",
@@ -84,7 +84,7 @@ test("goes away under load: database-unavailable with a wait, and back again wit
   expect(store.name).toBe("things");
 });
 
-test("what is in flight when the connection breaks is database-unavailable", async () => {
+test("a command in progress when the connection breaks fails with database-unavailable", async () => {
   const { mongo } = connect();
   await mongo.db.collection("x").insertOne({ a: 1 });
   const waiting = Array.from({ length: 20 }, () =>
@@ -97,7 +97,7 @@ test("what is in flight when the connection breaks is database-unavailable", asy
   for (const outcome of await Promise.all(waiting)) expect(["done", "database-unavailable"]).toContain(outcome);
 });
 
-test("after close it is database-unavailable, not a riddle", async () => {
+test("a command after close fails with database-unavailable", async () => {
   const { mongo } = connect();
   await mongo.db.command({ ping: 1 });
   await mongo.close();
@@ -106,7 +106,7 @@ test("after close it is database-unavailable, not a riddle", async () => {
   });
 });
 
-test("a close while it still waits for the database leaves nothing behind", async () => {
+test("closing while it waits for the database ends the wait and frees everything", async () => {
   await proxy.cut();
   const noLeak = leakCheck();
   const { mongo } = connect();
@@ -134,7 +134,7 @@ test("a function that throws before it waits is guarded, too", async () => {
   await expect(store.add()).rejects.toMatchObject({ code: "database-unavailable" });
 });
 
-test("a bulk that broke off is unavailable when what broke it off is", async () => {
+test("a bulk write that a lost connection interrupts is database-unavailable", async () => {
   const { mongo } = connect();
   await mongo.db.collection("bulk").insertOne({ a: 1 });
   await proxy.cut();

@@ -31,7 +31,7 @@ const unavailableNames = new Set(["MongoPoolClosedError", "MongoPoolClearedError
 const unavailableCodes = new Set<number | string | undefined>([
   6, // HostUnreachable
   7, // HostNotFound
-  50, // MaxTimeMSExpired: its deadline passed, or the server is too slow
+  50, // MaxTimeMSExpired: the deadline of the call passed, or the server is too slow
   64, // WriteConcernTimeout
   89, // NetworkTimeout
   91, // ShutdownInProgress

@@ -1,10 +1,9 @@
 import type { FcmTokenKind, NotificationContent, Platform } from "@herald/contracts";
 import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
-import { perLocalization, type Words } from "./localize.ts";
-import { collapseIdOf, compact, type Origin, override, type Template } from "./render.ts";
+import { collapseIdOf, compact, type Origin, override, perLocalization, type Template, type Words } from "./render.ts";
 import { webPushPayload, webPushTopic, webPushUrgency } from "./webpush.ts";
 
-/** The most bytes that FCM takes in a message's notification and data. */
+/** Maximum bytes of an FCM message's notification and data. */
 export const fcmMaxBytes = 4096;
 
 /** One notification as FCM v1 gets it. */
@@ -20,7 +19,7 @@ const android = (content: NotificationContent, origin: Origin, ttlSeconds: numbe
   compact({
     priority: content.silent || content.priority === "normal" ? "NORMAL" : "HIGH",
     ttl: `${ttlSeconds}s`,
-    // Never the notification's id: FCM stores four keys for a device that is offline and drops what has a fifth.
+    // Never the notification's id: FCM stores four keys for an offline device and drops messages with a fifth.
     collapse_key: content.collapse_id,
     notification: content.silent
       ? undefined
@@ -52,10 +51,10 @@ const textValues = (data: unknown): Record<string, string> => {
   );
 };
 
-/** What APNs would get itself. `data` and `link_to` are where an app finds them on Android too: in FCM's `data`. */
+/** The payload that APNs would get directly, but with `data` and `link_to` in FCM's `data`, where apps on Android find them too. */
 const iosMessage = (content: NotificationContent, origin: Origin, expiration: string, words: Words) => {
   const { data, link_to, image, ...rest } = apnsPayload(content, words);
-  // Beside `data`, these would stand for what names the notification.
+  // An override must not set these fields: they identify the notification.
   const { notification_id: _, project_id: __, token: ___, ...payload } = rest;
   return {
     data: { ...textValues(data), ...textValues({ link_to }) },
@@ -73,7 +72,7 @@ const iosMessage = (content: NotificationContent, origin: Origin, expiration: st
   };
 };
 
-/** What a service worker would get itself. Firebase's opens `link`, which must be https; an app's own reads `data.link_to`. */
+/** The payload that a service worker would get itself. Firebase's opens `link`, which must be https; an app's own reads `data.link_to`. */
 const webMessage = (content: NotificationContent, origin: Origin, ttlSeconds: number, words: Words) => {
   const { notification, data, ...rest } = webPushPayload(content, origin, words);
   const { link_to: link } = rest;
@@ -105,7 +104,7 @@ const template = ({ data, ...message }: Record<string, unknown>, origin: Origin)
 /** How long FCM may still keep a message. */
 export type FcmLifetime = {
   readonly ttlSeconds: number;
-  /** The same as APNs has it: seconds since 1970, `0` for not at all. */
+  /** The same in the form of APNs: seconds since 1970; `0`: APNs does not store the push. */
   readonly apnsExpiration: string;
 };
 
@@ -137,7 +136,7 @@ type Weighed = {
   readonly webpush?: { readonly notification?: unknown };
 };
 
-/** What FCM counts of a rendered message, in bytes of JSON: what it shows and its data, which FCM merges for APNs and browsers. */
+/** The size that FCM limits, in bytes of JSON: the notification and the data of a message. FCM merges both for APNs and browsers. */
 export const fcmWeight = (body: string): number => {
   const { notification, data, apns, webpush } = (JSON.parse(body) as { message: Weighed }).message;
   const counted = apns

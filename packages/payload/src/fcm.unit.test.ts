@@ -77,7 +77,7 @@ describe("FCM on other platforms than Android", () => {
     expect(webpush).not.toHaveProperty("notification");
   });
 
-  test("a path in the app is no link of FCM's, which must be https", () => {
+  test("a path in the app is not used as FCM's link, which must be https", () => {
     expect(on("web", hello).webpush).not.toHaveProperty("fcm_options");
     expect(on("web", hello).data).toMatchObject({ link_to: "/news" });
   });

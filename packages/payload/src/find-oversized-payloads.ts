@@ -1,59 +1,47 @@
 import { type NotificationContent, type Platform, type Provider, providerOf } from "@herald/contracts";
 import { apnsMaxBytes, renderApns } from "./apns.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
-import type { Origin } from "./render.ts";
+import type { BodyOf, Origin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
-type Measure = { readonly max: number; readonly bytes: (openToken: string, locale: string | undefined) => number };
-
-const byFcm =
-  (platform: Platform) =>
-  (content: NotificationContent, origin: Origin): Measure => {
-    const rendering = renderFcm(content, origin, platform, { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" });
-    const target = { token: "", kind: "token" } as const;
-    return { max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(rendering.body(target, token, locale)) };
-  };
-
-/** What a provider is sent for a platform. FCM serves every platform: a project that has it may have such devices. */
-const measures: readonly {
+type Measure = {
   readonly provider: Provider;
+  /** The platform as error messages name it. */
   readonly as: string;
-  readonly measure: (content: NotificationContent, origin: Origin) => Measure;
-}[] = [
-  {
-    provider: "apns",
-    as: "ios",
-    measure: (content, origin) => {
-      const rendering = renderApns(content, origin);
-      return { max: apnsMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
-    },
-  },
-  { provider: "fcm", as: "android", measure: byFcm("android") },
-  {
-    provider: "webpush",
-    as: "web",
-    measure: (content, origin) => {
-      const rendering = renderWebPush(content, origin);
-      return { max: webPushMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
-    },
-  },
-  { provider: "fcm", as: "ios through FCM", measure: byFcm("ios") },
-  { provider: "fcm", as: "web through FCM", measure: byFcm("web") },
-];
+  readonly max: number;
+  readonly bytes: (openToken: string, locale: string | undefined) => number;
+};
 
-/** Of one platform: who shortens these looks at the others, too, and rendering the same weight for each language costs as much. */
+/** The payloads for each provider. FCM serves every platform: a project with FCM may have devices of each. */
+const measuresOf = (content: NotificationContent, origin: Origin): Measure[] => {
+  const byFcm = (platform: Platform, as: string): Measure => {
+    const { body } = renderFcm(content, origin, platform, { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" });
+    const target = { token: "", kind: "token" } as const;
+    return { provider: "fcm", as, max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(body(target, token, locale)) };
+  };
+  const weigh = (body: BodyOf) => (token: string, locale: string | undefined) => Buffer.byteLength(body(token, locale));
+  return [
+    { provider: "apns", as: "ios", max: apnsMaxBytes, bytes: weigh(renderApns(content, origin).body) },
+    byFcm("android", "android"),
+    { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin).body) },
+    byFcm("ios", "ios through FCM"),
+    byFcm("web", "web through FCM"),
+  ];
+};
+
+/** Maximum per platform: fixing these shortens the others too, and each language costs a rendering. */
 const maxProblems = 3;
 
 /**
- * Content of so many bytes as JSON fits every platform: a payload is at most three times that (a quotation mark in `data` is escaped
- * twice for FCM) and a kilobyte of Herald's own. Nearly all content is smaller, and rendering it for each platform costs a tenth of
- * accepting it.
+ * Content of up to this many bytes of JSON fits every platform: a payload has at most three times as many (a quotation mark in `data` is
+ * escaped twice for FCM), and a kilobyte of Herald's own. Nearly all content is smaller, and rendering it for each platform costs a tenth
+ * of accepting it.
  */
 export const surelyFitsBytes = Math.floor((Math.min(apnsMaxBytes, fcmMaxBytes, webPushMaxBytes) - 1_024) / 3);
 
 /**
- * What is too heavy about a notification, in words, for all that the providers of these platforms serve and in each of its localizations, up to
- * three of a platform; empty when everything fits. `openTokenBytes` is the length of the tokens that will be signed.
+ * Error messages for payloads that exceed a provider's limit: for every platform that the providers of these platforms serve, and every
+ * localization, at most three per platform. `openTokenBytes`: the length of the tokens that will be signed.
  */
 export const findOversizedPayloads = (
   content: NotificationContent,
@@ -65,9 +53,8 @@ export const findOversizedPayloads = (
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   const providers = new Set(platforms.map((platform) => providerOf[platform]));
-  return measures.flatMap(({ provider, as, measure }) => {
+  return measuresOf(content, origin).flatMap(({ provider, as, max, bytes }) => {
     if (!providers.has(provider)) return [];
-    const { max, bytes } = measure(content, origin);
     const problems: string[] = [];
     for (const locale of locales) {
       const weight = bytes(openToken, locale);

@@ -13,7 +13,7 @@ describe("weight", () => {
   const platforms = ["ios", "android", "web"] as const;
   const sized = (bytes: number): NotificationContent => ({ targets: ["all"], title: "t", body: "x".repeat(bytes) });
 
-  test("the last byte that fits is taken and the next is not, on each platform", () => {
+  test("content up to the last byte is accepted and one byte more is not, on each platform", () => {
     const room = { ios: 0, android: 0, web: 0 };
     for (const platform of platforms) {
       let fits = 0;
@@ -25,7 +25,7 @@ describe("weight", () => {
     expect(room.android).toBeGreaterThan(3500);
   });
 
-  test("of content as small as is not rendered fits each platform, whatever its characters are", () => {
+  test("content small enough to skip rendering fits every platform, whatever its characters are", () => {
     const openToken = "x".repeat(200);
     const heaviest = (content: NotificationContent) =>
       Math.max(
@@ -81,13 +81,13 @@ describe("weight", () => {
     },
   );
 
-  test("is told of three localizations of each platform", () => {
+  test("is reported for at most three localizations of each platform", () => {
     const languages = Array.from({ length: 10 }, (_, at) => [`en-${at}`, { body: "x".repeat(4_000) }]);
     const content = { ...sized(4_000), data: { a: "x".repeat(300) }, localizations: Object.fromEntries(languages) };
     expect(findOversizedPayloads(content, origin, ["ios", "web"], 100)).toHaveLength(6);
   });
 
-  test("names the platform, the locale and both figures", () => {
+  test("names the platform, the locale, the size and the limit", () => {
     const problems = findOversizedPayloads(
       { ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } },
       origin,

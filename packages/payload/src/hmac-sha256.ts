@@ -9,7 +9,7 @@ const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1");
 
 /**
  * HMAC-SHA-256 (RFC 2104) under a key of at most 64 bytes, of messages of at most 512 bytes. A message is a string with one
- * character for each byte (latin1). Written over the one-shot hash because every push needs at least one: `createHmac` costs
+ * character for each byte (latin1). Uses the one-shot hash because every push needs at least one HMAC: `createHmac` costs
  * eleven times as much with a raw key, and twice as much with a KeyObject. The inner digest is a string because a Buffer would
  * double the cost.
  */
@@ -32,7 +32,7 @@ export const hmacSha256 = (key: Uint8Array): ((message: string, encoding: "binar
 };
 
 /**
- * HKDF-SHA-256 (RFC 5869): extracts from a secret, and returns what expands it to keys of at most 32 bytes. `salt` of at most
+ * HKDF-SHA-256 (RFC 5869): extracts from a secret, and returns the function that expands it to keys of at most 32 bytes. `salt` of at most
  * 64 bytes, `info` one character for each byte. `hkdfSync` would extract again for every key.
  */
 export const hkdfSha256 = (salt: Uint8Array, secret: Buffer): ((info: string, length: number) => Buffer) => {

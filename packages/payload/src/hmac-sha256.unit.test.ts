@@ -27,7 +27,7 @@ describe("HMAC-SHA-256", () => {
       expect(mac(message, "base64url")).toBe(createHmac("sha256", "key").update(message).digest("base64url"));
   });
 
-  test("refuses what it would have to cut off", () => {
+  test("refuses keys and messages beyond its limits", () => {
     expect(() => hmacSha256(Buffer.alloc(65))).toThrow("key: 65 bytes, at most 64");
     expect(() => hmacSha256(Buffer.alloc(32))("x".repeat(513), "binary")).toThrow("message: 513 bytes, at most 512");
   });

@@ -5,7 +5,7 @@ export { fcmMaxBytes, renderFcm } from "./fcm.ts";
 export { findOversizedPayloads } from "./find-oversized-payloads.ts";
 export { hkdfSha256 } from "./hmac-sha256.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
-export { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-token.ts";
+export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
 export type { Origin } from "./render.ts";
 export { collapseIdOf } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";

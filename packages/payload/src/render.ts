@@ -6,31 +6,94 @@ import {
   withoutDangerousLinks,
 } from "@herald/contracts";
 
-/** Which notification a payload belongs to: what the device needs to report an open. */
+/** The texts and links that a device shows: the content's own, or the localization's for its locale. */
+export type Words = Pick<NotificationContent, "title" | "body" | "link_to" | "image">;
+
+const normal = (locale: string): string => locale.replaceAll("_", "-").toLowerCase();
+
+/**
+ * The key of `localizations` for a device's locale: `pt-BR` itself, otherwise its prefix (`pt`), otherwise undefined: the device gets
+ * the content's own words. Ignores case, and treats `_` as `-`.
+ */
+export const chooseLocalization = (content: NotificationContent, locale: string | undefined): string | undefined => {
+  if (locale === undefined || content.localizations === undefined) return undefined;
+  const keys = new Map(Object.keys(content.localizations).map((key) => [normal(key), key]));
+  for (let tag = normal(locale); tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
+    const key = keys.get(tag);
+    if (key !== undefined) return key;
+  }
+  return undefined;
+};
+
+/** The content's own words, replaced by the words of one key of `localizations` if it is given. */
+export const wordsOf = (content: NotificationContent, localization: string | undefined): Words => {
+  const { title, body, link_to, image } = content;
+  const own: Words = { title, body, link_to, image };
+  return localization === undefined ? own : { ...own, ...content.localizations?.[localization] };
+};
+
+/** Locales whose choice is cached: more than really exist, and few enough if clients invent them. */
+const maxChosen = 1_000;
+
+/** Renders each localization once, when the first device needs it. */
+export const perLocalization = <Rendered>(
+  content: NotificationContent,
+  render: (words: Words) => Rendered,
+): ((locale: string | undefined) => Rendered) => {
+  const rendered = new Map<string | undefined, Rendered>();
+  const chosen = new Map<string, string | undefined>();
+  return (locale) => {
+    let key: string | undefined;
+    if (locale !== undefined && content.localizations !== undefined) {
+      key = chosen.has(locale) ? chosen.get(locale) : chooseLocalization(content, locale);
+      if (chosen.size < maxChosen) chosen.set(locale, key);
+    }
+    const known = rendered.get(key);
+    if (known !== undefined) return known;
+    const fresh = render(wordsOf(content, key));
+    rendered.set(key, fresh);
+    return fresh;
+  };
+};
+
+/** The notification that a payload belongs to. The device needs these ids to report an open. */
 export type Origin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
 
-/** What a later push must carry too to take this one's place: by default only a repeat of it does. */
+/** A later push with the same id replaces this one. By default only a repeat of this push has the same id. */
 export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificationId }: Origin): string =>
   collapse_id ?? notificationId;
 
-/** JSON around the open token, which is the only thing that differs between two devices with the same words. */
+/** JSON around the open token, the only difference between two devices with the same words. */
 export type Template = { readonly head: string; readonly tail: string };
 
-/** An object without the fields that are undefined, so that they neither weigh nor override. */
+/** An object without its undefined fields, so that they neither count as bytes nor override other fields. */
 export const compact = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
-/**
- * The caller's override, merged over what Herald rendered. Dangerous links are refused when a notification is accepted; those of
- * one that an older gateway accepted end here.
- */
+/** Merges the caller's override over the rendered payload. The gateway refuses dangerous links; any that it missed are removed. */
 export const override = (
   rendered: Record<string, unknown>,
   patch: NotificationContent["ios"],
 ): Record<string, unknown> => withoutDangerousLinks(patch === undefined ? rendered : mergePatch(rendered, patch));
 
-/** The JSON of an object with one more field, `token`, at its end. The object may not be empty. */
-export const withOpenToken = (object: Record<string, unknown>): Template => ({
-  head: `${JSON.stringify(object).slice(0, -1)},"token":"`,
-  tail: '"}',
-});
+/**
+ * The JSON body of a payload for one device. It is rendered once per localization; then each device costs two concatenations.
+ * `openToken` must be plain ASCII without quotes, as signed tokens are.
+ */
+export type BodyOf = (openToken: string, locale?: string) => string;
+
+/** Adds the ids of notification and project after the override: without them an app cannot report the open. */
+export const bodyOf = (
+  content: NotificationContent,
+  { projectId, notificationId }: Origin,
+  payload: (words: Words) => Record<string, unknown>,
+): BodyOf => {
+  const templateFor = perLocalization(content, (words): Template => {
+    const named = { ...payload(words), notification_id: notificationId, project_id: projectId };
+    return { head: `${JSON.stringify(named).slice(0, -1)},"token":"`, tail: '"}' };
+  });
+  return (openToken, locale) => {
+    const { head, tail } = templateFor(locale);
+    return head + openToken + tail;
+  };
+};

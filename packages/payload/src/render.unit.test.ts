@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { renderApns } from "./apns.ts";
 import { renderFcm } from "./fcm.ts";
-import { chooseLocalization } from "./localize.ts";
+import { chooseLocalization } from "./render.ts";
 import { renderWebPush, webPushTopic } from "./webpush.ts";
 
 const now = new Date();
@@ -21,7 +21,7 @@ const web = (content: NotificationContent, locale?: string) =>
   JSON.parse(renderWebPush(content, origin).body("T", locale));
 
 describe("APNs", () => {
-  test("shows the words and carries what an open needs beside `aps`", () => {
+  test("contains title and body in `aps`, and the fields for an open beside it", () => {
     expect(apns(hello)).toEqual({ aps: { alert: { title: "Hello", body: "World" } }, link_to: "/news", ...own });
   });
 
@@ -74,7 +74,7 @@ describe("APNs", () => {
 });
 
 describe("FCM", () => {
-  test("shows the words, and hands the app what an open needs as data", () => {
+  test("contains title and body, and the fields for an open as data", () => {
     const content = {
       data: { order: "42" },
       collapse_id: "c",
@@ -98,7 +98,7 @@ describe("FCM", () => {
     });
   });
 
-  test("a silent one is data alone", () => {
+  test("a silent push contains only data", () => {
     const { message } = fcm({ ...hello, silent: true });
     expect(message.notification).toBeUndefined();
     expect(message.android).toEqual({ priority: "NORMAL", ttl: "60s" });
@@ -118,7 +118,7 @@ describe("FCM", () => {
   });
 });
 
-test("what replaces on the screen is the collapse id, and without one the notification's own, so that a repeat shows once", () => {
+test("the collapse id is the tag, or else the notification id, so that a repeat is shown once", () => {
   const { notificationId } = origin;
   expect(fcm(hello).message.android).toMatchObject({ notification: { tag: notificationId } });
   expect(fcm(hello).message.android).not.toHaveProperty("collapse_key");
@@ -196,7 +196,7 @@ describe("localizations", () => {
   });
 });
 
-test("whatever the words are, the body is JSON that says them", () => {
+test("the payload is JSON with the same text, whatever its characters are", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.dictionary(fc.string(), fc.string()), (body, data) => {
       fc.pre(!("__proto__" in data) || !Object.hasOwn(data, "__proto__"));
@@ -208,7 +208,7 @@ test("whatever the words are, the body is JSON that says them", () => {
   );
 });
 
-test("a collapse id that is no topic is hashed", () => {
+test("a collapse id that is not a valid topic is hashed", () => {
   expect(webPushTopic("order-42")).toBe("order-42");
   expect(webPushTopic("a".repeat(32))).toBe("a".repeat(32));
   for (const id of ["a".repeat(33), "a b", "order:42", "żółw", ""])

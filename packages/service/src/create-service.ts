@@ -1,5 +1,4 @@
 import {
-  areConsumersReady,
   type Bus,
   busReady,
   type Consuming,
@@ -29,11 +28,11 @@ import {
 import { connectMongo, createPositionStore, type MongoHandle } from "@herald/mongo";
 import type { z } from "zod";
 
-/** How long a stop may take in all: Kubernetes kills after 30 s unless it is told otherwise. */
+/** Deadline of a whole stop: by default Kubernetes kills a pod after 30 s. */
 const stopDeadlineMs = 30_000;
-/** A probe that is being answered gets this long to end. */
+/** Time for probes in progress to finish. */
 const finishProbesMs = 1_000;
-/** Herald's version: all its packages have the same. */
+/** Herald's version: all packages have the same version. */
 const version = "0.1.0";
 
 /** The environment variables that every service with a database has. */
@@ -41,49 +40,42 @@ export type ServiceConfig = z.infer<
   z.ZodObject<typeof natsConfig & typeof mongoConfig & typeof logConfig & typeof telemetryConfig>
 >;
 
-/** What a service stands on. */
+/** The connections and the log of every service. */
 export type ServiceDeps = { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
 
-/** A service without its start and stop. */
+/** The parts of a service. `createService` starts and stops them. */
 export type ServiceDefinition = {
-  /** What the database must have before anything begins: every query names its index. Repeatable. */
+  /** Prepares the database before anything begins: every query names its index. Repeatable. */
   readonly prepare: () => Promise<void>;
-  /** What takes messages, once the database is prepared. */
+  /** Handlers get messages once the database is prepared. */
   readonly handlers: readonly Handler[];
   /**
-   * Begins what answers questions and what works by itself, before the first message is taken. Gives what ends all of it:
-   * called when no message is being handled any more, before the bus and the database are closed.
+   * Starts request handlers and jobs before the first message is handled. Returns the function that stops them: it runs after the last
+   * message, before the bus and the database are closed.
    */
   readonly begin: () => () => Promise<void>;
-  /** What the operator's status shows of it, beside its readiness. */
+  /** What the status page shows for the service besides its readiness. */
   readonly status?: () => Promise<Pick<StatusReport, "providers">>;
-  /** The first step of a stop: waiting work gets no more turns. */
+  /** The first step of a stop: waiting work no longer starts. */
   readonly closeGates?: () => void;
 };
 
 export type ServiceOptions = {
   readonly name: "registry" | "dispatch" | "analytics";
   readonly config: ServiceConfig;
-  /** Where its probes and its metrics listen. */
+  /** Where probes and metrics listen. */
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
-  /** The one database that it owns. */
+  /** The name of its database. */
   readonly database: string;
-  /** How long messages that are being handled may take to end once it stops: the greater part of the 30 s in all. */
+  /** How long a stop waits for messages in progress: most of the 30 s of a whole stop. */
   readonly drainMs: number;
   readonly assemble: (ground: ServiceDeps) => ServiceDefinition;
   readonly log?: Logger | undefined;
 };
 
-export type Service = {
-  /** Resolves when it takes messages. Waits, alive and not ready, for a broker and a database that are unavailable. */
-  readonly start: () => Promise<void>;
-  /** True when all of it went well within the deadline. Also while it still starts. */
-  readonly stop: () => Promise<boolean>;
-  /** Where its probes listen, as a base URL; empty before that. */
-  readonly address: () => string;
-};
+export type Service = ReturnType<typeof createService>;
 
 /** How long the database takes to answer; undefined when it does not. */
 const pingMs = async (mongo: MongoHandle): Promise<number | undefined> => {
@@ -91,8 +83,8 @@ const pingMs = async (mongo: MongoHandle): Promise<number | undefined> => {
   return (await mongo.ping()) ? Math.round((performance.now() - begun) * 10) / 10 : undefined;
 };
 
-/** The start and the stop of a service that takes messages from the bus and owns a database. */
-export const createService = (options: ServiceOptions): Service => {
+/** Starts and stops a service that handles messages of the bus and owns a database. */
+export const createService = (options: ServiceOptions) => {
   const { name, config, host, port, metricsPort, database, drainMs, assemble } = options;
   const log = options.log ?? createLogger({ service: name, level: config.HERALD_LOG_LEVEL });
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
@@ -117,17 +109,15 @@ export const createService = (options: ServiceOptions): Service => {
 
     const health = createHealth({
       bus: () => busReady(bus),
-      consumers: () =>
-        (consuming !== undefined && areConsumersReady(consuming)) ||
-        "not every durable is there; the bootstrap step makes them",
+      consumers: () => consuming?.ready() || "durables are missing; run the bootstrap step, which creates them",
       database: async () => (await mongo.ping()) || "the database is unavailable",
-      // Nothing is asked of it to prepare before the bus is there.
-      indexes: () => (parts !== undefined && mongo.prepared()) || "the indexes are not made yet",
+      // The database is prepared only after the bus is connected.
+      indexes: () => (parts !== undefined && mongo.prepared()) || "the indexes are not created yet",
     });
-    const http = await startHealthServer({ health, log, host, port });
+    const http = await startHealthServer(health, log, { host, port });
     address = http.address;
 
-    // Before the waiting begins, so that a stop ends it.
+    // Registered before the start waits for anything, so that a stop ends the wait.
     lifecycle.onStop("readiness", health.shuttingDown);
     lifecycle.onStop("consumers", async () => {
       stopping = true;
@@ -143,14 +133,14 @@ export const createService = (options: ServiceOptions): Service => {
     lifecycle.onStop("telemetry", telemetry.stop);
 
     const look = async (): Promise<Awaited<ReturnType<StatusReportOptions["look"]>>> => {
-      const [{ failing }, databaseMs, own] = await Promise.all([
-        health.ready(),
+      const [failing, databaseMs, own] = await Promise.all([
+        health.failing(),
         pingMs(mongo),
-        // A database that is unavailable is among what fails.
+        // `failing` names an unavailable database already.
         parts?.status?.().catch(() => undefined),
       ]);
       return {
-        failing: [...failing],
+        failing,
         ...(databaseMs !== undefined && { databaseMs }),
         ...(measuring?.latest() ?? { streams: [], durables: [] }),
         ...own,
@@ -159,21 +149,28 @@ export const createService = (options: ServiceOptions): Service => {
 
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
-      // Before the database is prepared: a service that waits for it is listed, with the reason.
+      // Before the database is prepared, so that the status page shows that the service waits for it, and why.
       reporting = reportStatus(bus, { service: name, version, look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;
       end = parts.begin();
-      // Before the first message is taken, so that what was gone by then is seen.
+      // Before the first message is handled, so that it detects messages that were lost until then.
       measuring = measureQueues(bus, name, { positions: createPositionStore(mongo.db) });
       consuming = await consume(bus, parts.handlers);
     };
     await run().catch((error: unknown) => {
-      // What was closed under it is no fault.
+      // A stop closes connections that the start still uses.
       if (!stopping) throw error;
     });
   };
 
-  return { start, stop: () => lifecycle.stop("asked to"), address: () => address };
+  return {
+    /** Resolves when the service handles messages. While the broker or the database is unavailable, it waits: alive, not ready. */
+    start,
+    /** True when every step succeeded within the deadline. May be called during the start. */
+    stop: (): Promise<boolean> => lifecycle.stop("asked to"),
+    /** Base URL of its probes; empty before they listen. */
+    address: () => address,
+  };
 };

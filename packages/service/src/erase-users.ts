@@ -3,16 +3,13 @@ import { type DurableName, type ProjectId, UserErasedV1, userKey } from "@herald
 import { type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Erasure, ErasureStore } from "@herald/mongo";
 
-/**
- * When a service looks again for rows that name an erased user, after the event: what was being written, what waited in queues, and what
- * waited there for long.
- */
+/** Times of the passes after the event: at once, after writes in progress, and after messages that waited in queues, up to a day. */
 const passesAfterMs = [0, 30_000, 1_800_000, 90_000_000] as const;
 const lookEveryMs = 10_000;
-/** A pass that takes longer is made by another process too, which does no harm. */
+/** After this time another process repeats the pass, which is harmless. */
 const passMs = 600_000;
 
-/** Removes a user from everything that a service stores, of facts from before the erasure alone. Repeatable. */
+/** Removes a user from all rows about events before the erasure. Repeatable. */
 export type EraseRows = (user: {
   readonly projectId: ProjectId;
   /** `userKey` of the user. */
@@ -22,7 +19,7 @@ export type EraseRows = (user: {
 
 type Parts = { readonly erasures: ErasureStore; readonly erase: EraseRows; readonly now: () => Date };
 
-/** A user was erased: remember that, and have it carried out now and in later passes. */
+/** Stores the erasure of a user and makes the first pass. */
 export const eraseUser = (durable: DurableName, { erasures, erase }: Parts): Handler =>
   defineHandler({
     durable, // renaming a durable replays its stream
@@ -41,7 +38,7 @@ const nextPass = ({ at, passes }: Pick<Erasure, "at" | "passes">): Date | undefi
   return after === undefined ? undefined : new Date(at.getTime() + after);
 };
 
-/** Makes the later passes. Any number of processes may. */
+/** Makes the later passes. Several processes may run it. */
 export const startErasurePasses = ({ erasures, erase, now }: Parts, log: Logger): Repeating =>
   repeat("erase users again", lookEveryMs, log, async (signal) => {
     while (!signal.aborted) {

@@ -1,9 +1,9 @@
-/** Two such pages of an export are in the memory of a gateway. */
+/** A gateway has two pages of an export in memory. */
 const maxPageBytes = 4 * 1_048_576;
 
 /**
- * A page of an export: whole rows as JSON of at most 4 MiB together, at least one. `next` is the id of its last row; null: there are no more.
- * As text, so that a row is written once: weighing it, sending it and exporting it as NDJSON need no more.
+ * A page of an export: at least one row, and rows as JSON text of at most 4 MiB together. `next`: the id of the last row; null: there are
+ * no more rows. Text, because measuring, sending and exporting as NDJSON then share one serialization per row.
  */
 export const exportPage = (
   rows: readonly { readonly id: string }[],

@@ -1,7 +1,7 @@
 import { resolveNats } from "@herald/local-stack";
 import type { BrokerSource } from "./provided.ts";
 
-/** Where brokers come from; fetches what is missing. With Docker each test file starts a container of its own, so nothing is started here. */
+/** Finds the source of brokers; fetches a missing nats-server. Starts nothing: with Docker each test file starts its own container. */
 export async function findBrokerSource(progress: (line: string) => void): Promise<BrokerSource> {
   const docker = { what: "testcontainers would start nats", start: async () => ({ url: "", stop: async () => {} }) };
   const { choice, attempts } = await resolveNats({ env: process.env, progress, docker });

@@ -1,7 +1,7 @@
 import type { DockerStarter } from "@herald/local-stack";
 import { freePort, images } from "@herald/local-stack";
 
-/** Imported when needed only: the library costs every test file a second, and most machines have other sources. */
+/** Imported only when needed: the library costs every test file a second, and most machines have other sources. */
 const testcontainers = () => import("testcontainers");
 
 export const mongoContainer: DockerStarter = {
@@ -23,7 +23,7 @@ export const mongoContainer: DockerStarter = {
   },
 };
 
-/** A port of the host that stays the same, so that clients find the broker again after a restart. */
+/** Uses a fixed port of the host, so that clients find the broker again after a restart. */
 export async function natsContainer(config: string) {
   const { GenericContainer, Wait, getContainerRuntimeClient } = await testcontainers();
   const port = await freePort();

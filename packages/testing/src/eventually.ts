@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Growing, so that a quick answer is seen quickly and a slow one costs little. */
+/** The delay grows, so that a fast result is found fast and a slow one costs little. */
 const firstDelayMs = 5;
 const longestDelayMs = 200;
 
 /**
- * Calls `check` until it does not throw, and gives what it returned. After the deadline it throws the last error, with
- * how often and how long it tried.
+ * Calls `check` until it does not throw, and returns its result. After the deadline it throws the last error, with the number of tries
+ * and the time.
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
@@ -26,7 +26,7 @@ export async function eventually<T>(
   }
 }
 
-/** The same error, so that what an assertion shows beside its message is kept. */
+/** Changes the error itself, so that an assertion keeps its other fields, such as the diff. */
 function withContext(error: unknown, context: string): unknown {
   if (!(error instanceof Error)) return new Error(`${String(error)} (${context})`);
   error.message = `${error.message} (${context})`;

@@ -1,21 +1,13 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-export type FaultyProxy = {
-  /** The target's URL with the proxy's address in it. */
-  url: string;
-  /** The dependency is unavailable: open connections break, new ones are refused. */
-  cut: () => Promise<void>;
-  /** It answers again, on the same port. */
-  heal: () => Promise<void>;
-  stop: () => Promise<void>;
-};
+export type FaultyProxy = Awaited<ReturnType<typeof faultyProxy>>;
 
 /**
- * Stands between a client and a broker or a database, so that a test can take the dependency away from one client
- * without touching the server that others use.
+ * A proxy between a client and a broker or a database. A test can make the dependency unavailable for one client without affecting the
+ * server that others use.
  */
-export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
+export async function faultyProxy(targetUrl: string) {
   const target = new URL(targetUrl);
   const defaultPort = target.protocol === "nats:" ? 4222 : 27017;
   const sockets = new Set<Socket>();
@@ -45,7 +37,7 @@ export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
     const closed = once(server, "close");
     server.close();
     for (const socket of sockets) {
-      // A socket that is being shut down cannot be reset, and Node would keep its handle for ever.
+      // A socket that is shutting down cannot be reset, and Node would keep its handle forever.
       if (socket.writableEnded) socket.destroy();
       else socket.resetAndDestroy();
     }
@@ -57,11 +49,14 @@ export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
   const url = new URL(targetUrl);
   url.hostname = "127.0.0.1";
   url.port = String(port);
-  // A member of a replica set tells its clients its own address, and they would go around the proxy.
+  // A member of a replica set sends clients its own address, and they would bypass the proxy.
   if (url.protocol === "mongodb:") url.searchParams.set("directConnection", "true");
   return {
+    /** The target's URL with the proxy's address in it. */
     url: url.href,
+    /** Makes the dependency unavailable: breaks open connections and refuses new ones. */
     cut,
+    /** Makes the dependency available again, on the same port. */
     heal: async () => {
       if (!server.listening) await listen(port);
     },

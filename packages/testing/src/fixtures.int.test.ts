@@ -7,7 +7,7 @@ import { freshDatabase } from "./fresh-database.ts";
 import { leakCheck } from "./leak-check.ts";
 import { type Broker, startBroker } from "./start-broker.ts";
 
-/** What the server says to a new connection; fails without an answer. */
+/** The server's first message on a new connection; rejects if none arrives. */
 const greeting = (url: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");

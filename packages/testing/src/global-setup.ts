@@ -8,7 +8,7 @@ import { mongoContainer } from "./containers.ts";
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-/** Starts the run's database and finds out where brokers come from, so that whatever must be fetched is fetched once. */
+/** Starts the run's database and finds the source of brokers, so that programs are fetched only once. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), "herald-test-db-"));
   removeAtExit(folder);

@@ -1,11 +1,11 @@
 import { eventually } from "./eventually.ts";
 
-/** What a test leaves behind when something was not stopped; names are Node's. */
+/** The handles that a test leaks when it does not stop something, by Node's names. */
 const watchedHandles = ["TCPServerWrap", "TCPSocketWrap", "ProcessWrap"] as const;
 
 /**
- * Counts the open servers, connections and child processes of this process; the returned function fails when there are
- * more of them now. Call it before the first fixture of a test, and what it gave after the last was stopped.
+ * Counts the open servers, connections and child processes of this process. The returned function throws if there are more of them now.
+ * Call `leakCheck` before the first fixture of a test, and the returned function after the last has stopped.
  */
 export function leakCheck(): () => Promise<void> {
   const before = countWatched();

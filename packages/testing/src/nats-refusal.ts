@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { connect } from "node:net";
 
 /**
- * What the broker has against one line of its own protocol, such as `SUB push.evt.> 1`, sent by this user; undefined when
- * it has nothing against it. Below every client library, so that nothing stands between the line and the permission.
+ * Sends one line of the NATS protocol, such as `SUB push.evt.> 1`, as this user, and returns the broker's error; undefined if the broker
+ * accepts the line. Uses no client library, so that only the permission decides.
  */
 export async function natsRefusal(
   { url, user = "", password = "" }: { url: string; user?: string; password?: string },

@@ -5,49 +5,19 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, nanos } from "@nats-io/transport-node";
 import type { Broker } from "./start-broker.ts";
 
-export type BrokerHands = {
-  /** Any bytes on any subject, past every contract. Waits until the stream has taken it. */
-  publish(subject: string, body: string | Uint8Array, header?: Readonly<Record<string, string>>): Promise<void>;
-  /** From now on every message on these subjects comes `times` more, each after a random while of at most `withinMs`. */
-  repeat(subjects: readonly string[], options: { times: number; withinMs: number }): { stop(): Promise<number> };
-  /** Sets a stream's limit of bytes, and gives what it was. */
-  limit(stream: string, maxBytes: number): Promise<number>;
-  /** Empties a stream, as a broker that lost its data. */
-  purge(stream: string): Promise<void>;
-  /** What a stream holds. */
-  state(stream: string): Promise<{ readonly messages: number; readonly bytes: number }>;
-  /** The name of the server that leads a stream; undefined while none does, or where there is no cluster. */
-  leader(stream: string): Promise<string | undefined>;
-  /** How many brokers hold a copy of a stream. */
-  copies(stream: string): Promise<number>;
-  /** Sends any bytes to a request's subject, and returns the reply as text. Throws when there is no reply. */
-  ask(subject: string, body: string | Uint8Array): Promise<string>;
-  /** Every subject on which somebody publishes from now on, that of answers and of the broker's own interface too. */
-  watch(): { readonly seen: ReadonlySet<string>; stop(): Promise<void> };
-  /** How many messages a durable has not settled, those that it has not given out included. */
-  left(stream: string, durable: string): Promise<number>;
-  /** How many messages a durable has given out that are not settled. */
-  unsettled(stream: string, durable: string): Promise<number>;
-  /** Has a durable's messages redelivered after so many milliseconds, so that a test need not wait as long as a consumer may. */
-  setAckWait(stream: string, durable: string, ms: number): Promise<void>;
-  close(): Promise<void>;
-};
+export type BrokerHands = Awaited<ReturnType<typeof operateBroker>>;
 
-/** Marks what was repeated, so that a repeat is not repeated again. */
+/** Marks repeated messages, so that they are not repeated again. */
 const repeatedHeader = "Test-Repeated";
-/** Those of the broker's own making, which a publisher may not set, and the id that would have the stream drop the repeat. */
+/** Headers that a repeat must not copy: the broker acts on them, and would drop a message with the same id as a duplicate. */
 const notRepeated = /^(Nats-Msg-Id|Nats-Expected-.*|Nats-Batch-.*)$/i;
 
-/** What an operator, or a network that repeats itself, can do to the streams of a broker. */
-export async function operateBroker({
-  url,
-  user,
-  password,
-}: Pick<Broker, "url" | "user" | "password">): Promise<BrokerHands> {
+/** Everything that an operator, or a network that repeats messages, can do to a broker's streams. */
+export async function operateBroker({ url, user, password }: Pick<Broker, "url" | "user" | "password">) {
   const nc = await connect({
     servers: url.split(","),
     maxReconnectAttempts: -1,
-    inboxPrefix: busUsers.gateway.inboxPrefix, // services answer requests of the gateway alone
+    inboxPrefix: busUsers.gateway.inboxPrefix, // services answer only the gateway's requests
     ...(user && { user, pass: password ?? "" }),
   });
   const jsm = await jetstreamManager(nc);
@@ -60,7 +30,7 @@ export async function operateBroker({
       if (!notRepeated.test(name)) for (const value of values) copied.append(name, value);
     copied.set(repeatedHeader, "1");
     copied.set("Nats-Msg-Id", randomUUID());
-    // A full subject or a schedule whose time has passed is refused, as for any other publisher.
+    // The stream refuses a repeat on a full subject or of a past schedule, as from any other publisher.
     return js.publish(message.subject, message.data, { headers: copied }).then(
       () => true,
       () => false,
@@ -68,12 +38,14 @@ export async function operateBroker({
   };
 
   return {
-    publish: async (subject, body, header = {}) => {
+    /** Publishes any bytes on any subject, without a contract. Resolves after the stream's ack. */
+    publish: async (subject: string, body: string | Uint8Array, header: Readonly<Record<string, string>> = {}) => {
       const set = headers();
       for (const [name, value] of Object.entries(header)) set.set(name, value);
       await js.publish(subject, body, { headers: set });
     },
-    repeat: (subjects, { times, withinMs }) => {
+    /** Repeats every new message on these subjects `times` more, each after a random delay of up to `withinMs`. */
+    repeat: (subjects: readonly string[], { times, withinMs }: { times: number; withinMs: number }) => {
       const copies: Promise<boolean>[] = [];
       const subscriptions = subjects.map((subject) =>
         nc.subscribe(subject, {
@@ -90,31 +62,42 @@ export async function operateBroker({
         },
       };
     },
-    limit: async (stream, maxBytes) => {
+    /** Sets a stream's limit in bytes and returns the previous limit. */
+    limit: async (stream: string, maxBytes: number) => {
       const { config } = await jsm.streams.info(stream);
       await jsm.streams.update(stream, { max_bytes: maxBytes });
       return config.max_bytes;
     },
-    purge: async (stream) => {
+    /** Empties a stream, as if the broker had lost its data. */
+    purge: async (stream: string) => {
       await jsm.streams.purge(stream);
     },
-    state: async (stream) => (await jsm.streams.info(stream)).state,
-    leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,
-    copies: async (stream) => (await jsm.streams.info(stream)).config.num_replicas,
-    ask: async (subject, body) => (await nc.request(subject, body, { timeout: 30_000 })).string(),
+    /** The size of a stream. */
+    state: async (stream: string) => (await jsm.streams.info(stream)).state,
+    /** The name of a stream's leader; undefined without a leader or a cluster. */
+    leader: async (stream: string) => (await jsm.streams.info(stream)).cluster?.leader,
+    /** How many brokers hold a copy of a stream. */
+    copies: async (stream: string) => (await jsm.streams.info(stream)).config.num_replicas,
+    /** Sends any bytes to a request's subject, and returns the reply as text. Throws when there is no reply. */
+    ask: async (subject: string, body: string | Uint8Array) =>
+      (await nc.request(subject, body, { timeout: 30_000 })).string(),
+    /** Collects every subject of new messages, including replies and requests to the broker's API. */
     watch: () => {
       const seen = new Set<string>();
       const subscription = nc.subscribe(">", { callback: (error, { subject }) => void (error ?? seen.add(subject)) });
       return { seen, stop: () => subscription.drain() };
     },
-    setAckWait: async (stream, durable, ms) => {
+    /** Sets a durable's ack wait, so that a test need not wait as long as in production. */
+    setAckWait: async (stream: string, durable: string, ms: number) => {
       await jsm.consumers.update(stream, durable, { ack_wait: nanos(ms) });
     },
-    left: async (stream, durable) => {
+    /** How many messages a durable has not settled, including undelivered ones. */
+    left: async (stream: string, durable: string) => {
       const { num_pending, num_ack_pending } = await jsm.consumers.info(stream, durable);
       return num_pending + num_ack_pending;
     },
-    unsettled: async (stream, durable) => (await jsm.consumers.info(stream, durable)).num_ack_pending,
+    /** How many delivered messages of a durable are not settled. */
+    unsettled: async (stream: string, durable: string) => (await jsm.consumers.info(stream, durable)).num_ack_pending,
     close: () => nc.close(),
   };
 }

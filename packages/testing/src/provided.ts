@@ -6,7 +6,7 @@ export type BrokerSource =
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** The database of this run, for all files; `freshDatabase()` gives a file its own part of it. */
+    /** The database server of this run, shared by all files. `freshDatabase()` creates a database on it. */
     heraldMongoUrl: string;
     heraldBrokerSource: BrokerSource;
   }

@@ -5,12 +5,12 @@ import type { Broker } from "./start-broker.ts";
 export type StreamMessage = {
   sequence: number;
   subject: string;
-  /** Names as they were sent; of several values the first. */
+  /** Unchanged names, with the first of several values. */
   headers: Record<string, string>;
   body: string;
 };
 
-/** All messages that a stream holds now, oldest first, without acking or consuming any. */
+/** All messages of a stream, oldest first, without consuming or acking them. */
 export async function readStream(
   broker: Pick<Broker, "url" | "user" | "password">,
   stream: string,

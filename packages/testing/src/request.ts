@@ -1,16 +1,16 @@
-/** One answer, as it came. */
+/** One HTTP answer. */
 export type Answered = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The parsed body; undefined where there is none or it is no JSON. Tests look at what they expect. */
+  /** The parsed body; undefined if it is empty or not JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
   readonly body: any;
 };
 
 export type Request = {
   readonly token?: string | undefined;
-  /** Sent as JSON; a string is sent as it is. */
+  /** Sent as JSON; a string is sent unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -26,10 +26,10 @@ export async function request(base: string, route: string, { token, body, header
       ...headers,
     },
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    signal: AbortSignal.timeout(20_000), // longer than any answer takes, a 503 for a bus that hangs included
+    signal: AbortSignal.timeout(20_000), // longer than any answer takes, including a 503 for a bus that hangs
   });
   const type = response.headers.get("content-type") ?? "";
-  // An answer without an end is one as soon as it begins.
+  // An endless answer counts as complete when it starts.
   const endless = type.startsWith("text/event-stream");
   if (endless) await response.body?.cancel();
   const text = endless ? "" : await response.text();
@@ -37,7 +37,7 @@ export async function request(base: string, route: string, { token, body, header
   return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : undefined };
 }
 
-/** The answer when its status is the expected one; else throws with what it said. */
+/** Returns the answer if its status is expected; else throws with the answer's text. */
 export function expectStatus(answer: Answered, ...statuses: readonly number[]): Answered {
   if (statuses.includes(answer.status)) return answer;
   throw new Error(`answered ${answer.status} instead of ${statuses.join(" or ")}: ${answer.text}`);

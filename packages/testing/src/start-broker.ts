@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusUserName, busUsers } from "@herald/bus/permissions";
@@ -8,39 +8,39 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { inject } from "vitest";
 import { natsContainer } from "./containers.ts";
+import { eventually } from "./eventually.ts";
 import type { BrokerSource } from "./provided.ts";
 
 export type Broker = {
   url: string;
-  /** The credentials that a shared server requires. A broker of one's own treats a connection without credentials as the administrator. */
+  /** The credentials of a shared server. A test file's own broker treats a connection without credentials as the administrator. */
   user?: string;
   password?: string;
-  /** The environment in which a part of Herald is its own user here; on a shared server everyone is the same. */
+  /** The environment with which a part of Herald logs in as its own user. On a shared server all parts use the same user. */
   loginOf: (name: BusUserName) => { HERALD_NATS_USER?: string; HERALD_NATS_PASSWORD?: string };
-  /** Where its store is; empty when it is not a process of ours. */
+  /** The folder of its store; empty if this process did not start the broker. */
   dataDir: string;
-  /** As a crash: SIGKILL. What was acknowledged is still on disk. */
+  /** Crashes it with SIGKILL. Acked messages stay on disk. */
   kill: () => Promise<void>;
-  /** Ends it in good order when it runs, and starts it on the same port with the same store. */
+  /** Stops it gracefully if it runs, and starts it on the same port with the same store. */
   restart: () => Promise<void>;
-  /** Stops it from running without closing its connections, as an overloaded machine does. */
+  /** Suspends it without closing its connections, as on an overloaded machine. */
   freeze: () => Promise<void>;
   thaw: () => Promise<void>;
-  /** For good; removes the store. */
+  /** Stops it and removes the store. */
   stop: () => Promise<void>;
 };
 
 export type BrokerOptions = {
-  /** fsync before each acknowledgement, as production does; tests that survive no power failure do without. */
+  /** fsync before each ack, as in production. Off by default, because tests need not survive a power failure. */
   syncAlways?: boolean;
-  /** An existing folder for its store, such as one on a small disk; it stays. Only where brokers are processes. */
+  /** An existing folder for its store, for example on a small disk; it is not removed. Only if brokers are processes. */
   folder?: string;
 };
 
 /**
- * A broker of this test file's own: streams have fixed names, so two files on one broker would read each other's
- * messages. With HERALD_NATS_URL it is that server for all files, which then run one after another. Outside of vitest the
- * source is given.
+ * Starts this test file's own broker: streams have fixed names, so two files on one broker would read each other's messages. With
+ * HERALD_NATS_URL all files share that server and run one after another. Outside vitest the caller passes the source.
  */
 export async function startBroker(
   options: BrokerOptions = {},
@@ -62,10 +62,10 @@ const loginOf = (name: BusUserName) => {
   const { user, password } = logins.of(name);
   return { ...(user && { HERALD_NATS_USER: user }), ...(password && { HERALD_NATS_PASSWORD: password }) };
 };
-/** Tests look at everything and play every part, so a client that names no user is the administrator. */
+/** Tests inspect everything and act as every part, so a client without a user is the administrator. */
 const accounts = `${natsAccounts(passwords)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
 
-/** A broker from this binary, which has Herald's users. */
+/** Starts a broker with Herald's users from this binary. */
 export async function processBroker(
   binary: string,
   { syncAlways = false, folder = tmpdir(), extraConfig = "" }: BrokerOptions & { extraConfig?: string },
@@ -88,7 +88,12 @@ export async function processBroker(
       await running.process.stop();
       running = await start(port);
     },
-    freeze: async () => running.process.signal("SIGSTOP"),
+    freeze: async () => {
+      running.process.signal("SIGSTOP");
+      await eventually(async () => {
+        if (await isRunning(running.process.pid)) throw new Error("the broker still runs");
+      });
+    },
     thaw: async () => running.process.signal("SIGCONT"),
     stop: async () => {
       await running.process.stop();
@@ -99,7 +104,16 @@ export async function processBroker(
   };
 }
 
-/** What a part of Herald was not allowed to do, by the server's log: a contract that is missing in the tables of bus-access.ts. */
+/** Whether a thread of the process is not suspended yet: each stops a moment after the signal, and may answer until then. Linux only. */
+const isRunning = async (pid: number): Promise<boolean> => {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const states = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, "utf8").catch(() => "")),
+  );
+  return states.some((state) => /\) [^Tt]/.test(state));
+};
+
+/** Permission violations of Herald's services in the server's log. Each means that a contract is missing in bus-users.ts. */
 async function refusedToServices(dataDir: string): Promise<string[]> {
   const log = await readFile(join(dataDir, "nats-server.log"), "utf8").catch(() => "");
   return [...new Set(log.match(/nats\.js:herald-\w+".* Violation .*/g))];
@@ -127,7 +141,7 @@ async function containerBroker(options: BrokerOptions): Promise<Broker> {
   };
 }
 
-/** Emptied first: what the file before left would be read by this one. */
+/** Empties the server first, because this file would read messages that the previous file left. */
 async function sharedBroker(server: { url: string; user?: string; password?: string }): Promise<Broker> {
   const { url, user, password } = server;
   const connection = await connect({ servers: url, ...(user && { user, pass: password ?? "" }) });

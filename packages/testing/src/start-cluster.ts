@@ -4,19 +4,19 @@ import type { BrokerSource } from "./provided.ts";
 import { type Broker, type BrokerOptions, processBroker } from "./start-broker.ts";
 
 export type ClusterNode = Omit<Broker, "stop"> & {
-  /** What the cluster calls it, as in the name of a stream's leader. */
+  /** Its server name, as the broker reports a stream's leader. */
   readonly name: string;
-  /** Waits until it takes part: its streams are there and as new as their leaders'. */
+  /** Waits until the node has all its streams and has caught up with their leaders. */
   healthy(): Promise<void>;
 };
 
-/** Its `url` names all nodes, and its faults hit all of them. */
+/** A cluster as one broker: its `url` lists all nodes, and its faults affect all of them. */
 export type Cluster = Broker & { readonly nodes: readonly ClusterNode[] };
 
-/** A node of a busy machine reads its store and catches up. */
+/** On a busy machine a node needs this long to read its store and catch up. */
 const healthyWithinMs = 60_000;
 
-/** Three brokers as one: each holds a copy of every stream that asks for three, and two of them are a majority. */
+/** Starts a cluster of three brokers. Each has a copy of every stream with three replicas, and two form a majority. */
 export async function startCluster(options: BrokerOptions, source: BrokerSource): Promise<Cluster> {
   if (source.kind !== "binary") throw new Error(`a cluster is made of processes, and brokers here are: ${source.kind}`);
   const names = ["one", "two", "three"];

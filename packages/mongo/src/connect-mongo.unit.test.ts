@@ -1,6 +1,6 @@
 import { MongoServerError, MongoServerSelectionError } from "mongodb";
 import { expect, test } from "vitest";
-import { whyWaiting } from "./why-waiting.ts";
+import { whyWaiting } from "./connect-mongo.ts";
 
 test.each([
   [new MongoServerError({ code: 18, message: "Authentication failed." }), /check user, password and authSource/],

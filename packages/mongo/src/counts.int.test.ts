@@ -1,7 +1,7 @@
 import { createDeadline, withinDeadline } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { deadlineOptions } from "./deadline-options.ts";
+import { deadlineOptions } from "./counts.ts";
 import { unavailableAsError } from "./unavailable.ts";
 
 let database: FreshDatabase;
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test("the server stops a read when its caller waits no longer, and says so as one that is unavailable", async () => {
+test("the server stops a read at its caller's deadline, and the read fails with database-unavailable", async () => {
   const rows = database.client.db(database.name).collection("rows");
   const padding = "x".repeat(200);
   for (let page = 0; page < 10; page++)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { batchOutboxes, type Out } from "./batch-outboxes.ts";
+import { batchOutboxes, type Out } from "./clear-outboxes.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -16,7 +16,7 @@ const recorder = () => {
 };
 const out = (_id: string, entry: string, final = false): Out => ({ _id, projectId: "p", entries: [entry], final });
 
-test("documents whose events come out close together are cleared together", async () => {
+test("documents whose events are published close together are cleared together", async () => {
   const { cleared, gather } = recorder();
   gather.add(out("a", "1"));
   gather.add(out("b", "2", true));
@@ -25,7 +25,7 @@ test("documents whose events come out close together are cleared together", asyn
   expect(cleared).toEqual([[out("a", "1"), out("b", "2", true)]]);
 });
 
-test("a document is cleared once of all that came out of it, and as a whole where nothing more can come", async () => {
+test("all published entries of a document are cleared at once, and a final one marks the whole document", async () => {
   const { cleared, gather } = recorder();
   gather.add(out("a", "1"));
   gather.add(out("a", "2", true));
@@ -40,7 +40,7 @@ test("a document is cleared once of all that came out of it, and as a whole wher
   ]);
 });
 
-test("what is out is known until it is cleared", async () => {
+test("a published entry is remembered until it is cleared", async () => {
   const { gather } = recorder();
   gather.add(out("a", "1"));
   expect([gather.has("a", "1"), gather.has("a", "2"), gather.has("b", "1")]).toEqual([true, false, false]);

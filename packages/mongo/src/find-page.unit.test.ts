@@ -1,6 +1,6 @@
 import type { PageOf } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { pageOfRows } from "./page-of-rows.ts";
+import { pageOfRows } from "./find-page.ts";
 
 const rows = ["c", "a", "e", "b", "d"].map((id) => ({ id }));
 const key = ({ id }: { id: string }) => id;
