@@ -1,6 +1,6 @@
 /**
- * When the next attempt may be made: doubles from `firstMs` to `maxMs` with every failure in a row, less up to a half
- * by chance, so that many processes do not come back at the same moment. Times are of one monotonic clock.
+ * Decides when the next attempt may start. The pause doubles from `firstMs` to `maxMs` with each consecutive failure, minus
+ * random jitter of up to half, so that many processes do not retry at the same moment. All times come from one monotonic clock.
  */
 export function createBackoff({ firstMs, maxMs }: { firstMs: number; maxMs: number }, random = Math.random) {
   let failures = 0;
@@ -20,7 +20,7 @@ export function createBackoff({ firstMs, maxMs }: { firstMs: number; maxMs: numb
     },
     failures: () => failures,
     nextAt: () => nextAt,
-    /** Of the last failure; empty when the last attempt succeeded. */
+    /** The reason of the last failure; empty when the last attempt succeeded. */
     reason: () => reason,
   };
 }

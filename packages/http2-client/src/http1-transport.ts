@@ -2,22 +2,27 @@ import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
 import { socketErrorText } from "@herald/kit";
-import { createRequestCheck } from "./check-request.ts";
-import { createClosing } from "./closing.ts";
-import { limitsOf, type Transport, type TransportAnswer, type TransportOptions } from "./transport.ts";
+import {
+  createClosing,
+  createRequestCheck,
+  limitsOf,
+  type Transport,
+  type TransportAnswer,
+  type TransportOptions,
+} from "./transport.ts";
 
-/** One request at a time each: at 50 ms that is 300 pushes a second to one self-hosted server, which is plenty for it. */
+/** Each socket carries one request at a time. At 50 ms a request, 16 send 320 a second: enough for one self-hosted server. */
 const maxSockets = 16;
-/** Shorter than the five seconds after which Node's servers close a quiet connection: what is written then is lost. */
+/** Node's servers close an idle connection after 5 s, and a request written at that moment is lost. So this is shorter. */
 const idleMs = 4_000;
 
 type Exchange = { readonly written: () => boolean; readonly end: (answer: TransportAnswer) => void };
 
 /**
- * HTTP/1.1 over TLS by `node:https`, with connections that are kept: for push services that speak nothing newer. Of the limits
- * it knows those of time and the size of a body; what of HTTP/2 has no counterpart here is left out.
+ * HTTP/1.1 over TLS with `node:https` and keep-alive, for push services without HTTP/2. It applies the timeouts and `maxBodyBytes`
+ * and ignores the limits that only HTTP/2 has.
  *
- * What was given to a socket and lost may have arrived, so it is `unknown`, also where the server had just closed a quiet connection.
+ * A request that was written and lost may have arrived, so its answer is `unknown`, even if the server had just closed an idle connection.
  */
 export function createHttp1Transport(options: TransportOptions): Transport {
   const { origin, ca, certificate: cert, privateKey: key, lookup } = options;
@@ -31,7 +36,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
   });
   const assertSendable = createRequestCheck();
   const exchanges = new Set<Exchange>();
-  /** Not what Node calls reused: it says so only of those that were free in between. */
+  /** Sockets with a finished handshake. `reusedSocket` is no substitute: Node sets it only for sockets that were idle in between. */
   const secured = new WeakSet<TLSSocket>();
   let closing = false;
   const closed = createClosing(() => exchanges.size === 0);
@@ -70,7 +75,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       }
       const { connectTimeoutMs: ms } = limits;
       connecting = setTimeout(() => lose(`no connection within ${ms} ms`), ms);
-      // Until then nothing leaves, whatever was written.
+      // Node sends nothing before the TLS handshake is done, even if the request was written earlier.
       socket.once("secureConnect", () => {
         secured.add(socket);
         written = true;
@@ -108,7 +113,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
   };
 }
 
-/** Reads to the end of the answer and keeps `maxBytes` of its body. */
+/** Reads the whole answer and keeps the first `maxBytes` of its body. */
 function readAnswer(response: IncomingMessage, maxBytes: number, done: (answer: TransportAnswer) => void): void {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -116,7 +121,7 @@ function readAnswer(response: IncomingMessage, maxBytes: number, done: (answer: 
     if (size < maxBytes) chunks.push(chunk.subarray(0, maxBytes - size));
     size += chunk.length;
   });
-  response.on("error", () => {}); // told by the close that follows
+  response.on("error", () => {}); // the `close` event that follows reports it
   response.on("end", () => {
     const headers: Record<string, string | undefined> = {};
     for (const [name, value] of Object.entries(response.headers))

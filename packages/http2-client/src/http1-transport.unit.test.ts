@@ -15,7 +15,7 @@ afterEach(async () => {
 
 type Handle = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
-/** A server of HTTP/1.1 alone. At its end no socket of the client may be left. */
+/** An HTTP/1.1 server. When it stops, the client must have closed all its sockets. */
 const serve = async (handle: Handle) => {
   const { certificate, privateKey } = await identity;
   const sockets = new Set<Socket>();
@@ -123,7 +123,7 @@ test.each<[string, Handle]>([
   });
 });
 
-test("what is lost on a connection that served another before is unknown", async () => {
+test("a request that a reused connection loses is unknown", async () => {
   const served = new Set<unknown>();
   const { origin, ca } = await serve(({ socket }, response) => {
     if (served.has(socket)) return socket.destroy();
@@ -136,17 +136,17 @@ test("what is lost on a connection that served another before is unknown", async
   expect([...kinds].sort()).toEqual(["answered", "unknown"]);
 });
 
-test("a server that never answers is unknown when its time is over, and what found no place in time unprocessed", async () => {
+test("a request without an answer is unknown after its timeout, and one that got no connection is unprocessed", async () => {
   const { origin, ca } = await serve(() => {});
   const transport = connect({ origin, ca, requestTimeoutMs: 1_500 });
   const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => transport.send(push(`${index}`))));
   const kinds = answers.map(({ kind }) => kind);
-  // One or the other may find a place in the last moment.
+  // A waiting request may still get a socket at the last moment.
   expect(kinds.filter((kind) => kind === "unknown").length).toBeGreaterThanOrEqual(16);
   expect(kinds).not.toContain("answered");
 });
 
-test("of a body without an end only the beginning is kept", async () => {
+test("only the beginning of an oversized body is kept", async () => {
   const { origin, ca } = await serve((_, response) => response.writeHead(400).end("x".repeat(1_000_000)));
   const answer = await connect({ origin, ca, maxBodyBytes: 1_000 }).send(push("1"));
   expect(answer).toMatchObject({ kind: "answered", status: 400, body: "x".repeat(1_000) });
@@ -183,7 +183,7 @@ test("a header that would begin another is refused before anything is written", 
   expect(accepted()).toBe(0);
 });
 
-test("closing waits for what was written, and gives back the rest", async () => {
+test("closing waits for requests that were written, and returns the others as unprocessed", async () => {
   let answer: (() => void) | undefined;
   const { origin, ca } = await serve((_, response) => {
     answer = () => response.writeHead(201).end();

@@ -1,18 +1,22 @@
 import { createBackoff } from "./backoff.ts";
-import { createRequestCheck } from "./check-request.ts";
-import { createClosing } from "./closing.ts";
 import { type Connection, type ConnectionEvents, openConnection } from "./http2/connection.ts";
-import { createDeadlines } from "./http2/deadlines.ts";
-import { createRequestQueue } from "./http2/request-queue.ts";
-import type { PendingRequest } from "./http2/stream.ts";
+import { createDeadlines, createRequestQueue } from "./http2/request-queue.ts";
+import type { PendingRequest } from "./http2/wire.ts";
 import type { TlsTickets } from "./tls-socket.ts";
-import { limitsOf, type Transport, type TransportAnswer, type TransportOptions } from "./transport.ts";
+import {
+  createClosing,
+  createRequestCheck,
+  limitsOf,
+  type Transport,
+  type TransportAnswer,
+  type TransportOptions,
+} from "./transport.ts";
 
-const failuresUntilDown = 3; // connects in a row, after which requests are answered instead of kept
+const failuresUntilDown = 3; // consecutive failed connects, after which requests end as `unprocessed` instead of waiting
 
 /**
- * A transport of a few connections to one origin, opened when there is work and filled one after the other, so that
- * frames of many requests share a write.
+ * A transport with a few connections to one origin. It opens them when there is work and fills one before it uses the next,
+ * so that frames of many requests share a write.
  *
  * While the origin cannot be reached, attempts are spaced by a growing pause. After three failures in a row, waiting requests end as
  * `unprocessed`, and so do new ones until the next attempt is due.
@@ -65,7 +69,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     return false;
   }
 
-  /** Writes what waits to where there is room, and opens a connection where there is not enough. */
+  /** Writes waiting requests to connections with room, and opens another connection if there is not enough room. */
   function pump(): void {
     if (queue.size() === 0) return;
     for (const connection of connections) {
@@ -86,14 +90,14 @@ export function createHttp2Transport(options: TransportOptions): Transport {
       }, pause);
   }
 
-  /** One at a time: a further one only once the last is full, so that a burst does not open them all. */
+  /** Opens one connection at a time, the next only when the last is full, so that a burst does not open all of them. */
   function open(): void {
     let usable = 0;
     for (const connection of connections) {
       if (connection.connecting()) return;
       if (connection.usable()) usable++;
     }
-    // Those that are draining or under suspicion do not count, up to as many again.
+    // Draining and suspect connections do not count, but the total is at most twice the limit.
     if (usable < limits.connections && connections.size < 2 * limits.connections)
       connections.add(openConnection(options, limits, events, tickets));
   }

@@ -8,13 +8,13 @@ import { limitsOf, type Transport, type TransportOptions } from "./transport.ts"
 type Protocol = "h2" | "http/1.1";
 type Connection = { readonly protocol: Protocol; readonly transport: Transport; readonly negotiatedAt: number };
 
-/** A server may learn HTTP/2, or lose it: when nothing can be sent any more it is asked again, so often. */
+/** A server may gain or lose HTTP/2. After a request that could not be sent, the protocol is negotiated again at most this often. */
 const renegotiateAfterMs = 60_000;
 
 /**
- * HTTP/2 where the server speaks it, else HTTP/1.1: it is asked once, in a TLS handshake (ALPN), before the first request. That
- * costs a connection without a request, so it is for servers that strangers choose and that may be old.
- * The first request may take `connectTimeoutMs` longer than the transport's contract says.
+ * Uses HTTP/2 if the server speaks it, else HTTP/1.1. One TLS handshake (ALPN) before the first request finds out. It costs a
+ * connection without a request, so use this only for servers that third parties choose and that may be old.
+ * The first request may take `connectTimeoutMs` longer than the contract of `Transport` says.
  */
 export function createNegotiatedTransport(options: TransportOptions, now = () => performance.now()): Transport {
   const backoff = createBackoff({ firstMs: 100, maxMs: 10_000 });
@@ -29,7 +29,7 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
     closingTransports.add(closed);
   };
 
-  /** Keeps the connection as it is when the server cannot be reached; then the backoff knows why. */
+  /** If the server cannot be reached, keeps the current connection and records the reason in the backoff. */
   const negotiate = async (): Promise<void> => {
     let protocol: Protocol;
     try {
@@ -78,13 +78,13 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
   };
 }
 
-/** Rejects when the server cannot be reached. */
+/** Asks the server for its protocol with ALPN. Rejects when the server cannot be reached. */
 function askProtocol(options: TransportOptions): Promise<Protocol> {
   const { promise, resolve, reject } = Promise.withResolvers<Protocol>();
   const { connectTimeoutMs: ms } = limitsOf(options);
   const socket = connectTls(options, { last: undefined }, ["h2", "http/1.1"]);
   const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${ms} ms`)), ms);
-  // A server that names no protocol means the one from before there was a choice.
+  // A server without ALPN speaks HTTP/1.1.
   socket.once("secureConnect", () => {
     resolve(socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
     socket.destroy();

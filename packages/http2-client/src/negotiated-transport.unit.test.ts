@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-/** Answers with the version of HTTP that the request came by. */
+/** Answers with the HTTP version of the request. */
 const serve = async (speaks: "h2" | "http/1.1" | "both", port = 0) => {
   const { certificate: cert, privateKey: key } = await identity;
   const server =
@@ -65,11 +65,11 @@ test.each([
   for (const answer of answers) expect(answer).toMatchObject({ kind: "answered", headers: { "x-version": version } });
   const before = accepted();
   await push();
-  // Asked once, not for each.
+  // The protocol is negotiated once, not for each request.
   expect(accepted()).toBe(before);
 });
 
-test("a server that changes what it speaks is asked again when nothing arrives any more", async () => {
+test("the protocol is negotiated again after a server changes it and connections fail", async () => {
   const { origin, ca, port, stop } = await serve("h2");
   const { push } = connect({ origin, ca });
   expect(await push()).toMatchObject({ headers: { "x-version": "2.0" } });
@@ -91,7 +91,7 @@ test("where the guard refuses, nothing is connected to, and the reason is the gu
     expect(await push()).toEqual({ kind: "unprocessed", reason: "not public: 10.0.0.1" });
 });
 
-test("a server that was unavailable is found when it is there", async () => {
+test("an unavailable server is used once it is available", async () => {
   const { origin, ca, port, stop } = await serve("http/1.1");
   await stop();
   const { push, close } = connect({ origin, ca });
@@ -103,7 +103,7 @@ test("a server that was unavailable is found when it is there", async () => {
   expect(await push()).toEqual({ kind: "unprocessed", reason: "the transport is closed" });
 });
 
-test("closing in the middle of asking leaves nothing behind", async () => {
+test("closing during the negotiation returns the request as unprocessed", async () => {
   const { origin, ca } = await serve("http/1.1");
   const { push, close } = connect({ origin, ca });
   const sent = push();

@@ -2,10 +2,10 @@ import { isIP } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import type { TransportOptions } from "./transport.ts";
 
-/** The last session that a peer offered to resume, so that the next connection costs no signature and no certificate. */
+/** The last session that a peer offered to resume. The next connection uses it and needs no signature and no certificate. */
 export type TlsTickets = { last: Buffer | undefined };
 
-/** Begins a connection that speaks one of the protocols or nothing. Tickets belong to one origin and one credential. */
+/** Starts a TLS connection that offers `protocols` in ALPN. Tickets belong to one origin and one credential. */
 export function connectTls(options: TransportOptions, tickets: TlsTickets, protocols = ["h2"]): TLSSocket {
   const { hostname, port } = new URL(options.origin);
   const address = hostname.replace(/^\[|\]$/g, "");
@@ -26,11 +26,11 @@ export function connectTls(options: TransportOptions, tickets: TlsTickets, proto
     secured = true;
   });
   socket.on("session", (session) => {
-    // A resumed session is not verified again, so it must come from a peer that was.
+    // TLS does not verify the peer of a resumed session again, so store sessions of verified peers only.
     if (socket.authorized) tickets.last = session;
   });
   socket.once("close", () => {
-    // A peer may dislike its own ticket: the next connection starts without one.
+    // A peer may reject its own ticket, so the next connection starts without one.
     if (!secured) tickets.last = undefined;
   });
   return socket;

@@ -1,6 +1,6 @@
 import type { LookupFunction } from "node:net";
 
-/** What a provider is sent: one HTTP/2 POST. Header names are lower case, without pseudo headers. */
+/** One HTTP/2 POST to a provider. Header names are lower case, without pseudo headers. */
 export type TransportRequest = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -8,11 +8,11 @@ export type TransportRequest = {
 };
 
 /**
- * What came of it, always a value:
+ * The outcome of a request, never an exception:
  * `answered`: the peer's whole answer, its body decoded as UTF-8 and cut at `maxBodyBytes`;
- * `unprocessed`: the peer certainly did not act on it, so it is safe to send again;
- * `unknown`: it was written and no whole answer came, so sending it again may repeat it.
- * Reasons are for people: they carry no token, key or body.
+ * `unprocessed`: the peer certainly did not act on the request, so it is safe to send again;
+ * `unknown`: the request was written but no whole answer came, so sending it again may repeat it.
+ * A `reason` is text for people: it contains no token, key or body.
  */
 export type TransportAnswer =
   | {
@@ -27,69 +27,126 @@ export type TransportAnswer =
 /**
  * A way to send to one origin.
  *
- * `send` never rejects for what the network or the peer did, and answers within `requestTimeoutMs` and a twentieth. It rejects with a
+ * `send` never rejects because of the network or the peer. It resolves within `requestTimeoutMs` plus 5 %. It rejects with a
  * TypeError for a request that HTTP/2 cannot carry (a line break in a header), before anything is written.
- * A request that waits for a free stream stays in memory, so what a transport holds is bounded by what its callers have
- * under way at once: they limit their concurrency, the transport does not.
+ * A request that waits for a free stream stays in memory. The transport does not limit how many wait: its callers limit their
+ * concurrency.
  *
- * `close` lets what was written finish for `closeTimeoutMs`, gives `unprocessed` to what was not, and leaves no socket.
+ * `close` gives written requests `closeTimeoutMs` to finish, ends all others as `unprocessed`, and leaves no socket open.
  */
 export type Transport = {
   send(request: TransportRequest): Promise<TransportAnswer>;
   close(): Promise<void>;
 };
 
-/** Times are milliseconds. What is left out gets the default of `transportDefaults`. */
+/** Times are milliseconds. Missing limits get their value from `transportDefaults`. */
 export type TransportOptions = {
-  /** `https://host[:port]`; nothing else is ever connected to. */
+  /** `https://host[:port]`, the only server that the transport connects to. */
   readonly origin: string;
   /** PEM of the only authorities to trust, instead of the system's. */
   readonly ca?: string | undefined;
   /** PEM of a client certificate and its key, where the provider authenticates connections. */
   readonly certificate?: string | undefined;
   readonly privateKey?: string | undefined;
-  /** Resolves the host at every connect; a guard may refuse addresses here, after which no socket is opened. */
+  /** Resolves the host at every connect. A guard may refuse addresses here; then no socket is opened. */
   readonly lookup?: LookupFunction | undefined;
 } & Partial<TransportLimits>;
 
 export type TransportLimits = {
   /** Connections that may carry new requests at once. */
   readonly connections: number;
-  /** Requests under way on one connection; the peer's own limit wins where it is lower. */
+  /** Concurrent requests on one connection. The peer's own limit applies if it is lower. */
   readonly maxInFlight: number;
-  /** From `send` to its answer, waiting included. */
+  /** From `send` to its answer, including the wait for a stream. */
   readonly requestTimeoutMs: number;
   /** From the first packet to the peer's SETTINGS. */
   readonly connectTimeoutMs: number;
   /** How long a PING may stay unanswered before the connection counts as dead. */
   readonly pingTimeoutMs: number;
   readonly pingIntervalMs: number;
-  /** A connection that carried nothing for so long is closed. */
+  /** A connection without a request for this long is closed. */
   readonly idleTimeoutMs: number;
   readonly closeTimeoutMs: number;
   readonly maxBodyBytes: number;
-  /** How often a request that was certainly not processed is sent again before its caller hears of it. */
+  /** How often the transport repeats a request that was certainly not processed, before it returns `unprocessed`. */
   readonly maxResends: number;
   /** Streams that one connection opens before another replaces it. */
   readonly maxStreams: number;
 };
 
 const transportDefaults: TransportLimits = {
-  connections: 4, // one Node thread feeds them all, so more only helps against a peer's limit of streams and the loss of one
-  maxInFlight: 1_000, // what APNs announces
-  requestTimeoutMs: 20_000, // a provider that needs longer is in trouble; the bus must wait 5 s longer than this
+  connections: 4, // one Node thread feeds all of them, so more only help against a peer's stream limit or a lost connection
+  maxInFlight: 1_000, // the value that APNs announces
+  requestTimeoutMs: 20_000, // a provider that needs longer has a problem; the bus must wait 5 s longer than this
   connectTimeoutMs: 5_000, // TCP, TLS and SETTINGS take three round trips
   pingTimeoutMs: 5_000,
-  pingIntervalMs: 60_000, // shorter than the idle time after which NATs and load balancers forget a connection
-  idleTimeoutMs: 600_000, // providers ask to keep connections, a service with a thousand projects cannot keep them all
+  pingIntervalMs: 60_000, // shorter than the idle timeout of NATs and load balancers
+  idleTimeoutMs: 600_000, // providers ask clients to keep connections, but a service with a thousand projects cannot keep them all
   closeTimeoutMs: 5_000,
-  maxBodyBytes: 65_536, // a provider's answer is some hundred bytes
+  maxBodyBytes: 65_536, // a provider's answer has a few hundred bytes
   maxResends: 64, // a GOAWAY every 50 streams sends a request again about six times
-  maxStreams: 500_000_000, // odd ids below 2^31 are half as many as ids: 1,073,741,823, kept away from
+  maxStreams: 500_000_000, // far below the 1,073,741,824 odd stream ids under 2^31
 };
 
-/** Every limit, with the defaults of what is not given or undefined. */
+/** Every limit, with defaults for those that are missing or undefined. */
 export const limitsOf = (options: Partial<TransportLimits>): TransportLimits => ({
   ...transportDefaults,
   ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
 });
+
+const pathPattern = /^\/[\x21-\x7e]*$/;
+const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+const headerValuePattern = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
+const connectionHeaders = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+  "host",
+]);
+
+const namesRemembered = 64; // a provider has about eight
+
+/**
+ * Creates a check that throws a TypeError for a path or header that HTTP/2 cannot carry, or that could inject a header.
+ * Most values repeat those of the previous request, so the check remembers the last valid value of each name.
+ */
+export function createRequestCheck(): (request: TransportRequest) => void {
+  const good = new Map<string, string>();
+  return ({ path, headers }) => {
+    if (!pathPattern.test(path)) throw new TypeError("the path must be visible ASCII and begin with a slash");
+    for (const name in headers) {
+      const value = headers[name] ?? "";
+      const before = good.get(name);
+      if (before === value) continue;
+      if (before === undefined) assertName(name);
+      if (!headerValuePattern.test(value)) throw new TypeError(`the value of the header ${name} is not visible ASCII`);
+      if (before !== undefined || good.size < namesRemembered) good.set(name, value);
+    }
+  };
+}
+
+function assertName(name: string): void {
+  if (!headerNamePattern.test(name))
+    throw new TypeError(`the header name ${JSON.stringify(name)} is not a lower-case token`);
+  if (connectionHeaders.has(name)) throw new TypeError(`the header ${name} has no place in HTTP/2`);
+}
+
+/** Waits until nothing is open. Any number of callers may wait. */
+export function createClosing(isEmpty: () => boolean) {
+  const waiting: (() => void)[] = [];
+  return {
+    /** Call this after each end. */
+    check(): void {
+      if (isEmpty()) for (const resolve of waiting.splice(0)) resolve();
+    },
+    /** Resolves when nothing is open. Calls `giveUp` after `timeoutMs`, which must end everything that is still open. */
+    async within(timeoutMs: number, giveUp: () => void): Promise<void> {
+      if (isEmpty()) return;
+      const deadline = setTimeout(giveUp, timeoutMs);
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      clearTimeout(deadline);
+    },
+  };
+}

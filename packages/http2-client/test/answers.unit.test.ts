@@ -5,7 +5,7 @@ import type { StrictPeer } from "./strict-peer.ts";
 
 type Answer = (peer: StrictPeer, id: number, body: string) => void;
 
-/** What a peer answers, well formed or not. */
+/** Answers of a peer, well formed or malformed. */
 const { serve, connect } = createFixture();
 
 const answering = async (answer: Answer) =>
@@ -27,7 +27,7 @@ describe("answers", () => {
     expect(answer.kind === "answered" && answer.headers["apns-id"]).toBe("A-1");
   });
 
-  it("takes an answer without a body, whether its headers or an empty frame end it", async () => {
+  it("accepts an answer without a body, whether its headers or an empty frame end it", async () => {
     const transport = await answering((peer, id, body) => {
       if (body === "headers") return peer.answer(id, 200);
       peer.headers(id, [[":status", "410"]]);
@@ -37,7 +37,7 @@ describe("answers", () => {
     expect(await transport.send(push("frame"))).toMatchObject({ kind: "answered", status: 410, body: "" });
   });
 
-  it("puts characters together that two frames split", async () => {
+  it("joins characters that are split across two frames", async () => {
     const text = Buffer.from("żółw 🐢");
     const transport = await answering((peer, id) => {
       peer.headers(id, [[":status", "200"]]);
@@ -55,13 +55,13 @@ describe("answers", () => {
     expect(await transport.send(push("a"))).toMatchObject({ kind: "answered", status: 400, body: "{��}" });
   });
 
-  it("cuts a huge body, cancels the rest, and goes on with the connection", async () => {
+  it("truncates a huge body, cancels the rest, and keeps using the connection", async () => {
     const server = await serve({
       settings: [],
       onRequest(peer, { streamId, body }) {
         if (body === "small") return peer.answer(streamId);
         peer.headers(streamId, [[":status", "400"]]);
-        peer.data(streamId, "x".repeat(50_000)); // and never an end
+        peer.data(streamId, "x".repeat(50_000)); // never followed by END_STREAM
       },
     });
     const transport = connect(server, { maxBodyBytes: 10_000 });

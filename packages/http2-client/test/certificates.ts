@@ -1,6 +1,6 @@
 import { generate } from "selfsigned";
 
-/** PEMs of a certificate for localhost, which is its own authority. */
+/** A self-signed certificate for localhost and its key, as PEM. */
 export async function localhostCertificate(
   commonName = "localhost",
 ): Promise<{ certificate: string; privateKey: string }> {

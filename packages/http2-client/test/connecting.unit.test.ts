@@ -6,7 +6,7 @@ import { createFixture, ids, kinds, push, sendAll } from "./fixture.ts";
 import { Setting } from "./frames.ts";
 import { createCounter } from "./strict-server.ts";
 
-/** Getting connected, staying within the peer's limits, and closing. */
+/** Connecting, respecting the peer's limits, and closing. */
 const { serve, connect } = createFixture();
 
 describe("connecting", () => {
@@ -17,7 +17,7 @@ describe("connecting", () => {
     for (const server of plain.splice(0)) await once(server.close(), "close");
   });
 
-  /** A TCP server that is no HTTP/2 server, on `port` or a free one. */
+  /** A plain TCP server without HTTP/2, on `port` or a free port. */
   async function tcp(onSocket: (socket: Socket) => void, port = 0) {
     const server = createServer((socket) => {
       socket.on("error", () => {});
@@ -43,7 +43,7 @@ describe("connecting", () => {
     expect(answers[0]).toMatchObject({ reason: expect.stringContaining("ECONNREFUSED") });
   });
 
-  it("does not hammer a host that hangs up", async () => {
+  it("backs off from a host that hangs up", async () => {
     let attempts = 0;
     const server = await tcp((socket) => {
       attempts++;
@@ -75,7 +75,7 @@ describe("connecting", () => {
     expect(await transport.send(push("a"))).toMatchObject({ kind: "unprocessed" });
   });
 
-  it("refuses a peer that it has no reason to trust, and one that does not speak HTTP/2", async () => {
+  it("refuses a peer with an untrusted certificate, and one that does not speak HTTP/2", async () => {
     const { certificate, privateKey } = await localhostCertificate("localhost");
     const script = { settings: [], onRequest: () => {} } as const;
     const foreign = await serve(script, { cert: certificate, key: privateKey });
@@ -193,7 +193,7 @@ describe("limits of the peer", () => {
       settings: [],
       onHeaders(peer, streamId) {
         if (peer.opened === 1) peer.widen(0, 0x70000000);
-        // All at once, so that what was held back could be written at once.
+        // Widens many windows together, so that the client could write all blocked bodies at once.
         if (streamId % 20 === 19) for (let id = streamId - 18; id <= streamId; id += 2) peer.widen(id, 0x70000000);
       },
       onRequest: (peer, { streamId, body }) => peer.answer(streamId, 200, String(body.length)),
@@ -226,7 +226,7 @@ describe("limits of the peer", () => {
 });
 
 describe("closing", () => {
-  it("lets what was written finish, and takes nothing more", async () => {
+  it("waits for requests that were written, and accepts no new ones", async () => {
     const held: Array<() => void> = [];
     const server = await serve({
       settings: [[Setting.maxStreams, 5]],

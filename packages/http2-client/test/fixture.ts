@@ -10,10 +10,10 @@ export type Fixture = {
   connect(server: { origin: string; ca?: string }, options?: Partial<TransportOptions>): Transport;
 };
 
-/** Timeouts that keep a test short; none of them is asserted. */
+/** Timeouts that keep tests short; no test asserts them. */
 const quick = { requestTimeoutMs: 20_000, connectTimeoutMs: 5_000, pingTimeoutMs: 2_000, closeTimeoutMs: 2_000 };
 
-/** Starts what a test needs, ends it afterwards, and fails a test that broke the protocol or left a socket. */
+/** Starts servers and transports, closes them after each test, and fails the test if the client broke HTTP/2 or left a socket. */
 export function createFixture(): Fixture {
   const transports: Transport[] = [];
   const servers: StrictServer[] = [];
@@ -43,7 +43,7 @@ export function createFixture(): Fixture {
   };
 }
 
-/** A push whose body is its id, so that a server that does not read headers can count it. */
+/** A push with its id as body, so that a server can count it without reading headers. */
 export const push = (id: string): TransportRequest => ({
   path: `/3/device/${id}`,
   headers: { authorization: "bearer abc.def.ghi", "apns-topic": "com.example.app", "apns-push-type": "alert" },

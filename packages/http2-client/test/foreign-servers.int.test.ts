@@ -43,16 +43,16 @@ const freePort = async (): Promise<number> => {
 
 const digest = (body: string | Buffer): string => createHash("sha256").update(body).digest("hex");
 
-/** What stands behind a foreign server: counts each body, and answers with its digest, 10 KB of headers and a trailer. */
+/** The upstream of a foreign server. It counts each body and answers with its digest, 10 KB of headers and a trailer. */
 async function startUpstream() {
   const counter = createCounter();
-  /** So many requests are kept until all of them are here. */
+  /** Holds requests until `size` of them have arrived. */
   const barrier = { size: 0, held: [] as (() => void)[] };
   const headers = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`x-large-${at}`, `${at}`.repeat(1_000)]));
   const server = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("error", () => {}); // cut off, so it was not received
+    request.on("error", () => {}); // the request was cut off, so it does not count
     request.on("end", () => {
       const body = Buffer.concat(chunks);
       counter.act(body.toString().split(" ", 1)[0] ?? "");
@@ -141,7 +141,7 @@ function connect({ origin, ca }: { origin: string; ca: string }, options: Partia
   return { ...transport, opened };
 }
 
-/** Read by `node:http2`: this client ignores trailers. */
+/** Uses `node:http2`, because this client ignores trailers. */
 async function hasTrailers({ port, ca }: { port: number; ca: string }): Promise<boolean> {
   const session = connectHttp2(`https://127.0.0.1:${port}`, { ca });
   let trailers = false;
@@ -153,7 +153,7 @@ async function hasTrailers({ port, ca }: { port: number; ca: string }): Promise<
   return trailers;
 }
 
-/** Other people's HTTP/2 between the client and a server that counts: nothing is lost, and nothing arrives twice. */
+/** Puts third-party HTTP/2 servers between the client and a counting server: no request is lost or arrives twice. */
 describe.each(foreignServers)("$name", { timeout: 120_000 }, (server) => {
   const missing = [server, ...foreignServers.filter(({ name }) => name === server.before)].filter(isMissing);
   const check = (title: string, run: () => Promise<void>) =>
@@ -220,7 +220,7 @@ describe.each(foreignServers)("$name", { timeout: 120_000 }, (server) => {
     const wrong = answers.filter((answer, at) => {
       const times = counter.times(bodies[at] ?? "");
       if (answer.kind === "unprocessed") return times > 0;
-      // A proxy says 5xx of what it could not pass on, and of what it could but heard no more of.
+      // A proxy answers 5xx if it could not forward the request, and also if it forwarded it but got no answer.
       return answer.kind === "answered" && answer.status < 500 ? times !== 1 : times > 1;
     });
     expect(wrong).toEqual([]);

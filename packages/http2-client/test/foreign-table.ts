@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** Where a foreign server is to stand: it listens with TLS and passes everything on to `upstream`, both on 127.0.0.1. */
+/** The settings of a foreign server. It listens with TLS and forwards everything to `upstream`, both on 127.0.0.1. */
 export type Site = {
   readonly dir: string;
   readonly port: number;
@@ -13,26 +13,26 @@ export type Site = {
 
 export type ForeignServer = {
   readonly name: string;
-  /** What must be on the PATH, and the Debian package that brings it. */
+  /** The command that must be on the PATH, and the Debian package that contains it. */
   readonly command: string;
   readonly debian: string;
   readonly config: (site: Site) => string;
-  /** Arguments that start it in the foreground; of what `build` has made, where there is something to build. */
+  /** Arguments that start the server in the foreground: the command, or the program that `build` made. */
   readonly start: (config: string, site: Site) => readonly string[];
   readonly build?: (program: string) => readonly string[];
-  /** The server of this table that it stands before, which it speaks HTTP/2 to. */
+  /** Another server of this table that this one forwards to with HTTP/2. */
   readonly before?: string;
-  /** Ends every connection with GOAWAY after so many requests. */
+  /** Sends GOAWAY after this many requests on a connection. */
   readonly goAwayAfter?: number;
-  /** Requests of one connection that it works on at once. */
+  /** Concurrent requests that the server processes for one connection. */
   readonly streams: number;
-  /** Sends trailers for certain; others may. */
+  /** Always sends trailers; other servers may. */
   readonly trailers?: true;
-  /** Lets what it has begun finish, then ends. */
+  /** The signal for a graceful stop. */
   readonly stop: NodeJS.Signals;
 };
 
-/** Passes a request on once and never again: what is repeated must be this side's doing. */
+/** Every server forwards a request only once, so a repeated request is this client's fault. */
 export const foreignServers: readonly ForeignServer[] = [
   {
     name: "nginx",
@@ -65,7 +65,7 @@ export const foreignServers: readonly ForeignServer[] = [
     name: "Apache",
     command: "apache2",
     debian: "apache2",
-    streams: 6, // what mod_http2 begins with; it lets a connection have more as its answers are read
+    streams: 6, // the initial value of mod_http2; it allows more as the client reads its answers
     trailers: true,
     stop: "SIGWINCH",
     start: (config) => ["-X", "-f", config],

@@ -1,4 +1,4 @@
-/** HTTP/2 frames as bytes, for a test server that must be able to send what no library would. */
+/** HTTP/2 frames as bytes, for a test server that sends frames that no library would. */
 
 export { Code, connectionPreface, Flag, FrameType, Setting } from "../src/http2/wire.ts";
 
@@ -49,7 +49,7 @@ function prefixedInteger(value: number): Buffer {
   return Buffer.from(bytes);
 }
 
-/** Takes whole frames off the front of `buffer`; gives back what is left. */
+/** Reads the whole frames at the start of `buffer` and returns the rest. */
 export function takeFrames(buffer: Buffer, onFrame: (frame: Frame) => void): Buffer {
   let at = 0;
   while (buffer.length - at >= 9) {

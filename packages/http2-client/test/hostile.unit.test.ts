@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createFixture, push } from "./fixture.ts";
 import { createDice, fatal, mangled } from "./mangled-answers.ts";
 
-/** A peer that is broken or means harm: every request is classified and the transport lives on. */
+/** Broken or hostile peers: every request gets an outcome, and the transport keeps working. */
 const { serve, connect } = createFixture();
 
 describe("mangled answers", () => {

@@ -4,7 +4,7 @@ import { createFixture, ids, kinds, push, sendAll } from "./fixture.ts";
 import { Code, FrameType, frame } from "./frames.ts";
 import { createCounter } from "./strict-server.ts";
 
-/** Sockets that break, and peers that fall silent. */
+/** Broken sockets, and peers that stop answering. */
 const { serve, connect } = createFixture();
 
 describe("a lost socket", () => {
@@ -45,7 +45,7 @@ describe("a lost socket", () => {
     expect(await transport.send(push("next"))).toMatchObject({ kind: "answered", status: 200 });
   });
 
-  it("is lost in the middle of a request's body: unknown, once", async () => {
+  it("makes a request that is being written unknown, and it is not sent again", async () => {
     let requests = 0;
     const server = await serve({
       settings: [[4, 100]], // a window of 100 bytes holds the rest of the body back
@@ -77,7 +77,7 @@ describe("a lost socket", () => {
     expect(counter.repeated).toEqual([]);
   });
 
-  it("keeps going where every connection breaks after 20 requests", async () => {
+  it("continues when every connection breaks after 20 requests", async () => {
     const counter = createCounter();
     const served = new Map<number, number>();
     const server = await serve({
@@ -101,11 +101,11 @@ describe("a lost socket", () => {
 });
 
 describe("a peer that never answers", () => {
-  /** So that what follows measures the peer, and not how long connecting takes. */
+  /** Connects first, so that the test measures the peer and not the connect time. */
   const warm = async (transport: Transport) =>
     expect(await transport.send(push("warm"))).toMatchObject({ kind: "answered" });
 
-  it("makes it unknown, cancels the stream, asks with PING, and keeps the connection", async () => {
+  it("makes the request unknown, cancels its stream, sends a PING, and keeps the connection", async () => {
     const server = await serve({
       settings: [],
       onRequest(peer, { streamId, body }) {
@@ -132,7 +132,7 @@ describe("a peer that never answers", () => {
     const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
     await warm(transport);
     silent = true;
-    // Those that are given up a tick later than the first may be written in their places.
+    // Waiting requests may take the streams of timed-out ones before their own deadline, one tick later.
     const { unknown = 0, unprocessed = 0 } = kinds(await sendAll(transport, ids(200)));
     expect(unknown).toBeGreaterThanOrEqual(50);
     expect(unknown + unprocessed).toBe(200);
@@ -156,7 +156,7 @@ describe("a peer that never answers", () => {
     expect(await transport.send(push("b"))).toMatchObject({ kind: "answered" });
   });
 
-  it("leaves a connection that does not answer PING either, and uses another", async () => {
+  it("closes a connection that does not answer PING either, and opens another", async () => {
     const server = await serve({
       settings: [],
       alive: false,

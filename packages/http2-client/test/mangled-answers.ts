@@ -1,7 +1,7 @@
 import { Code, Flag, FrameType, fieldBlock, frame, uint32 } from "./frames.ts";
 import type { StrictPeer } from "./strict-peer.ts";
 
-/** Repeatable chance, so that a failure can be run again. */
+/** A seeded random generator, so that a failure can be reproduced. */
 export function createDice(seed: number) {
   let state = seed;
   const next = () => {
@@ -113,7 +113,7 @@ export const mangled: ReadonlyArray<(peer: StrictPeer, id: number, dice: Dice) =
   },
 ];
 
-/** Worse: these end the connection, so they come once in a while. */
+/** These end the connection, so tests use them rarely. */
 export const fatal: typeof mangled = [
   (peer, _id, dice) => peer.raw(dice.bytes(1 + dice.below(400))),
   (peer, id, dice) => peer.raw(frame(FrameType.headers, Flag.endHeaders | Flag.endStream, id, dice.bytes(30))),

@@ -8,7 +8,7 @@ import { createFixture, ids, push } from "./fixture.ts";
 
 type Seen = { headers: Array<[string, string]>; body: Buffer };
 
-/** What a full server (nghttp2, strict about messages and compression) reads, and what it compresses in return. */
+/** Interoperation with a full server: nghttp2, which is strict about messages and compression. */
 const { connect } = createFixture();
 
 describe("a full server", () => {
@@ -17,7 +17,7 @@ describe("a full server", () => {
   afterEach(async () => {
     for (const server of servers.splice(0)) {
       server.close();
-      // One whose connection was still being made has no session yet, and would keep the server open.
+      // A socket that is still connecting has no session yet and would keep the server open.
       for (const socket of sockets.splice(0)) socket.destroy();
       await once(server, "close");
     }

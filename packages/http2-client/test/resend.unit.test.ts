@@ -5,9 +5,9 @@ import { Code, Setting } from "./frames.ts";
 import type { StrictPeer } from "./strict-peer.ts";
 import { createCounter } from "./strict-server.ts";
 
-const gracefulStreamId = 0x7fffffff; // the first of two GOAWAYs: no new streams, but all that came are acted on
+const gracefulStreamId = 0x7fffffff; // the first of two GOAWAYs: no new streams, but the peer acts on all that have arrived
 
-/** What the peer did not act on is sent again and acted on once. */
+/** Requests that the peer did not act on are sent again and processed once. */
 const { serve, connect } = createFixture();
 
 describe("GOAWAY", () => {
@@ -78,7 +78,7 @@ describe("GOAWAY", () => {
       onHeaders(peer, streamId) {
         if (peer.opened !== 50) return;
         peer.goaway(gracefulStreamId);
-        // A round trip later it knows what came before the client heard of it.
+        // A round trip later the peer has all streams that the client opened before it read the first GOAWAY.
         setTimeout(() => peer.goaway(Math.max(streamId, peer.lastStreamId)), 5);
       },
     });
@@ -107,7 +107,7 @@ describe("GOAWAY", () => {
       },
     });
     const answers = await sendAll(connect(server), ids(10));
-    // The five below it were acted on and never answered: no one may send those again unasked.
+    // The peer acted on the five below the limit but never answered, so the transport must not repeat them.
     expect(kinds(answers)).toEqual({ answered: 5, unknown: 5 });
     expect(counter.total).toBe(10);
     expect(counter.repeated).toEqual([]);
@@ -164,7 +164,7 @@ describe("RST_STREAM", () => {
     expect(counter.repeated).toEqual([]);
   });
 
-  it("gives up on a peer that refuses everything, having sent it a bounded number of times", async () => {
+  it("stops resending to a peer that refuses everything, after a bounded number of attempts", async () => {
     let seen = 0;
     const server = await serve({
       settings: [],

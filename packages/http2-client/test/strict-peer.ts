@@ -18,19 +18,19 @@ export type Arrival = { readonly streamId: number; readonly body: string };
 export type PeerScript = {
   /** Pairs of id and value for the first SETTINGS; `undefined` sends none at all. */
   readonly settings?: ReadonlyArray<readonly [number, number]> | undefined;
-  /** A whole request, unless it came above the last stream of a GOAWAY. */
+  /** A whole request. Streams above the last stream of a GOAWAY are dropped. */
   onRequest(peer: StrictPeer, request: Arrival): void;
   onHeaders?(peer: StrictPeer, streamId: number): void;
   onReset?(peer: StrictPeer, streamId: number, code: number): void;
   /** Answers PING and consumes DATA, unless false. */
   readonly alive?: boolean;
-  /** How many bytes are given back to a window at a time, once they are consumed; all by default. */
+  /** The size of each WINDOW_UPDATE after DATA was consumed; all consumed bytes at once by default. */
   readonly windowStep?: number;
 };
 
 type Stream = { body: Buffer[]; requestEnded: boolean; answerEnded: boolean; window: number };
 
-/** One connection of a client, held to RFC 9113 frame by frame: what it does wrong is listed in `violations`. */
+/** Checks one connection of a client against RFC 9113, frame by frame, and lists errors in `violations`. */
 export type StrictPeer = ReturnType<typeof createStrictPeer>;
 
 const defaultWindow = 65_535;
@@ -47,9 +47,9 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
   let headersOpen: number | undefined; // a field block without END_HEADERS: only its CONTINUATION may follow
   let lastStreamId = 0;
   let goawayAt = Number.POSITIVE_INFINITY;
-  let goawaySeen = false; // the client has answered the PING that followed GOAWAY, so it knows
+  let goawaySeen = false; // the client has answered the PING after GOAWAY, so it has read GOAWAY
   let maxStreams = Number.POSITIVE_INFINITY;
-  const loweredTo: number[] = []; // limits that hold once the client acknowledges them
+  const loweredTo: number[] = []; // limits that apply once the client acknowledges them
   let initialWindow = defaultWindow;
   let window = defaultWindow;
   let settingsSent = 0;
@@ -78,7 +78,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
     socket,
     resumed: socket.isSessionReused(),
     resets,
-    /** Codes of the client's own GOAWAYs: what it thinks this side did wrong. */
+    /** Codes of the client's GOAWAYs: the errors that it found on this side. */
     complaints,
     get opened() {
       return opened;
@@ -133,14 +133,14 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       write(frame(FrameType.rstStream, 0, id, uint32(code)));
       streams.delete(id);
     },
-    /** `last` is the highest stream that is or will be acted on; what comes above it is dropped unseen. */
+    /** `last` is the highest stream that this peer processes. It drops every stream above. */
     goaway(last: number, code: number = Code.noError, debug = "") {
       goawayAt = Math.min(goawayAt, last);
       for (const id of streams.keys()) if (id > last) streams.delete(id);
       write(frame(FrameType.goaway, 0, 0, Buffer.concat([uint32(last, code), Buffer.from(debug)])));
       write(frame(FrameType.ping, 0, 0, Buffer.from(pingPayloads[1])));
     },
-    /** Makes a window larger; that of stream 0 is the connection's. */
+    /** Sends WINDOW_UPDATE; stream 0 is the connection. */
     widen(streamId: number, by: number) {
       const stream = streams.get(streamId);
       if (stream !== undefined) stream.window += by;
@@ -278,7 +278,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       write(frame(FrameType.windowUpdate, 0, streamId, uint32(Math.min(step, left))));
   }
 
-  socket.on("error", () => {}); // a client may go as it likes
+  socket.on("error", () => {}); // a client may disconnect at any time
   socket.on("data", (chunk: Buffer) => {
     buffer = buffer.length === 0 ? chunk : Buffer.concat([buffer, chunk]);
     if (!sawPreface) {

@@ -8,7 +8,7 @@ export type StrictServer = Awaited<ReturnType<typeof startStrictServer>>;
 
 const identity = localhostCertificate();
 
-/** A TLS server on a free port that speaks HTTP/2 by hand, answers as scripted, and lists what a client does wrong. */
+/** A TLS server on a free port with hand-written HTTP/2. It answers as scripted and lists the client's protocol errors. */
 export async function startStrictServer(script: PeerScript, tls: TlsOptions = {}) {
   const { certificate, privateKey } = await identity;
   const peers: StrictPeer[] = [];
@@ -33,7 +33,7 @@ export async function startStrictServer(script: PeerScript, tls: TlsOptions = {}
   };
 }
 
-/** Counts which requests a server acted on, by the id that is their body. */
+/** Counts the requests that a server processed, by the id in their body. */
 export function createCounter() {
   const acted = new Map<string, number>();
   return {

@@ -1,26 +1,68 @@
 import type { TransportAnswer } from "../transport.ts";
-import { readAnswerFields, trailersMalformed } from "./answer-fields.ts";
 import type { FieldList } from "./field-decoder.ts";
-import type { FloodGuard } from "./flood-guard.ts";
-import type { Output } from "./output.ts";
-import type { Stream } from "./stream.ts";
-import { Code, ConnectionError, FrameType } from "./wire.ts";
+import type { Output } from "./outbound.ts";
+import type { FloodGuard } from "./peer-limits.ts";
+import { type AnswerHeaders, Code, ConnectionError, FrameType, Headers, noHeaders, type Stream } from "./wire.ts";
+
+export type AnswerFields =
+  | { readonly kind: "final"; readonly status: number; readonly headers: AnswerHeaders; readonly contentLength: number }
+  | { readonly kind: "informational" }
+  | { readonly kind: "malformed"; readonly problem: string };
+
+const informational: AnswerFields = { kind: "informational" };
+const malformed = (problem: string): AnswerFields => ({ kind: "malformed", problem });
+
+const statusPattern = /^[1-9][0-9][0-9]$/;
+const namePattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a header value must not contain these
+const forbiddenInValue = /[\0-\x08\x0a-\x1f\x7f]/;
+const connectionFields = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
+const lengthPattern = /^[0-9]{1,15}$/;
+
+/** Reads an answer's headers and checks them against RFC 9113, 8.1 and 8.3. */
+export function readAnswerFields({ names, values, count, tooLarge }: FieldList): AnswerFields {
+  if (tooLarge) return malformed("its headers are too large");
+  // The only pseudo header of an answer comes first.
+  const status = values[0];
+  if (count === 0 || names[0] !== ":status" || status === undefined || !statusPattern.test(status))
+    return malformed("it has no status");
+  if (status.startsWith("1")) return status === "101" ? malformed("it switches protocols") : informational;
+  if (count === 1) return { kind: "final", status: Number(status), headers: noHeaders, contentLength: -1 };
+  const headers = new Headers();
+  for (let at = 1; at < count; at++) {
+    const name = names[at] as string;
+    const value = values[at] as string;
+    if (!namePattern.test(name)) return malformed("one of its headers has no proper name");
+    if (connectionFields.has(name)) return malformed(`the header ${name} has no place in HTTP/2`);
+    if (forbiddenInValue.test(value)) return malformed("one of its headers has no proper value");
+    const before = headers[name];
+    headers[name] = before === undefined ? value : `${before}, ${value}`;
+  }
+  const length = headers["content-length"];
+  if (length !== undefined && !lengthPattern.test(length)) return malformed("its content-length is none");
+  const contentLength = length === undefined || status === "304" ? -1 : Number(length);
+  return { kind: "final", status: Number(status), headers, contentLength };
+}
+
+/** Trailers are ignored, but a pseudo header among them makes the answer malformed. */
+export const trailersMalformed = ({ names, count }: FieldList): boolean =>
+  names.slice(0, count).some((name) => name.startsWith(":"));
 
 type Deps = {
   readonly output: Output;
   readonly guard: FloodGuard;
   readonly streams: ReadonlyMap<number, Stream>;
   readonly maxBodyBytes: number;
-  /** What the peer was told that the connection takes. */
+  /** The receive window of the connection, as announced to the peer. */
   readonly window: number;
-  /** The stream is over, for its request too. */
+  /** Ends the stream and gives its request the answer. */
   end(stream: Stream, answer: TransportAnswer): void;
 };
 
-/** Bodies of answers that are not whole yet, all together: a peer that begins a thousand and ends none means harm. */
+/** Bytes of all unfinished bodies together: a peer that starts a thousand answers and ends none is an attacker. */
 const maxUnfinished = 16_777_216;
 
-/** Puts answers together from what comes for their streams. */
+/** Assembles answers from the frames of their streams. */
 export function createAnswers({ output, guard, streams, maxBodyBytes, window, end }: Deps) {
   let receivable = window;
   let unfinished = 0;
@@ -30,7 +72,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
     end(stream, answer);
   }
 
-  /** The answer stands. If the peer has not ended it, or wants no more of the request, the stream is cut. */
+  /** Completes the answer. Resets the stream if the peer has not ended it, or answered before the whole request was sent. */
   function complete(stream: Stream, body: string, ended: boolean): void {
     if (!ended || stream.unsent !== undefined)
       output.frame(FrameType.rstStream, 0, stream.id, ended ? Code.noError : Code.cancel);
@@ -42,7 +84,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
     over(stream, { kind: "unknown", reason: `the answer is malformed: ${problem}` });
   }
 
-  /** The stream's END_STREAM is here, and with it `last`, the end of its body. */
+  /** END_STREAM has arrived. `last` is the whole body if it came in one frame. */
   function ended(stream: Stream, last: string | undefined): void {
     if (stream.contentLength >= 0 && stream.contentLength !== stream.received)
       broken(stream, Code.protocolError, "its content-length is another");
@@ -72,7 +114,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
     const size = to - start;
     stream.received += size;
     unfinished += size;
-    // Most bodies are one frame, and need no copy.
+    // Most bodies are one frame, which needs no copy.
     if (ends && stream.chunks === undefined && size <= maxBodyBytes) {
       ended(stream, bytes.toString("utf8", start, to));
       return;
@@ -83,7 +125,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
     else if (ends) ended(stream, undefined);
     else if (unfinished > maxUnfinished)
       throw new ConnectionError(Code.enhanceYourCalm, "the peer ends none of its answers");
-    // The stream's window is for its body: what padding took of it is given back.
+    // The stream's window counts the body only, so give back what padding used.
     else if (windowBytes > size) output.frame(FrameType.windowUpdate, 0, stream.id, windowBytes - size);
   }
 
@@ -96,7 +138,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
   }
 
   return {
-    /** Headers, trailers, or what comes after the stream is over. */
+    /** Headers, trailers, or late fields of a stream that is closed. */
     fields(streamId: number, fields: FieldList, ends: boolean): void {
       const stream = streams.get(streamId);
       if (stream === undefined) guard.nuisance();

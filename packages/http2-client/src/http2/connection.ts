@@ -2,38 +2,45 @@ import { socketErrorText } from "@herald/kit";
 import { connectTls, type TlsTickets } from "../tls-socket.ts";
 import type { TransportAnswer, TransportLimits, TransportOptions } from "../transport.ts";
 import { createAnswers } from "./answers.ts";
-import { createConcurrencyLimit } from "./concurrency-limit.ts";
-import { createFloodGuard } from "./flood-guard.ts";
 import { createInbound, maxFields } from "./inbound.ts";
 import { createKeepalive } from "./keepalive.ts";
-import { createOutbound } from "./outbound.ts";
-import { createOutput, maxUnread } from "./output.ts";
-import type { PendingRequest, Stream } from "./stream.ts";
-import { Code, ConnectionError, connectionPreface, defaultWindow, Flag, FrameType, Setting } from "./wire.ts";
+import { createOutbound, createOutput, maxUnread } from "./outbound.ts";
+import { createConcurrencyLimit, createFloodGuard } from "./peer-limits.ts";
+import {
+  Code,
+  ConnectionError,
+  connectionPreface,
+  defaultWindow,
+  Flag,
+  FrameType,
+  type PendingRequest,
+  Setting,
+  type Stream,
+} from "./wire.ts";
 
-/** What the peer may send before it hears that some was read: much more than a turn of the event loop brings. */
+/** Bytes that the peer may send before a WINDOW_UPDATE: much more than one turn of the event loop reads. */
 const receiveWindow = 1_048_576;
 
 export type ConnectionEvents = {
-  /** A place for a request may be free, or the connection takes none any more. */
+  /** A stream may have become free, or the connection stopped accepting requests. */
   changed(): void;
   finished(pending: PendingRequest, answer: TransportAnswer): void;
-  /** The socket is gone. `served`: it answered at least one request; else the attempt was in vain. */
+  /** The socket is closed. `served`: the connection answered at least one request, else it counts as a failed attempt. */
   closed(connection: Connection, served: boolean, reason: string): void;
 };
 
 /** One HTTP/2 connection over TLS, from its first packet to its last. */
 export type Connection = {
-  /** Takes new requests, or will once it is connected and known to be alive. */
+  /** Accepts new requests, or will once it is connected and the peer is known to be alive. */
   usable(): boolean;
   connecting(): boolean;
   /** How many more requests may be written now. */
   room(): number;
   /** Writes the request, which the pool has checked, and sets its `streamId`. */
   send(pending: PendingRequest): void;
-  /** The caller no longer waits for that answer: cancels the stream and pings the peer. */
+  /** Cancels the stream and pings the peer: the caller no longer waits for the answer. */
   abandon(pending: PendingRequest): void;
-  /** No new requests; closes once the last answer is here. */
+  /** Accepts no new requests and closes after the last answer. */
   drain(): void;
   destroy(reason: string): void;
 };
@@ -41,8 +48,8 @@ export type Connection = {
 const debugDataShown = 120;
 
 /**
- * A connection whose frames are read and written here: per request it costs a fraction of `node:http2`.
- * Requests are written only after the peer's SETTINGS: until then it may allow one stream, as APNs does.
+ * Opens a connection that reads and writes HTTP/2 frames itself: a request costs a fraction of what it costs with `node:http2`.
+ * Requests wait for the peer's SETTINGS, because a peer may allow only one stream before that, as APNs does.
  */
 export function openConnection(
   options: TransportOptions,
@@ -55,12 +62,12 @@ export function openConnection(
   const guard = createFloodGuard();
   let state: "connecting" | "open" | "draining" | "closed" = "connecting";
   let saidGoodbye = false;
-  /** What comes from the peer does not matter any more. */
+  /** Ignores everything that the peer still sends. */
   let deaf = false;
   let lingering: NodeJS.Timeout | undefined;
   let peerLimit = Number.POSITIVE_INFINITY;
   let lastProcessed = Number.POSITIVE_INFINITY;
-  /** The newest stream of which the socket was given anything. */
+  /** The newest stream with bytes handed to the socket. */
   let written = 0;
   let opened = 0;
   let answered = 0;
@@ -81,7 +88,7 @@ export function openConnection(
     if (streams.size === 0) lastUsed = performance.now();
   }
 
-  /** The stream is over, with this for its request. */
+  /** Removes the stream and gives its request the answer. */
   function end(stream: Stream, answer: TransportAnswer): void {
     remove(stream);
     if (answer.kind === "answered") {
@@ -97,7 +104,7 @@ export function openConnection(
     events.finished(stream.pending, answer);
   }
 
-  /** Not processed: never written, above the last stream of a GOAWAY, or refused. A peer that began to answer has acted. */
+  /** `unprocessed`: never written, above the last stream of a GOAWAY, or refused. Once an answer has begun, the peer has acted. */
   function fail(stream: Stream, why: string, refused = false): void {
     answers.forget(stream);
     const untouched = stream.id > written || stream.id > lastProcessed || refused;
@@ -124,7 +131,7 @@ export function openConnection(
         state = "draining";
         reason = goawayWords(code, debugData);
         for (const stream of [...streams.values()]) if (stream.id > lastProcessed) fail(stream, reason);
-        // A peer that leaves in anger may still answer what it had begun, but not for long.
+        // After a GOAWAY with an error the peer may still finish its answers, but not for long.
         if (code !== Code.noError) linger();
       },
       widened(streamId, by) {
@@ -150,21 +157,21 @@ export function openConnection(
       read(chunk);
       if (output.unread() > 2 * maxUnread) throw new ConnectionError(Code.enhanceYourCalm, "the peer reads nothing");
     } catch (error) {
-      // What a peer sends must not end the process, so a mistake of our own ends the connection, and its reason tells.
+      // No input from a peer may end the process, so a bug of our own ends only the connection, with `this side` in its reason.
       leave(error instanceof ConnectionError ? error : new ConnectionError(Code.internalError, `this side: ${error}`));
       return;
     }
     settle();
   }
 
-  /** After everything that may have made room or ended a stream. */
+  /** Call this after anything that may have made room or ended a stream. */
   function settle(): void {
     outbound.resume();
     finish();
     events.changed();
   }
 
-  /** The peer cannot be understood any more: what it might have acted on stays unknown. */
+  /** Leaves after a protocol error. Requests that the peer may have acted on end as `unknown`. */
   function leave({ code, message }: ConnectionError): void {
     reason = message;
     state = "draining";
@@ -184,7 +191,7 @@ export function openConnection(
     finish();
   }
 
-  /** Closes once nothing is under way. */
+  /** Closes a draining connection once no stream is open. */
   function finish(): void {
     if (state === "draining" && streams.size === 0) goodbye(Code.noError);
   }
@@ -198,7 +205,7 @@ export function openConnection(
     linger();
   }
 
-  /** A peer that does not end its side of the socket is not waited for. */
+  /** Destroys the socket after `closeTimeoutMs` if the peer does not end its side. */
   function linger(): void {
     lingering ??= setTimeout(() => socket.destroy(), limits.closeTimeoutMs);
   }
@@ -227,7 +234,7 @@ export function openConnection(
   socket.once("secureConnect", () => {
     if (socket.alpnProtocol !== "h2") return destroy("the peer does not speak HTTP/2");
     output.raw(connectionPreface);
-    // A stream's window holds the longest answer that is wanted, so it never has to be widened.
+    // A stream's window holds the longest accepted body, so the body never needs a WINDOW_UPDATE.
     output.settings(
       [Setting.enablePush, 0],
       [Setting.initialWindow, maxBodyBytes + 1],
@@ -280,7 +287,7 @@ export function openConnection(
   return connection;
 }
 
-/** Debug data of a GOAWAY is the peer's to choose: APNs puts its reason there. */
+/** The peer chooses the debug data of a GOAWAY. APNs puts its reason there. */
 function goawayWords(code: number, data: Uint8Array | undefined): string {
   const text = Buffer.from(data ?? []).toString("latin1", 0, debugDataShown);
   return `GOAWAY with code ${code}${text === "" ? "" : ": "}${text.replace(/[^\x20-\x7e]/g, "?")}`;

@@ -1,32 +1,26 @@
-import { decodeHuffman, maxHuffmanDecoded } from "./huffman.ts";
-import { staticTable } from "./static-table.ts";
+import { decodeHuffman, maxHuffmanDecoded, staticTable } from "./hpack-tables.ts";
 import { Code, ConnectionError } from "./wire.ts";
 
-/** The fields of one block, reused for the next: only the first `count` are of this one. */
+/** The fields of one block. The next block reuses the arrays, so only the first `count` entries are valid. */
 export type FieldList = {
   readonly names: string[];
   readonly values: string[];
   count: number;
-  /** As RFC 9113 counts it: names and values, and 32 a field. */
+  /** As RFC 9113 counts it: the bytes of names and values, plus 32 per field. */
   size: number;
-  /** There was more than fits: the fields are not all here. */
+  /** The block exceeded the limit, so fields are missing here. */
   tooLarge: boolean;
 };
 
-export type FieldDecoder = {
-  /** Reads a whole block, into the same list every time. Throws a ConnectionError when the two sides' tables may differ. */
-  decode(bytes: Buffer, start: number, end: number): FieldList;
-};
-
-const defaultTableSize = 4_096; // what holds until a side says otherwise, and this one does not
+const defaultTableSize = 4_096; // the default of RFC 7541; this side never announces another
 const fieldOverhead = 32;
 const staticCount = staticTable.length;
 const maxIntegerShift = 21; // 2^28: more than any length or index that fits a block
 
 type Field = { readonly name: string; readonly value: string };
 
-/** HPACK (RFC 7541), the reading side of one connection. Lists of more than `maxListSize` are read and not kept. */
-export function createFieldDecoder(maxListSize: number): FieldDecoder {
+/** The HPACK decoder (RFC 7541) of one connection. It decodes lists larger than `maxListSize` too, but does not keep them. */
+export function createFieldDecoder(maxListSize: number) {
   const list: FieldList = { names: [], values: [], count: 0, size: 0, tooLarge: false };
   let table: Field[] = []; // oldest first, from `oldest` on
   let oldest = 0;
@@ -83,7 +77,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   function insert(field: Field): void {
     const size = field.name.length + field.value.length + fieldOverhead;
     evict(Math.max(0, maxTableSize - size));
-    if (size > maxTableSize) return; // which empties the table, says RFC 7541
+    if (size > maxTableSize) return; // RFC 7541: a field larger than the table empties it
     table.push(field);
     tableSize += size;
   }
@@ -105,7 +99,8 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   }
 
   return {
-    decode(block, from, to) {
+    /** Decodes a whole block, always into the same list. Throws a ConnectionError when the two sides' tables may differ. */
+    decode(block: Buffer, from: number, to: number): FieldList {
       bytes = block;
       at = from;
       end = to;
@@ -141,7 +136,7 @@ const evictedField: Field = { name: "", value: "" };
 const broken = (what: string) => new ConnectionError(Code.compressionError, `in the peer's headers ${what}`);
 
 let scratch = Buffer.allocUnsafeSlow(4_096);
-/** What is decoded here is copied before anything else runs, so one for all connections is enough. */
+/** All connections share one buffer: callers copy the decoded text before anything else runs. */
 function scratchOf(size: number): Buffer {
   if (scratch.length < size) scratch = Buffer.allocUnsafeSlow(size);
   return scratch;

@@ -34,7 +34,7 @@ const requests = [
   [...start, "cache-control: no-cache"],
   [":method: GET", ":scheme: https", ":path: /index.html", ":authority: www.example.com", "custom-key: custom-value"],
 ];
-/** The examples of answers are for a table of 256 bytes. */
+/** The RFC's examples of answers assume a table of 256 bytes. */
 const tableOf256 = "3fe101";
 
 describe("the examples of RFC 7541, appendix C", () => {
@@ -91,7 +91,7 @@ describe("the examples of RFC 7541, appendix C", () => {
   });
 });
 
-describe("a block that cannot be right", () => {
+describe("an invalid block", () => {
   test.each([
     ["an index that is none", "80"],
     ["an index beyond the static table", "be"],
@@ -133,7 +133,7 @@ test("forgets the oldest fields, and all when one is larger than the table or th
   expect(() => read(bytes("20 be"))).toThrow(ConnectionError);
 });
 
-test("reads a list that is too large to its end, and keeps none of what is beyond", () => {
+test("reads an oversized list to its end, and drops the fields beyond the limit", () => {
   const read = createReader(500);
   const { fields, tooLarge } = read(bytes(`4001 61 64${"76".repeat(100)} ${"be".repeat(100)}`));
   expect(tooLarge).toBe(true);

@@ -1,28 +1,28 @@
 import type { TransportRequest } from "../transport.ts";
-import { staticNames } from "./static-table.ts";
+import { staticNames } from "./hpack-tables.ts";
 
-/** A field that the peer's table holds. Its index is told by how many came after it. */
+/** A field in the peer's table. Its index follows from how many entries were inserted after it. */
 type Entry = { readonly owner: Name; readonly value: string; readonly number: number };
 
-/** What is known of a header's name on this connection. */
+/** The encoder's state for one header name. */
 type Name = {
   readonly name: string;
-  /** In the static table; 0 when it is not there. */
+  /** Index in the static table; 0 when the name is not there. */
   readonly index: number;
   readonly secret: boolean;
   readonly entries: Map<string, Entry>;
-  /** The newest entry, for the sake of the name. */
+  /** The newest entry: a literal can refer to its name. */
   newest: Entry | undefined;
-  /** The value of the request before, and its entry. */
+  /** The value in the previous request, and its entry. */
   last: string | undefined;
   lastEntry: Entry | undefined;
 };
 
-const defaultTableSize = 4_096; // what holds until the peer says otherwise; what it grants beyond is not needed
+const defaultTableSize = 4_096; // the default of RFC 7541; a larger table that the peer allows is not needed
 const entryOverhead = 32;
 const staticCount = 61;
-const maxShareOfOne = 4; // a field larger than a quarter of the table would push out what repeats
-const maxNames = 64; // a provider has about eight; what comes after these is written without memory
+const maxShareOfOne = 4; // a field larger than a quarter of the table would evict the repeated ones
+const maxNames = 64; // a provider has about eight; further names are never indexed
 const maxInteger = 6; // bytes of an integer below 2^32
 const methodPost = 0x83;
 const schemeHttps = 0x87;
@@ -30,13 +30,13 @@ const neverIndexed = { first: 0x10, mask: 15 } as const;
 const notIndexed = { first: 0x00, mask: 15 } as const;
 const indexedFromNow = { first: 0x40, mask: 63 } as const;
 
-/** The credential, and the device's token: never indexed, here or by intermediaries (RFC 7541, 7.1.3). */
+/** Credentials and device tokens: never indexed, neither here nor by intermediaries (RFC 7541, 7.1.3). */
 const secretNames: ReadonlySet<string> = new Set(["authorization", ":path", "cookie"]);
 
 /**
- * HPACK (RFC 7541), the writing side of one connection. A value that comes twice in a row is put into the peer's table
- * and from then on is one byte; what differs with every request stays out. Nothing is Huffman-coded: that would save a
- * tenth of the bytes and cost both sides more than they weigh.
+ * The HPACK encoder (RFC 7541) of one connection. A value that two consecutive requests share enters the peer's table and
+ * then takes one byte. Values that change with every request stay out. It does not use Huffman coding: that would save a
+ * tenth of the bytes but cost both sides more CPU than the bytes are worth.
  */
 export function createFieldEncoder(authority: string) {
   const names = new Map<string, Name>();
@@ -47,7 +47,7 @@ export function createFieldEncoder(authority: string) {
   let inserted = 0;
   let size = 0;
   let most = defaultTableSize;
-  /** What the peer must be told before the next block: the least size since the last, and the size now. */
+  /** The smallest table size since the last block. The next block announces it and the current size to the peer. */
   let least: number | undefined;
 
   function learn(name: string): Name {
@@ -109,7 +109,7 @@ export function createFieldEncoder(authority: string) {
     }
     if (to.lastEntry !== undefined) return writeInteger(bytes, at, 0x80, 127, indexOf(to.lastEntry));
     const entrySize = to.name.length + value.length + entryOverhead;
-    // A name that no table has costs its length every time: the first value that comes with it brings it in.
+    // A name in neither table costs its full length every time, so its first value is indexed at once.
     const nameless = to.index === 0 && to.newest === undefined;
     if ((!repeated && !nameless) || entrySize * maxShareOfOne > most || !names.has(to.name))
       return literal(bytes, at, notIndexed, to, value);
@@ -119,13 +119,13 @@ export function createFieldEncoder(authority: string) {
   }
 
   return {
-    /** At most so many bytes a request's fields become. */
+    /** The maximum size in bytes of a request's encoded fields. */
     most({ path, headers }: TransportRequest): number {
       let bytes = 2 * maxInteger + 2 + maxField + authority.length + path.length + maxField;
       for (const name in headers) bytes += name.length + (headers[name] as string).length + maxField;
       return bytes;
     },
-    /** Writes a request's fields and returns where they end. Every block made must be sent, in this order. */
+    /** Writes a request's fields and returns where they end. The caller must send every block, in this order. */
     encode(bytes: Buffer, start: number, { path, headers }: TransportRequest): number {
       let at = start;
       if (least !== undefined) {
@@ -140,7 +140,7 @@ export function createFieldEncoder(authority: string) {
       for (const name in headers) at = field(bytes, at, names.get(name) ?? learn(name), headers[name] as string);
       return at;
     },
-    /** The peer's SETTINGS_HEADER_TABLE_SIZE. */
+    /** Applies the peer's SETTINGS_HEADER_TABLE_SIZE. */
     limitTable(bytes: number): void {
       const limit = Math.min(defaultTableSize, bytes);
       if (limit === most) return;
@@ -169,7 +169,7 @@ function writeInteger(bytes: Buffer, start: number, first: number, mask: number,
   return at;
 }
 
-/** A string as it is; what is sent is ASCII, checked before. */
+/** Writes a string without Huffman coding. It is ASCII: `createRequestCheck` has checked it. */
 function writeText(bytes: Buffer, start: number, value: string): number {
   const at = writeInteger(bytes, start, 0, 127, value.length);
   return at + bytes.write(value, at, "latin1");

@@ -10,7 +10,7 @@ function createPair() {
   const decoder = createFieldDecoder(1_000_000);
   return {
     encoder,
-    /** What a request becomes on the wire, and what the other side makes of it. */
+    /** Encodes a request and decodes it again as the peer would. */
     pass(path: string, headers: Record<string, string>) {
       const request = { path, headers, body: "" };
       const bytes = Buffer.alloc(encoder.most(request));
@@ -47,7 +47,7 @@ describe("a request's fields", () => {
     for (let round = 0; round < 3; round++) {
       const { block } = pass("/3/device/00ff", { authorization });
       const text = block.toString("latin1");
-      // Pattern 0001: a literal that no one on the way may index either.
+      // Pattern 0001: a literal that intermediaries must not index either.
       expect(text).toContain("\x14\x0e/3/device/00ff");
       expect(text).toContain(`\x1f\x08\x7f${String.fromCharCode(authorization.length - 127)}bearer`);
     }
@@ -65,7 +65,7 @@ describe("a request's fields", () => {
   });
 });
 
-test("the other side reads what was meant, whatever repeats and however its table's size changes", () => {
+test("the peer decodes the same fields, whatever repeats and however its table's size changes", () => {
   const value = fc.oneof(
     fc.constantFrom("a", "b", "", "v".repeat(500), "w".repeat(1_500), "x".repeat(9_000)),
     fc.string({ unit: fc.constantFrom(..."abc019-_.~ "), maxLength: 40 }),
@@ -90,7 +90,7 @@ test("the other side reads what was meant, whatever repeats and however its tabl
   );
 });
 
-test("more names than are remembered are still read as they were meant", () => {
+test("names beyond the encoder's memory are still decoded correctly", () => {
   const { pass } = createPair();
   for (let round = 0; round < 3; round++) {
     const headers = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`name-${at}`, `value-${at}`]));

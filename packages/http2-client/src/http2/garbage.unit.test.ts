@@ -17,7 +17,7 @@ const payload = fc.oneof(
   bytes.map((tail) => Buffer.concat([fields, tail])),
 );
 const ourStream = fc.constantFrom(1, 3, 5, 7);
-/** Frames that a peer may send, now and at this place. */
+/** Frames that a peer may send at this point of a connection. */
 const rightFrame = fc.oneof(
   fc.tuple(fc.constantFrom(4, 5), ourStream).map(([flags, id]) => frame(FrameType.headers, flags, id, fields)),
   fc.tuple(fc.constantFrom(0, 1), ourStream, bytes).map(([flags, id, body]) => frame(FrameType.data, flags, id, body)),
@@ -50,11 +50,11 @@ test("whatever a peer sends, every request gets an answer and nothing is thrown"
   const seen = new Set<string>();
   const run = fc.asyncProperty(garbage, async (next) => {
     parts = next;
-    // Their deadline is beyond the test's: a request that is forgotten fails it.
+    // The requests' deadline is after the test's, so a forgotten request fails the test.
     const transport = createHttp2Transport({ ...server, connections: 1, maxResends: 0, requestTimeoutMs: 600_000 });
     try {
       for (const { kind } of await sendAll(transport, ids(4))) seen.add(kind);
-      // The next may still meet the end of that connection.
+      // The next request may still hit the closing connection.
       await expect.poll(async () => (await transport.send(push("good"))).kind, { timeout: 10_000 }).toBe("answered");
     } finally {
       await transport.close();
@@ -65,6 +65,6 @@ test("whatever a peer sends, every request gets an answer and nothing is thrown"
   } finally {
     await server.close();
   }
-  // What is sent does reach its answers, and is not all thrown out at the door.
+  // The garbage must reach the answers too, not just end every connection at its first frame.
   expect([...seen].sort()).toEqual(["answered", "unknown", "unprocessed"]);
 });

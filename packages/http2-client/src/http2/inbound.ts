@@ -1,38 +1,101 @@
-import { createFieldDecoder } from "./field-decoder.ts";
-import type { FloodGuard } from "./flood-guard.ts";
-import { createFrameReader } from "./frame-reader.ts";
-import { Code, ConnectionError, Flag, FrameType, maxFrameAllowed, Setting } from "./wire.ts";
+import { createFieldDecoder, type FieldList } from "./field-decoder.ts";
+import type { FloodGuard } from "./peer-limits.ts";
+import { Code, ConnectionError, Flag, FrameType, frameHead, maxFrame, maxFrameAllowed, Setting } from "./wire.ts";
 
-/** What the peer said, checked: it makes sense at this moment, and only its meaning is left. */
+/** The payload is `bytes` from `start` to `end`. Read or copy it at once, because the memory is reused. */
+export type OnFrame = (
+  type: number,
+  flags: number,
+  streamId: number,
+  bytes: Buffer,
+  start: number,
+  end: number,
+) => void;
+
+/** Splits the socket's bytes into frames. It keeps a copy of an incomplete frame, 16 KiB at most. */
+export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
+  let held: Buffer = Buffer.alloc(0);
+  let heldLength = 0;
+
+  function hold(chunk: Buffer, from: number, to: number): void {
+    if (held.length === 0) held = Buffer.allocUnsafeSlow(frameHead + maxFrame);
+    chunk.copy(held, heldLength, from, to);
+    heldLength += to - from;
+  }
+
+  /** Completes the kept frame from the chunk and passes it to `onFrame`. Returns where the rest of the chunk begins. */
+  function complete(chunk: Buffer): number {
+    let at = 0;
+    if (heldLength < frameHead) {
+      at = Math.min(frameHead - heldLength, chunk.length);
+      hold(chunk, 0, at);
+      if (heldLength < frameHead) return at;
+    }
+    const missing = frameHead + lengthAt(held, 0) - heldLength;
+    const until = Math.min(at + missing, chunk.length);
+    hold(chunk, at, until);
+    if (until - at < missing) return until;
+    const end = heldLength;
+    heldLength = 0;
+    pass(held, 0, end);
+    return until;
+  }
+
+  function pass(bytes: Buffer, at: number, end: number): void {
+    const streamId =
+      ((bytes[at + 5] as number) & 0x7f) * 0x1000000 +
+      (((bytes[at + 6] as number) << 16) | ((bytes[at + 7] as number) << 8) | (bytes[at + 8] as number));
+    onFrame(bytes[at + 3] as number, bytes[at + 4] as number, streamId, bytes, at + frameHead, end);
+  }
+
+  return (chunk) => {
+    let at = heldLength > 0 ? complete(chunk) : 0;
+    while (chunk.length - at >= frameHead) {
+      const end = at + frameHead + lengthAt(chunk, at);
+      if (end > chunk.length) break;
+      pass(chunk, at, end);
+      at = end;
+    }
+    if (at < chunk.length) hold(chunk, at, chunk.length);
+  };
+}
+
+function lengthAt(bytes: Buffer, at: number): number {
+  const length = ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
+  if (length > maxFrame) throw new ConnectionError(Code.frameSizeError, `a frame of ${length} bytes`);
+  return length;
+}
+
+/** The peer's frames as events. Each frame is valid at this moment; the receiver only has to act on it. */
 export type InboundEvents = {
-  /** SETTINGS. Unknown ones come too. */
+  /** One value of SETTINGS, also with an unknown id. */
   setting(id: number, value: number): void;
   settingsRead(): void;
   pinged(bytes: Uint8Array): void;
   pingAnswered(): void;
   wentAway(lastStreamId: number, code: number, debugData: Buffer): void;
-  /** A window has grown; stream 0 is the connection. */
+  /** WINDOW_UPDATE; stream 0 is the connection. */
   widened(streamId: number, by: number): void;
   reset(streamId: number, code: number): void;
-  /** Headers or trailers. The list is used again for the next. */
-  fields(streamId: number, fields: ReturnType<ReturnType<typeof createFieldDecoder>["decode"]>, ends: boolean): void;
-  /** `windowBytes` of the connection's window were used; the body's part of it is from `start` to `end`. */
+  /** Headers or trailers. The next block reuses the list. */
+  fields(streamId: number, fields: FieldList, ends: boolean): void;
+  /** The frame used `windowBytes` of the connection's window. The body, without padding, is `bytes` from `start` to `end`. */
   data(streamId: number, windowBytes: number, bytes: Buffer, start: number, end: number, ends: boolean): void;
-  /** A frame that cannot be right, on one stream only. */
+  /** A protocol error that concerns one stream only. */
   streamBroken(streamId: number, code: number, problem: string): void;
-  /** Whether the stream was ever opened. */
+  /** Whether this connection ever opened the stream. */
   wasOpened(streamId: number): boolean;
 };
 
-/** Decoded. A provider's answer has some hundred bytes. */
+/** Decoded size. A provider's answer has a few hundred bytes. */
 export const maxFields = 65_536;
 const maxBlock = 65_536;
 
-/** Reads what the peer sends, in chunks as they come. Throws a ConnectionError for what RFC 9113 does not allow. */
+/** Reads the peer's bytes in chunks of any size. Throws a ConnectionError when the peer breaks RFC 9113. */
 export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk: Buffer) => void {
   const decoder = createFieldDecoder(maxFields);
   let begun = false;
-  /** A field block whose end has not come: nothing but its continuation may. */
+  /** A field block without END_HEADERS yet: only its CONTINUATION may follow. */
   let open: { streamId: number; ends: boolean; parts: Buffer[]; size: number } | undefined;
 
   return createFrameReader((type, flags, streamId, bytes, start, end) => {
@@ -137,7 +200,7 @@ export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk:
     }
     if (size % 6 !== 0) throw wrongSize("SETTINGS");
     for (let at = start; at < end; at += 6) {
-      // One frame holds thousands, and a new window touches every open stream.
+      // One frame holds thousands of settings, and a new initial window touches every open stream.
       if (at > start) guard.nuisance();
       const [id, value] = [bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2)];
       if (id === Setting.enablePush && value !== 0) throw wrong("a server that wants to be pushed to");

@@ -1,14 +1,15 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Flag, FrameType, fieldBlock, frame, Setting, settingsPayload, uint32 } from "../../test/frames.ts";
-import { createFloodGuard } from "./flood-guard.ts";
-import { createInbound, type InboundEvents } from "./inbound.ts";
+import { createFrameReader, createInbound, type InboundEvents } from "./inbound.ts";
+import { createFloodGuard } from "./peer-limits.ts";
 import { Code, ConnectionError } from "./wire.ts";
 
 const lastOpened = 5;
 const ok = fieldBlock([[":status", "200"]]);
 const hello = frame(FrameType.settings, 0, 0);
 
-/** Reads for a connection whose streams 1, 3 and 5 were opened, and tells what it was told. */
+/** Reads for a connection that has opened streams 1, 3 and 5, and records every event. */
 function createReader() {
   const told: string[] = [];
   const tell =
@@ -37,7 +38,7 @@ function createReader() {
   return { told, read };
 }
 
-test("tells what a peer means, with padding and priority taken away and field blocks put together", () => {
+test("strips padding and priority, and joins field blocks", () => {
   const { told, read } = createReader();
   read(frame(FrameType.settings, 0, 0, settingsPayload([[Setting.maxStreams, 7]])));
   read(frame(FrameType.settings, Flag.ack, 0));
@@ -155,4 +156,54 @@ test.each<[string, number, Buffer]>([
   expect(() => {
     for (let at = 0; at < count; at++) read(bytes);
   }).toThrow(expect.objectContaining({ code: Code.enhanceYourCalm }));
+});
+
+type Seen = { type: number; flags: number; streamId: number; payload: string };
+
+function frameReader() {
+  const seen: Seen[] = [];
+  const read = createFrameReader((type, flags, streamId, bytes, start, end) => {
+    seen.push({ type, flags, streamId, payload: bytes.toString("hex", start, end) });
+  });
+  return { seen, read };
+}
+
+test("reads the same frames however the bytes are cut", () => {
+  const anyFrame = fc.record({
+    type: fc.integer({ min: 0, max: 255 }),
+    flags: fc.integer({ min: 0, max: 255 }),
+    streamId: fc.integer({ min: 0, max: 0x7fffffff }),
+    payload: fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.constant(new Uint8Array(16_384))),
+  });
+  fc.assert(
+    fc.property(fc.array(anyFrame, { maxLength: 8 }), fc.array(fc.integer({ min: 1, max: 30 })), (frames, cuts) => {
+      const { seen, read } = frameReader();
+      const bytes = Buffer.concat(frames.map((each) => frame(each.type, each.flags, each.streamId, each.payload)));
+      let at = 0;
+      for (const cut of cuts) {
+        // The caller may reuse a chunk's memory after `read` returns.
+        const chunk = Buffer.from(bytes.subarray(at, at + cut));
+        read(chunk);
+        chunk.fill(0xff);
+        at += cut;
+      }
+      read(bytes.subarray(at));
+      expect(seen).toEqual(frames.map((each) => ({ ...each, payload: Buffer.from(each.payload).toString("hex") })));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("ignores the reserved bit of a stream's id", () => {
+  const { seen, read } = frameReader();
+  read(frame(0xaa, 0, 0x80000005));
+  expect(seen).toMatchObject([{ streamId: 5 }]);
+});
+
+test.each([1, 4, 9])("refuses a frame that is too long by its head, which came in parts of %i", (part) => {
+  const { read } = frameReader();
+  const head = Buffer.of(0, 0x40, 1, 0, 0, 0, 0, 0, 1);
+  expect(() => {
+    for (let at = 0; at < head.length; at += part) read(head.subarray(at, at + part));
+  }).toThrow(expect.objectContaining({ code: Code.frameSizeError }));
 });

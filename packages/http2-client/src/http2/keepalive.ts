@@ -2,24 +2,24 @@ import type { TransportLimits } from "../transport.ts";
 
 type Deps = {
   readonly limits: Pick<TransportLimits, "pingIntervalMs" | "pingTimeoutMs" | "idleTimeoutMs">;
-  /** Writes a PING; `onPong` is called when it is answered. False when none can be written now. */
+  /** Writes a PING whose answer calls `onPong`. False when no PING can be written now. */
   sendPing(): boolean;
-  /** Since when nothing is under way, on the clock of `performance.now`; undefined while something is. */
+  /** When the last stream ended, in `performance.now` time; undefined while a stream is open. */
   idleSince(): number | undefined;
   /** The peer did not answer in time. */
   onDead(): void;
-  /** Carried nothing for `idleTimeoutMs`. */
+  /** The connection carried no request for `idleTimeoutMs`. */
   onIdle(): void;
 };
 
-/** Whether the peer is still there: asked now and then, and when an answer is overdue. */
+/** Checks with PING whether the peer is alive: at intervals, and when an answer is overdue. */
 export function createKeepalive({ limits, sendPing, idleSince, onDead, onIdle }: Deps) {
   let suspect = false;
   let deadline: NodeJS.Timeout | undefined;
 
   function ask(): void {
     if (deadline !== undefined || !sendPing()) return;
-    // The last fifth is a timer of its own: after a stall of this process one timer would be due before what has arrived is read.
+    // Two timers, because after a stall of this process a single timer would fire before the arrived bytes are read.
     const rest = limits.pingTimeoutMs / 5;
     deadline = setTimeout(() => {
       deadline = setTimeout(onDead, rest);
@@ -34,7 +34,7 @@ export function createKeepalive({ limits, sendPing, idleSince, onDead, onIdle }:
   heartbeat.unref();
 
   return {
-    /** An answer is overdue: nothing new should be given to this peer until it is heard of. */
+    /** An answer is overdue: send no new requests to this peer until it answers the PING. */
     isSuspect: () => suspect,
     probe(): void {
       suspect = true;

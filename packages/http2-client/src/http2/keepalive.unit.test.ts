@@ -20,7 +20,7 @@ const connection = () => {
   return { keepalive, events, died };
 };
 
-/** Nothing of this process runs for so long. */
+/** Blocks the event loop for `ms`. */
 const stall = (ms: number) => {
   for (const until = performance.now() + ms; performance.now() < until; );
 };
@@ -34,9 +34,9 @@ test("a peer that does not answer is dead", async () => {
   expect(events).toEqual(["ping", "dead"]);
 });
 
-test("a stall of our own process is no silence of the peer's: what has arrived is read first", async () => {
+test("a stall of this process does not count against the peer: received frames are read first", async () => {
   const { keepalive, events } = connection();
-  // From here on timers come first, then sockets, then immediates.
+  // After an immediate, the event loop runs timers first, then sockets, then immediates.
   await new Promise(setImmediate);
   keepalive.probe();
   const answered = new Promise<void>((resolve) =>

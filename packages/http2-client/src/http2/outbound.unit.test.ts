@@ -2,13 +2,11 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { push } from "../../test/fixture.ts";
 import { type Frame, FrameType, takeFrames } from "../../test/frames.ts";
-import { createFloodGuard } from "./flood-guard.ts";
-import { createOutbound } from "./outbound.ts";
-import { createOutput } from "./output.ts";
-import type { PendingRequest, Stream } from "./stream.ts";
-import { Code, Flag } from "./wire.ts";
+import { createOutbound, createOutput } from "./outbound.ts";
+import { createFloodGuard } from "./peer-limits.ts";
+import { Code, Flag, type PendingRequest, type Stream } from "./wire.ts";
 
-/** Requests go in, and frames come out into a socket's place. */
+/** Takes requests and collects the frames written to a fake socket. */
 function createWriter() {
   const written: Buffer[] = [];
   const socket = new Writable({
@@ -38,7 +36,7 @@ function createWriter() {
       streams.set(stream.id, stream);
       return stream;
     },
-    /** What was written since it was asked last. */
+    /** The frames written since the last call. */
     frames(): Frame[] {
       output.flush();
       const frames: Frame[] = [];
@@ -51,7 +49,7 @@ function createWriter() {
 const dataSizes = (frames: Frame[]) =>
   frames.filter(({ type }) => type === FrameType.data).map(({ payload }) => payload.length);
 
-test("waits while a smaller initial window leaves a stream below nothing, and goes on from there", () => {
+test("waits while a smaller initial window makes a stream's window negative, and continues once it is positive", () => {
   const { outbound, send, frames } = createWriter();
   outbound.setInitialWindow(100);
   const stream = send("x".repeat(300));
@@ -88,7 +86,7 @@ test("shares the connection's window in the order in which requests came", () =>
   ]);
 });
 
-test("forgets the body of a request that was given up", () => {
+test("drops the body of a cancelled request", () => {
   const { outbound, send, frames } = createWriter();
   outbound.setInitialWindow(0);
   const stream = send("x");

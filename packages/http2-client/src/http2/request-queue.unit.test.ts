@@ -1,10 +1,10 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { createRequestQueue } from "./request-queue.ts";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createDeadlines, createRequestQueue } from "./request-queue.ts";
 
 type Item = { order: number; done: boolean };
 
-test("whatever is added, taken, put back or settled: the oldest comes first, and none twice", () => {
+test("returns the oldest item first and none twice, whatever is added, taken, requeued or settled", () => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.constant("add" as const) },
     { weight: 4, arbitrary: fc.constant("take" as const) },
@@ -55,4 +55,51 @@ test("does not keep what was taken", () => {
   for (let order = 4_000; order < 5_000; order++) expect(queue.take()?.order).toBe(order);
   expect(queue.take()).toBeUndefined();
   expect(queue.size()).toBe(0);
+});
+
+type Late = { name: string; group: Set<Late> | undefined };
+const item = (name: string): Late => ({ name, group: undefined });
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] }));
+afterEach(() => void vi.useRealTimers());
+
+function setUp(timeoutMs: number) {
+  const late: string[] = [];
+  const deadlines = createDeadlines<Late>(
+    timeoutMs,
+    (items) => late.push(...items.map(({ name }) => name)),
+    () => Date.now(),
+  );
+  return { late, deadlines };
+}
+
+test("is never early, and late by at most a twentieth", () => {
+  const { late, deadlines } = setUp(1_000);
+  for (let index = 0; index < 100; index++) {
+    deadlines.add(item(`${index}`));
+    vi.advanceTimersByTime(7);
+  }
+  vi.advanceTimersByTime(1_000 - 700 - 1);
+  expect(late).toEqual([]);
+  vi.advanceTimersByTime(52);
+  expect(late[0]).toBe("0");
+  vi.advanceTimersByTime(700);
+  expect(late).toEqual(Array.from({ length: 100 }, (_, index) => `${index}`));
+});
+
+test("forgets what was removed, and keeps no timer when nothing waits", () => {
+  const { late, deadlines } = setUp(1_000);
+  const [a, b] = [item("a"), item("b")];
+  deadlines.add(a);
+  deadlines.add(b);
+  deadlines.remove(a);
+  deadlines.remove(a);
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(1_100);
+  expect(late).toEqual(["b"]);
+  expect(vi.getTimerCount()).toBe(0);
+  deadlines.add(a);
+  expect(vi.getTimerCount()).toBe(1);
+  deadlines.stop();
+  expect(vi.getTimerCount()).toBe(0);
 });

@@ -1,6 +1,81 @@
+/** The static table of RFC 7541, appendix A. The first entry has index 1. */
+const text = `:authority|
+:method|GET
+:method|POST
+:path|/
+:path|/index.html
+:scheme|http
+:scheme|https
+:status|200
+:status|204
+:status|206
+:status|304
+:status|400
+:status|404
+:status|500
+accept-charset|
+accept-encoding|gzip, deflate
+accept-language|
+accept-ranges|
+accept|
+access-control-allow-origin|
+age|
+allow|
+authorization|
+cache-control|
+content-disposition|
+content-encoding|
+content-language|
+content-length|
+content-location|
+content-range|
+content-type|
+cookie|
+date|
+etag|
+expect|
+expires|
+from|
+host|
+if-match|
+if-modified-since|
+if-none-match|
+if-range|
+if-unmodified-since|
+last-modified|
+link|
+location|
+max-forwards|
+proxy-authenticate|
+proxy-authorization|
+range|
+referer|
+refresh|
+retry-after|
+server|
+set-cookie|
+strict-transport-security|
+transfer-encoding|
+user-agent|
+vary|
+via|
+www-authenticate|`;
+
+export const staticTable: ReadonlyArray<{ readonly name: string; readonly value: string }> = text
+  .split("\n")
+  .map((line) => {
+    const [name = "", value = ""] = line.split("|");
+    return { name, value };
+  });
+
+/** The index of the first entry of each name. */
+export const staticNames: ReadonlyMap<string, number> = new Map(
+  staticTable.map(({ name }, at): [string, number] => [name, at + 1]).reverse(),
+);
+
 /**
- * RFC 7541, appendix B: how many bits each of the 256 bytes and, last, the end of string has. The code is canonical, so
- * lengths are all there is to it.
+ * RFC 7541, appendix B: the code length in bits of each of the 256 bytes and, last, of the end of string (EOS). The code is
+ * canonical, so the lengths define it.
  */
 const huffmanLengths: readonly number[] = `
 13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28
@@ -20,7 +95,7 @@ const endOfString = 256;
 
 type HuffmanCode = { readonly symbol: number; readonly bits: number; readonly code: number };
 
-/** Shorter codes first, and among those of a length the lower byte first: each is one more than the one before. */
+/** Sorted by length, then by byte. Each code is the previous code plus one, shifted to its own length. */
 export function huffmanCodes(): HuffmanCode[] {
   const codes = huffmanLengths
     .map((bits, symbol) => ({ symbol, bits, code: 0 }))
@@ -36,14 +111,14 @@ export function huffmanCodes(): HuffmanCode[] {
 }
 
 /**
- * A machine that reads four bits at a time. Its states are the inner nodes of the code's tree; no code is shorter than
+ * A state machine that reads four bits at a time. Its states are the inner nodes of the code's tree. No code is shorter than
  * five bits, so a step completes at most one byte. A step is packed as state << 9 | completes << 8 | byte.
  */
 const emitsFlag = 0x100;
-const brokenCode = -1; // the end of a string, which RFC 7541 forbids inside one
+const brokenCode = -1; // EOS, which RFC 7541 forbids inside a string
 const { steps, mayEnd } = build();
 
-/** Writes what `bytes` from `start` to `end` says to `out` and returns how many bytes it is, or -1 if it is no Huffman code. */
+/** Decodes `bytes` from `start` to `end` into `out`. Returns the decoded length, or -1 if the Huffman code is invalid. */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number, out: Uint8Array): number {
   let state = 0;
   let length = 0;
@@ -77,7 +152,7 @@ function build() {
     let node = root;
     for (let bit = bits - 1; bit > 0; bit--) {
       const side = Math.floor(code / 2 ** bit) % 2;
-      // Padding is the beginning of the end of string, all ones, and less than a byte.
+      // Padding is a prefix of EOS: all ones, and at most 7 bits.
       const child = node.children[side] ?? addNode(node.mayEnd && side === 1 && bits - bit <= 7);
       if (typeof child === "number") throw new Error("the code is not prefix-free");
       node.children[side] = child;

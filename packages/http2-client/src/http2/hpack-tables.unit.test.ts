@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeHuffman, huffmanCodes, maxHuffmanDecoded } from "./huffman.ts";
+import { decodeHuffman, huffmanCodes, maxHuffmanDecoded } from "./hpack-tables.ts";
 
 const codes = new Map(huffmanCodes().map(({ symbol, bits, code }) => [symbol, code.toString(2).padStart(bits, "0")]));
 
