@@ -1,51 +1,65 @@
 import { LRUCache } from "lru-cache";
 import { meter } from "./telemetry/spans.ts";
 
-export type ByteCache<Key extends string, Value extends object> = {
-  /** The value, which counts as used just now. */
-  readonly get: (key: Key) => Value | undefined;
-  /** The value; how it counts stays. */
-  readonly peek: (key: Key) => Value | undefined;
-  /** Keeps a value, at the cost of what was used longest ago. One that is larger than the whole cache is not kept. */
-  readonly set: (key: Key, value: Value) => void;
-  readonly delete: (key: Key) => void;
-  readonly bytes: () => number;
-};
+export type ByteCache<Key extends string, Value extends object> = ReturnType<typeof createByteCache<Key, Value>>;
 
-export type ByteCacheOptions<Value> = {
-  /** The label of its metrics. */
-  readonly name: string;
-  readonly maxBytes: number;
-  /** What a value takes in memory. */
-  readonly sizeOf: (value: Value) => number;
-};
-
-/** Beside a value: its key and the cache's own lists. */
+/** An entry's memory beside its value: the key and the cache's own lists. */
 const entryBytes = 256;
 
-/** A cache of what strangers wrote, which is therefore bounded in bytes. Its metrics are the bytes that it holds and may hold. */
+/** A cache for content that clients sent, therefore bounded in bytes. Its metrics are its current and its maximum bytes. */
 export const createByteCache = <Key extends string, Value extends object>({
   name,
   maxBytes,
   sizeOf,
-}: ByteCacheOptions<Value>): ByteCache<Key, Value> => {
+}: {
+  /** The label of its metrics. */
+  readonly name: string;
+  readonly maxBytes: number;
+  /** The size of a value in memory. */
+  readonly sizeOf: (value: Value) => number;
+}) => {
   const cache = new LRUCache<Key, Value>({
     maxSize: maxBytes,
     sizeCalculation: (value) => sizeOf(value) + entryBytes,
   });
-  const held = meter().createObservableGauge("herald.cache.bytes", {
-    description: "What a cache of contents holds, by cache",
-  });
-  const limit = meter().createObservableGauge("herald.cache.limit.bytes", {
-    description: "What a cache of contents may hold, by cache",
-  });
-  held.addCallback((result) => result.observe(cache.calculatedSize, { cache: name }));
-  limit.addCallback((result) => result.observe(maxBytes, { cache: name }));
+  const gauge = (metric: string, description: string, bytes: () => number) =>
+    meter()
+      .createObservableGauge(metric, { description })
+      .addCallback((result) => result.observe(bytes(), { cache: name }));
+  gauge("herald.cache.bytes", "What a cache of contents holds, by cache", () => cache.calculatedSize);
+  gauge("herald.cache.limit.bytes", "What a cache of contents may hold, by cache", () => maxBytes);
   return {
-    get: (key) => cache.get(key),
-    peek: (key) => cache.peek(key),
-    set: (key, value) => void cache.set(key, value),
-    delete: (key) => void cache.delete(key),
+    /** Returns the value and makes it the most recently used. */
+    get: (key: Key) => cache.get(key),
+    /** Returns the value without changing its last use. */
+    peek: (key: Key) => cache.peek(key),
+    /** Stores a value and evicts the least recently used ones. A value larger than the whole cache is not stored. */
+    set: (key: Key, value: Value) => void cache.set(key, value),
+    delete: (key: Key) => void cache.delete(key),
     bytes: () => cache.calculatedSize,
   };
+};
+
+/** Memory of V8 on a 64-bit machine, rounded up: an object with its first fields, one more field, a string, a number. */
+const cost = { object: 64, field: 32, text: 24, scalar: 24 } as const;
+
+/**
+ * The approximate memory of a JSON value, in bytes: several times its text if it has many small fields. Does not recurse, because a client
+ * may choose the value's depth.
+ */
+export const memoryBytesOf = (value: unknown): number => {
+  let bytes = 0;
+  const left: unknown[] = [value];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    if (typeof next === "string") bytes += cost.text + 2 * next.length;
+    else if (typeof next !== "object" || next === null) bytes += cost.scalar;
+    else {
+      bytes += cost.object;
+      for (const [key, inner] of Object.entries(next)) {
+        bytes += cost.field + 2 * key.length;
+        if (inner !== undefined) left.push(inner);
+      }
+    }
+  }
+  return bytes;
 };

@@ -1,13 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createByteCache } from "./byte-cache.ts";
-import { memoryBytesOf } from "./memory-bytes.ts";
+import { createByteCache, memoryBytesOf } from "./byte-cache.ts";
 
 const cache = (maxBytes: number) =>
   createByteCache<string, { text: string }>({ name: "test", maxBytes, sizeOf: ({ text }) => text.length });
 
 describe("a cache in bytes", () => {
-  test("never holds more than it may, and loses what was used longest ago", () => {
+  test("evicts the least recently used values above its limit", () => {
     const held = cache(10_000);
     for (let at = 0; at < 100; at++) {
       held.set(`${at}`, { text: "x".repeat(1_000) });
@@ -18,7 +17,7 @@ describe("a cache in bytes", () => {
     expect(held.get("99")).toBeDefined();
   });
 
-  test("does not count a look as use where it is only a look", () => {
+  test("does not count a peek as use", () => {
     const held = cache(3_000);
     for (const key of ["a", "b"]) held.set(key, { text: "x".repeat(1_000) });
     expect(held.peek("a")).toBeDefined();
@@ -26,7 +25,7 @@ describe("a cache in bytes", () => {
     expect(held.peek("a")).toBeUndefined();
   });
 
-  test("does not keep what is larger than all of it, nor an older value of that key", () => {
+  test("stores no value that is larger than the cache, and removes the key's earlier value", () => {
     const held = cache(2_000);
     held.set("small", { text: "x" });
     held.set("big", { text: "x" });
@@ -36,8 +35,8 @@ describe("a cache in bytes", () => {
   });
 });
 
-describe("what a value holds", () => {
-  test("is at least its JSON, whatever it is", () => {
+describe("the memory of a value", () => {
+  test("is at least the size of its JSON", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
         expect(memoryBytesOf(value)).toBeGreaterThanOrEqual(JSON.stringify(value).length);
@@ -45,12 +44,12 @@ describe("what a value holds", () => {
     );
   });
 
-  test("is several times its JSON where that is many small fields", () => {
+  test("is several times its JSON if it has many small fields", () => {
     const fields = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, {}]));
     expect(memoryBytesOf(fields)).toBeGreaterThan(5 * JSON.stringify(fields).length);
   });
 
-  test("is found in a value that is nested deeper than the stack", () => {
+  test("is computed without recursion for a deeply nested value", () => {
     let deep: unknown = "x";
     for (let at = 0; at < 100_000; at++) deep = [deep];
     expect(memoryBytesOf(deep)).toBeGreaterThan(100_000);

@@ -1,11 +1,11 @@
 import type { z } from "zod";
-import { type Fault, messageOf, pointerTo } from "./fault.ts";
+import { type Fault, messageOf, pointerTo } from "./herald-error.ts";
 import { nearestName } from "./nearest-name.ts";
 import { schemasAt } from "./schema-at.ts";
 
 type Issue = z.core.$ZodIssue;
 
-/** More would not help, and a hostile body could ask for a hundred thousand. */
+/** More would not help the caller, and a hostile body could cause a hundred thousand. */
 const maxMessages = 100;
 const maxKeyLength = 64;
 
@@ -35,83 +35,74 @@ const formats: Record<string, string> = {
   json_string: "JSON",
 };
 
-/** zod's own sentences begin like this; a schema's own are kept as they are. */
+/** Zod's own messages begin like this; messages written in a schema stay unchanged. */
 const byZod = /^(?:Invalid |Too big|Too small|Unrecognized )/;
 
 const quoted = (value: unknown): string => `\`${String(value)}\``;
 const wanted = (expected: string): string => types[expected] ?? expected;
 
-const bound = (issue: Issue & ({ code: "too_small" } | { code: "too_big" })): string => {
+type Bound = Issue & ({ code: "too_small" } | { code: "too_big" });
+
+/** What a value has a number of, and the ends of the codes for too few and too many of it. */
+const sizes: Partial<Record<Bound["origin"], readonly [unit: string, few: string, many: string]>> = {
+  string: ["characters", "short", "long"],
+  array: ["entries", "few", "many"],
+  set: ["entries", "few", "many"],
+  object: ["keys", "few", "many"],
+  map: ["keys", "few", "many"],
+};
+
+const boundProblem = (issue: Bound): Problem => {
   const small = issue.code === "too_small";
   const limit = small ? issue.minimum : issue.maximum;
-  const edge = small
-    ? issue.inclusive === false
-      ? "more than"
-      : "at least"
-    : issue.inclusive === false
-      ? "less than"
-      : "at most";
-  switch (issue.origin) {
-    case "string":
-      return small && limit === 1 ? "may not be empty" : `must have ${edge} ${limit} characters`;
-    case "array":
-    case "set":
-      return small && limit === 1 ? "may not be empty" : `must have ${edge} ${limit} entries`;
-    case "object":
-    case "map":
-      return `must have ${edge} ${limit} keys`;
-    default:
-      return `must be ${edge} ${limit}`;
-  }
+  const [edge, strict] = small ? ["at least", "more than"] : ["at most", "less than"];
+  const range = `${issue.inclusive === false ? strict : edge} ${limit}`;
+  const [unit, few, many] = sizes[issue.origin] ?? ["", "small", "large"];
+  const code = `too-${small ? few : many}`;
+  if (unit === "") return { code, detail: `must be ${range}` };
+  if (small && limit === 1 && unit !== "keys") return { code, detail: "may not be empty" };
+  return { code, detail: `must have ${range} ${unit}` };
 };
 
-const sentence = (issue: Issue): string => {
-  if (!byZod.test(issue.message)) return issue.message;
+type Problem = { readonly code: string; readonly detail: string };
+
+/** The stable code of an issue, and zod's own message in better words. */
+const problemOf = (issue: Issue): Problem => {
   switch (issue.code) {
-    case "invalid_type":
+    case "invalid_type": {
+      const detail = `must be ${wanted(issue.expected)}`;
       return issue.message.endsWith("received undefined")
-        ? `is required and must be ${wanted(issue.expected)}`
-        : `must be ${wanted(issue.expected)}`;
+        ? { code: "required", detail: `is required and ${detail}` }
+        : { code: "invalid-type", detail };
+    }
     case "too_small":
     case "too_big":
-      return bound(issue);
-    case "invalid_value":
-      return issue.values.length === 1
-        ? `must be ${quoted(issue.values[0])}`
-        : `must be one of ${issue.values.map(quoted).join(", ")}`;
-    case "invalid_format":
-      if (issue.format === "regex") return `must match ${issue.pattern}`;
-      return `must be ${formats[issue.format] ?? `a valid ${issue.format}`}`;
+      return boundProblem(issue);
+    case "invalid_value": {
+      const values = issue.values.map(quoted);
+      const detail = values.length === 1 ? `must be ${values[0]}` : `must be one of ${values.join(", ")}`;
+      return { code: "invalid-value", detail };
+    }
+    case "invalid_format": {
+      const detail =
+        issue.format === "regex"
+          ? `must match ${issue.pattern}`
+          : `must be ${formats[issue.format] ?? `a valid ${issue.format}`}`;
+      return { code: "invalid-format", detail };
+    }
     case "not_multiple_of":
-      return `must be a multiple of ${issue.divisor}`;
-    case "invalid_key":
-      return `this name is not accepted: ${issue.issues.map(sentence).join(", ")}`;
+      return { code: "invalid-value", detail: `must be a multiple of ${issue.divisor}` };
+    case "invalid_key": {
+      const why = issue.issues.map((inner) => ownOr(inner, problemOf(inner).detail)).join(", ");
+      return { code: "invalid-value", detail: `this name is not accepted: ${why}` };
+    }
     default:
-      return "is not accepted";
+      return { code: "invalid-value", detail: "is not accepted" };
   }
 };
 
-const boundCode = (issue: Issue & ({ code: "too_small" } | { code: "too_big" })): string => {
-  const small = issue.code === "too_small";
-  if (issue.origin === "string") return small ? "too-short" : "too-long";
-  if (["array", "set", "object", "map"].includes(issue.origin)) return small ? "too-few" : "too-many";
-  return small ? "too-small" : "too-large";
-};
-
-/** The stable code of an issue. */
-const codeOf = (issue: Issue): string => {
-  switch (issue.code) {
-    case "invalid_type":
-      return issue.message.endsWith("received undefined") ? "required" : "invalid-type";
-    case "too_small":
-    case "too_big":
-      return boundCode(issue);
-    case "invalid_format":
-      return "invalid-format";
-    default:
-      return "invalid-value";
-  }
-};
+/** The message of the schema, if it has one of its own. */
+const ownOr = (issue: Issue, detail: string): string => (byZod.test(issue.message) ? detail : issue.message);
 
 const shortened = (part: PropertyKey): string =>
   String(part).length > maxKeyLength ? `${String(part).slice(0, maxKeyLength)}…` : String(part);
@@ -120,7 +111,7 @@ const dotted = (path: readonly PropertyKey[]): string => path.map(shortened).joi
 
 type Flat = { path: readonly PropertyKey[]; issue: Issue };
 
-/** Of a union's alternatives, the one that was most likely meant: the value fits its outline, and least is wrong with it. */
+/** The alternative of a union that the caller most likely meant: the value has its type, and the fewest problems. */
 const likeliest = (branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined =>
   branches
     .filter((issues) => issues.length > 0 && issues.every((issue) => issue.path.length > 0 || !isOutline(issue)))
@@ -128,7 +119,7 @@ const likeliest = (branches: readonly (readonly Issue[])[]): readonly Issue[] | 
 
 const isOutline = (issue: Issue): boolean => issue.code === "invalid_type" || issue.code === "invalid_value";
 
-/** A missing or unknown field speaks more against an alternative than a wrong value in a known one. */
+/** A missing or unknown field is stronger evidence against an alternative than a wrong value in a known field. */
 const weight = (issues: readonly Issue[]): number =>
   issues.reduce(
     (sum, issue) => sum + (issue.code === "unrecognized_keys" ? 3 * issue.keys.length : isOutline(issue) ? 2 : 1),
@@ -145,24 +136,13 @@ function* flatten(issues: readonly Issue[], above: readonly PropertyKey[]): Gene
 }
 
 const unionSentence = (issue: Issue & { code: "invalid_union" }, at: readonly z.core.$ZodType[]): string => {
-  if (!byZod.test(issue.message)) return issue.message;
-  const options = [
-    ...new Set(
-      issue.errors.flatMap((branch) =>
-        branch.flatMap((inner) =>
-          inner.path.length > 0
-            ? []
-            : inner.code === "invalid_type"
-              ? [wanted(inner.expected)]
-              : inner.code === "invalid_value"
-                ? inner.values.map(quoted)
-                : [],
-        ),
-      ),
-    ),
-  ];
-  if (options.length > 0) return `must be ${options.join(" or ")}`;
-  // A discriminated union's path leads to the field that chooses, so these are the schemas of its values.
+  const options = issue.errors.flat().flatMap((inner) => {
+    if (inner.path.length > 0) return [];
+    if (inner.code === "invalid_type") return [wanted(inner.expected)];
+    return inner.code === "invalid_value" ? inner.values.map(quoted) : [];
+  });
+  if (options.length > 0) return `must be ${[...new Set(options)].join(" or ")}`;
+  // The path leads to the discriminator field of the union, so these schemas contain its values.
   const values = at.flatMap((schema) => [...(schema._zod.values ?? [])].map(quoted));
   return values.length > 0 ? `must be one of ${values.join(", ")}` : "is not accepted";
 };
@@ -173,7 +153,7 @@ const unknownField = (key: string, known: readonly string[]): string => {
   return known.length === 0 ? "unknown field" : `unknown field; known here: ${known.map(quoted).join(", ")}`;
 };
 
-/** The fields that objects of these schemas have. */
+/** The fields of objects with these schemas. */
 export const knownFields = (schemas: readonly z.core.$ZodType[]): string[] => [
   ...new Set(
     schemas.flatMap((schema) => {
@@ -184,19 +164,19 @@ export const knownFields = (schemas: readonly z.core.$ZodType[]): string[] => [
 ];
 
 export type DescribeOptions = {
-  /** The schema that refused: unknown fields are then answered with the nearest known one. */
+  /** The schema that refused the value: with it, the message for an unknown field suggests the nearest known one. */
   readonly schema?: z.core.$ZodType | undefined;
   /** Dotted path of the value in the body, such as `notification`. */
   readonly prefix?: string | undefined;
-  /** How many problems are put into words; 100 by default. */
+  /** The maximum number of described problems; 100 by default. */
   readonly max?: number | undefined;
-  /** How the whole value is called where a problem has no path; `body` by default. */
+  /** The name of the whole value for a problem without a path; `body` by default. */
   readonly whole?: string | undefined;
 };
 
 /**
- * zod's issues for the caller: where, what is wrong or what would be accepted, a stable code. Repeats nothing of the refused values. At
- * most 100 unless said otherwise; a last one counts the rest.
+ * Zod's issues for the caller: the place, the problem or the accepted values, and a stable code. Never repeats refused values. Returns at
+ * most 100 by default; a last fault counts the rest.
  */
 export const faultsOf = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): Fault[] => {
   const { schema, prefix = "", whole = "body", max = maxMessages } = options;
@@ -208,7 +188,7 @@ export const faultsOf = (error: { issues: readonly Issue[] }, options: DescribeO
     ...(whole === "body" && { pointer: pointerTo([...above, ...path.map(shortened)]) }),
   });
 
-  /** Each issue as a function: finding the nearest name costs more than finding that a name is wrong. */
+  /** Yields each issue as a function, because the search for the nearest name costs more than finding the issue. */
   function* describers(): Generator<() => Fault> {
     for (const { path, issue } of flatten(error.issues, [])) {
       const at = () => (schema ? schemasAt([schema], path) : []);
@@ -220,8 +200,10 @@ export const faultsOf = (error: { issues: readonly Issue[] }, options: DescribeO
             return fault([...path, key], "unknown-field", unknownField(key, known));
           };
       } else
-        yield () =>
-          fault(path, codeOf(issue), issue.code === "invalid_union" ? unionSentence(issue, at()) : sentence(issue));
+        yield () => {
+          const { code, detail } = problemOf(issue);
+          return fault(path, code, ownOr(issue, issue.code === "invalid_union" ? unionSentence(issue, at()) : detail));
+        };
     }
   }
 

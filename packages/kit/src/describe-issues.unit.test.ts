@@ -88,7 +88,7 @@ test("a discriminated union names the values that choose", () => {
   ]);
 });
 
-test("every problem is said at once, in words of the interface", () => {
+test("describes every problem at once", () => {
   expect(
     describe(SendNotification, {
       notification: { titel: "x", title: "", targets: [], ttl: -1, priority: "urgent", send_at: "tomorrow" },

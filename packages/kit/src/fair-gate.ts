@@ -1,46 +1,24 @@
+import type { ErrorCode } from "@herald/contracts";
 import { HeraldError } from "./herald-error.ts";
-
-/** Limits how much runs at a time, in all and for one key; the keys that wait take turns. */
-export type FairGate = {
-  /**
-   * Waits for so many places, or all that a key may have, and resolves to what gives them back. Calling that twice does nothing.
-   * `isGone` says that the caller no longer waits: then it rejects with `service-unavailable` when its turn comes. Rejects with
-   * `rate-limited` when the key's line is full, and with `service-unavailable` when too many wait in all.
-   */
-  enter(key: string, places: number, isGone?: () => boolean): Promise<() => void>;
-  /**
-   * Waits for one place, and takes so many more as the key's share has free then, up to `most`. However many wait, it waits behind them:
-   * for work that is on disk. Rejects with `service-unavailable` when the service stops.
-   */
-  enterUpTo(key: string, max: number): Promise<{ readonly places: number; readonly leave: () => void }>;
-  /** The service stops: who waits, and who comes from now on, gets HeraldError `service-unavailable`, which gives their messages back. */
-  close(): void;
-};
 
 type Limits = {
   readonly total: number;
-  /** Most places of one key; absent: its share, see {@link createShares}. */
+  /** The maximum of one key's places; absent: its share, see {@link createShares}. */
   readonly perKey?: number;
-  /** How many may wait, of one key and in all; absent: any number, because something else bounds them. */
-  readonly line?: { readonly perKey: number; readonly total: number };
+  /**
+   * The maximum weight of all waiters, in total and per key; `perKey` absent: its share, see {@link createShares}. `line` absent: any
+   * number may wait, because something else bounds them.
+   */
+  readonly line?: { readonly total: number; readonly perKey?: number };
 };
 
-/** For each free place a key may have three: alone it gets three quarters, and with n others each gets the same and some stay free. */
+/** A key may have three places per free place: alone it gets three quarters; with n others each gets the same, and some stay free. */
 const perFreePlace = 3;
 
-/** Who has how many of `total` places. */
-export type Shares = {
-  /** Whether its share lets the key have so many more, as soon as they are free. One that has none may always have some. */
-  has(key: string, places: number): boolean;
-  /** How many more the key may have now. */
-  room(key: string): number;
-  take(key: string, places: number): void;
-  give(key: string, places: number): void;
-  free(): number;
-};
+export type Shares = ReturnType<typeof createShares>;
 
-/** Shares out places so that one key may have most of them, but never all: somebody new finds some free at any time. */
-export const createShares = (total: number, perKey?: number): Shares => {
+/** Divides places so that one key may have most of them, but never all: a new key always finds a free place. */
+export const createShares = (total: number, perKey?: number) => {
   const inside = new Map<string, number>();
   let taken = 0;
   const of = (key: string) => inside.get(key) ?? 0;
@@ -51,30 +29,35 @@ export const createShares = (total: number, perKey?: number): Shares => {
     else inside.set(key, rest);
   };
   return {
-    has: (key, places) => {
+    /** Whether the key's share allows this many more places once they are free. A key without places may always have some. */
+    has: (key: string, places: number) => {
       if (perKey !== undefined) return of(key) + places <= perKey;
       return of(key) === 0 || of(key) + places <= perFreePlace * (total - taken - places);
     },
-    room: (key) => {
+    /** The number of further places that the key may take now. */
+    room: (key: string) => {
       const free = total - taken;
       if (perKey !== undefined) return Math.max(0, Math.min(free, perKey - of(key)));
       const more = Math.floor((perFreePlace * free - of(key)) / (perFreePlace + 1));
       return Math.max(of(key) === 0 ? Math.min(1, free) : 0, more);
     },
     take: change,
-    give: (key, places) => change(key, -places),
+    give: (key: string, places: number) => change(key, -places),
     free: () => total - taken,
   };
 };
 
+export type FairGate = ReturnType<typeof createFairGate>;
+
 /**
- * `total` places, of which one key gets its share: waiters of a key that has its share do not block others from the remaining places.
+ * Limits the work that runs at a time, in total and per key. Waiting keys take turns. Waiters of a key that has used up its share do not
+ * block other keys from the remaining places.
  */
-export const createFairGate = ({ total, perKey, line: lineLimits }: Limits): FairGate => {
+export const createFairGate = ({ total, perKey, line: room }: Limits) => {
   const shares = createShares(total, perKey);
-  /** Keys with somebody waiting, in the order of their turns. */
+  /** Keys with waiters, in the order of their turns. */
   const lines = new Map<string, Waiter[]>();
-  let waiting = 0;
+  const weights = room && createShares(room.total, room.perKey);
   let closed = false;
 
   const leaving = (key: string, places: number) => {
@@ -87,49 +70,48 @@ export const createFairGate = ({ total, perKey, line: lineLimits }: Limits): Fai
     };
   };
 
-  /** Those who are gone leave their line, from its head on or all of them. */
+  /** Removes waiters whose callers no longer wait, at the head of the line or all of them. */
   const dropGone = (key: string, line: Waiter[], all: boolean) => {
     const gone = all ? line.filter((one) => one.isGone()) : [];
     while (!all && line[0]?.isGone()) gone.push(...line.splice(0, 1));
     if (gone.length === 0) return;
-    waiting -= gone.length;
     if (all) line.splice(0, line.length, ...line.filter((one) => !gone.includes(one)));
     if (line.length === 0) lines.delete(key);
-    for (const { refuse } of gone) refuse(tooLate());
+    for (const { weight, refuse } of gone) {
+      weights?.give(key, weight);
+      refuse(tooLate());
+    }
   };
 
-  /** Admits the waiters that may enter now; a key that got a place goes to the end of the turns. */
+  /** Admits the waiters that may enter now. A key that got a place goes to the end of the turns. */
   const admit = () => {
     for (const [key, line] of [...lines]) {
       dropGone(key, line, false);
       const [next] = line;
       if (next === undefined || !shares.has(key, next.places)) continue;
-      // A waiter for many places would starve if those behind it took each one that becomes free.
+      // Stop here: a waiter for many places would starve if those behind it took each free place.
       if (next.places > shares.free()) return;
       line.shift();
-      waiting--;
+      weights?.give(key, next.weight);
       lines.delete(key);
       if (line.length > 0) lines.set(key, line);
       next.admit(Math.max(next.places, Math.min(next.max, shares.room(key))));
     }
   };
 
-  const refusal = (key: string, line: Waiter[]): HeraldError | undefined => {
-    if (lineLimits === undefined) return undefined;
-    if (line.length >= lineLimits.perKey) dropGone(key, line, true);
-    if (line.length >= lineLimits.perKey)
-      return new HeraldError("rate-limited", "requests: as many of this project as may be are waiting to be answered", {
-        retryAfterSeconds: 1,
-      });
-    return waiting < lineLimits.total
-      ? undefined
-      : new HeraldError("service-unavailable", "too many requests are waiting to be answered", {
-          retryAfterSeconds: 1,
-        });
+  const refusal = (key: string, weight: number): HeraldError | undefined => {
+    if (room === undefined || weights === undefined) return undefined;
+    // Without a limit of its own, a key's share leaves others a part of the total.
+    const isFull = () => room.perKey !== undefined && weights.free() < weight;
+    if (weights.has(key, weight) && !isFull()) return undefined;
+    dropGone(key, lines.get(key) ?? [], true);
+    if (!weights.has(key, weight))
+      return crowded("rate-limited", "requests: too many requests of this project are waiting to be answered");
+    return isFull() ? crowded("service-unavailable", "too many requests are waiting to be answered") : undefined;
   };
 
-  /** Resolves to the places that it got: `least`, or up to `most` of what is free. */
-  const wait = (key: string, min: number, max: number, isGone = () => false): Promise<number> => {
+  /** Resolves to the number of granted places: `min`, or up to `max` if they are free. */
+  const wait = (key: string, min: number, max: number, weight: number, isGone = () => false): Promise<number> => {
     if (closed) return Promise.reject(stopping());
     return new Promise((resolve, reject) => {
       const line = lines.get(key) ?? [];
@@ -138,41 +120,57 @@ export const createFairGate = ({ total, perKey, line: lineLimits }: Limits): Fai
         shares.take(key, places);
         resolve(places);
       };
-      line.push({ places: min, max, isGone, admit: admitted, refuse: reject });
-      waiting++;
+      line.push({ places: min, max, weight, isGone, admit: admitted, refuse: reject });
+      weights?.take(key, weight);
       admit();
     });
   };
 
   return {
-    enter: async (key, wanted, isGone) => {
+    /**
+     * Waits for `wanted` places, or the maximum of a key, and resolves to the function that returns them; a second call does nothing.
+     * `isGone` says that the caller no longer waits: then the promise rejects with `service-unavailable` at its turn. Rejects with
+     * `rate-limited` when the key's line is full, and with `service-unavailable` when too many wait in total. `weight`: its part of the
+     * line's limits.
+     */
+    enter: async (key: string, wanted: number, { isGone, weight = 1 }: Waits = {}) => {
       const places = Math.min(wanted, perKey ?? total, total);
-      const refused = closed ? undefined : refusal(key, lines.get(key) ?? []);
+      const refused = closed ? undefined : refusal(key, weight);
       if (refused !== undefined) throw refused;
-      return leaving(key, await wait(key, places, places, isGone));
+      return leaving(key, await wait(key, places, places, weight, isGone));
     },
-    enterUpTo: async (key, max) => {
-      const places = await wait(key, 1, max);
+    /** How many of a key's callers wait. */
+    waiting: (key: string): number => lines.get(key)?.length ?? 0,
+    /**
+     * Waits for one place, then takes as many more as the key's share has free, up to `max`. Its line has no limit, because the work is
+     * stored on disk. Rejects with `service-unavailable` when the service stops.
+     */
+    enterUpTo: async (key: string, max: number) => {
+      const places = await wait(key, 1, max, 0);
       return { places, leave: leaving(key, places) };
     },
+    /** Stops the gate: rejects all current and later waiters with `service-unavailable`, so that their messages are returned. */
     close: () => {
       closed = true;
       const all = [...lines.values()].flat();
       lines.clear();
-      waiting = 0;
       for (const { refuse } of all) refuse(stopping());
     },
   };
 };
 
+type Waits = { readonly isGone?: () => boolean; readonly weight?: number };
+
 type Waiter = {
   readonly places: number;
   readonly max: number;
+  readonly weight: number;
   readonly isGone: () => boolean;
   readonly admit: (places: number) => void;
   readonly refuse: (error: HeraldError) => void;
 };
 
+const crowded = (code: ErrorCode, message: string) => new HeraldError(code, message, { retryAfterSeconds: 1 });
 const stopping = () => new HeraldError("service-unavailable", "the service is stopping");
 const tooLate = () =>
   new HeraldError("service-unavailable", "the time to answer had passed before the request's turn came");

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createFairGate, createShares } from "./fair-gate.ts";
 
-/** Lets everything that is ready to run do so. */
+/** Lets all work run that is ready. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a key with its share waits, and others pass it", async () => {
@@ -57,7 +57,7 @@ test("a waiter for many places gets them, though those behind want few", async (
   expect(entered).toEqual(["a", "b", "c"]);
 });
 
-test("never more than allowed, and everybody gets in", async () => {
+test("admits never more than allowed, and everyone in the end", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.constantFrom("a", "b", "c", "d"), fc.integer({ min: 1, max: 7 })), { maxLength: 60 }),
@@ -106,18 +106,18 @@ test("without a fixed share a key alone gets most places and never all, and each
   expect([shares.room("b"), fill("b")]).toEqual([67, 67]);
 });
 
-test("one that has none takes the last place, if one is free", () => {
+test("a key without places may take the last free place", () => {
   const shares = createShares(1);
   expect([shares.has("a", 1), shares.room("a")]).toEqual([true, 1]);
   shares.take("a", 1);
   expect([shares.room("b"), shares.free()]).toEqual([0, 0]);
 });
 
-test("who waits too long loses the turn, and makes room in a line that is full", async () => {
+test("a waiter that is gone loses its turn and makes room in a full line", async () => {
   const gate = createFairGate({ total: 1, line: { perKey: 2, total: 3 } });
   const leave = await gate.enter("a", 1);
   let gone = false;
-  const late = [1, 2].map(() => gate.enter("a", 1, () => gone).catch((error: unknown) => error));
+  const late = [1, 2].map(() => gate.enter("a", 1, { isGone: () => gone }).catch((error: unknown) => error));
   await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "rate-limited", retryAfterSeconds: 1 });
   const other = gate.enter("b", 1);
   await expect(gate.enter("c", 1)).rejects.toMatchObject({ code: "service-unavailable", retryAfterSeconds: 1 });
@@ -127,6 +127,24 @@ test("who waits too long loses the turn, and makes room in a line that is full",
   leave();
   (await other)();
   (await next)();
+});
+
+test("waiters count by their weight, and one key's leave room for others'", async () => {
+  const gate = createFairGate({ total: 1, line: { total: 100 } });
+  const leave = await gate.enter("a", 1);
+  const waiting = [
+    gate.enter("a", 1, { weight: 40 }),
+    gate.enter("a", 1, { weight: 35 }),
+    gate.enter("b", 1, { weight: 18 }),
+    gate.enter("c", 1, { weight: 5 }),
+  ];
+  for (const weight of [1, 100])
+    await expect(gate.enter("a", 1, { weight })).rejects.toMatchObject({ code: "rate-limited" });
+  expect([gate.waiting("a"), gate.waiting("b"), gate.waiting("d")]).toEqual([2, 1, 0]);
+  leave();
+  await Promise.all(waiting.map(async (one) => (await one)()));
+  expect(gate.waiting("a")).toBe(0);
+  (await gate.enter("a", 1, { weight: 75 }))();
 });
 
 test("up to so many places: what the key's share has free, and one at least", async () => {

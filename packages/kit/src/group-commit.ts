@@ -8,35 +8,34 @@ type Waiting<Item, Result> = {
 };
 
 export type GroupCommitOptions<Item> = {
-  /** Items in one group at most. */
+  /** The maximum number of items in one group. */
   readonly max: number;
-  /** Whose an item is: where more wait than go into a group, all who have some take turns. Absent: first come, first served. */
+  /** The owner of an item: when more items wait than fit into a group, their owners take turns. Absent: first come, first served. */
   readonly keyOf?: (item: Item) => string;
-  /** Groups that are written at the same time. */
+  /** The number of concurrent writes. */
   readonly concurrent: number;
   /**
-   * Groups begin at least so far apart, in milliseconds, unless one is full: for writes that cost much by themselves, however little
-   * is in them. An item that finds the writer idle for so long still goes at once. Absent: 0.
+   * The minimum time between the starts of two groups, in milliseconds, unless a group is full: for writes with a high fixed cost. An item
+   * that finds the writer idle for that long is written at once. Absent: 0.
    */
   readonly intervalMs?: number;
-  /** Items that may wait, where past that they would be answered after their sender gave up; absent: any number. */
+  /** The maximum number of waiting items: further ones would be answered after their sender gave up. Absent: any number. */
   readonly waiting?: number;
-  /** Bytes of items in one group; one that alone has more is a group of its own. Absent: any number. */
+  /** The maximum bytes of one group; a larger item gets its own group. Absent: any number. */
   readonly groupBytes?: number;
-  /** Bytes of items that may wait or be written at a time; absent: any number. */
+  /** The maximum bytes of waiting and unfinished items together; absent: any number. */
   readonly maxBytes?: number;
   /**
-   * An item that finds the writer idle goes at the end of this turn of the event loop, together with those that came in it: for items that
-   * come several at a time, of which the first would go alone and hold up the others. Absent: at once.
+   * Starts an idle writer at the end of this turn of the event loop, with all items of the turn. For items that arrive several at a time:
+   * otherwise the first is written alone and delays the rest. Absent: starts at once.
    */
   readonly atEndOfTurn?: boolean;
 };
 
 /**
- * Writes items in groups without ever waiting for a group to fill: an item that finds the writer idle goes at once, and what
- * arrives while it writes goes together in the next group, so that one round trip and one disk sync serve them all.
- * `write` resolves to the result of each item, in order. `bytes` is what an item counts towards `groupBytes` and `maxBytes`. Each call
- * resolves to that when its item is written, and rejects with what its group failed with.
+ * Writes items in groups, without waiting for a group to fill: an item that finds the writer idle is written at once, and items that arrive
+ * during a write share the next group, with one round trip and one disk sync. `write` resolves to the result of each item, in order.
+ * `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves to its item's result, and rejects with its group's error.
  */
 export const createGroupCommit = <Item, Result>(
   write: (items: readonly Item[]) => Promise<readonly Result[]>,
@@ -69,7 +68,7 @@ export const createGroupCommit = <Item, Result>(
     } catch (error) {
       for (const { reject } of group) reject(error);
       if (!isUnavailable(error)) return;
-      // Those who waited behind the group would only find out the same, one timeout later each.
+      // The waiters behind the group would get the same error, each after another timeout.
       const behind = queue;
       queue = [];
       release(behind);
@@ -77,7 +76,7 @@ export const createGroupCommit = <Item, Result>(
     }
   };
 
-  /** All that wait, or the first of them as the keys take turns. */
+  /** All waiting items, or the first of them if the keys take turns. */
   const inTurns = (): readonly Waiting<Item, Result>[] => {
     if (keyOf === undefined || queue.length <= max) return queue;
     const lines = [...Map.groupBy(queue, ({ item }) => keyOf(item)).values()];
@@ -91,7 +90,7 @@ export const createGroupCommit = <Item, Result>(
     return turns;
   };
 
-  /** Takes those that go together. */
+  /** Removes the next group from the queue. */
   const nextGroup = (): readonly Waiting<Item, Result>[] => {
     let count = 0;
     let bytes = 0;
@@ -107,7 +106,7 @@ export const createGroupCommit = <Item, Result>(
     return [...group];
   };
 
-  /** Whether the next group has to wait for its time; then it is pumped when that has come. */
+  /** Whether it is too early for the next group; if so, sets a timer for it. */
   const early = (): boolean => {
     if (intervalMs === 0 || queue.length >= max) return false;
     const waitMs = lastBegunAt + intervalMs - performance.now();
@@ -145,7 +144,7 @@ export const createGroupCommit = <Item, Result>(
 
   return (item, bytes = 0) =>
     new Promise((resolve, reject) => {
-      // One that is alone goes, however large it is.
+      // An item is accepted, however large, if no other item is held.
       if (queue.length >= waiting || (held > 0 && held + bytes > maxBytes)) {
         reject(new HeraldError("queue-full", "too many requests wait to be written", { retryAfterSeconds: 1 }));
         return;

@@ -18,7 +18,7 @@ const writer = (options: Partial<Parameters<typeof createGroupCommit>[1]> = {}) 
 };
 
 describe("a group commit", () => {
-  test("writes the first at once, and what comes meanwhile together, in order and in groups of at most three", async () => {
+  test("writes the first item at once and later ones in groups of at most three, in order", async () => {
     const { groups, commit, settle } = writer();
     const written = [1, 2, 3, 4, 5].map(commit);
     expect(groups.map(({ items }) => items)).toEqual([[1]]);
@@ -30,7 +30,7 @@ describe("a group commit", () => {
     expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3, 4], [5]]);
   });
 
-  test("writes those of one turn together where it waits for its end, and none before", async () => {
+  test("with atEndOfTurn writes all items of a turn together", async () => {
     const { groups, commit, settle } = writer({ atEndOfTurn: true });
     const written = [1, 2].map(commit);
     await Promise.resolve();
@@ -44,7 +44,7 @@ describe("a group commit", () => {
     expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
   });
 
-  test("writes so many groups at a time, and no more", async () => {
+  test("limits concurrent writes", async () => {
     const { groups, commit, settle } = writer({ concurrent: 2 });
     const written = [1, 2, 3].map(commit);
     expect(groups.map(({ items }) => items)).toEqual([[1], [2]]);
@@ -54,7 +54,7 @@ describe("a group commit", () => {
     await Promise.all(written);
   });
 
-  test("puts no more into a group than its bytes allow, and what is larger alone", async () => {
+  test("limits the bytes of a group, and writes a larger item alone", async () => {
     const { groups, commit, settle } = writer({ groupBytes: 5 });
     const written = [1, 2, 3, 9, 1].map((item) => commit(item, item));
     for (let group = 0; group < 4; group++) await settle(() => groups[group]?.succeed());
@@ -62,7 +62,7 @@ describe("a group commit", () => {
     expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3], [9], [1]]);
   });
 
-  test("begins groups so far apart, unless one is full; what comes to an idle writer goes at once", async () => {
+  test("starts groups at intervals unless one is full, and the first item of an idle writer at once", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
     try {
       const { groups, commit, settle } = writer({ intervalMs: 20 });
@@ -97,7 +97,7 @@ describe("a group commit", () => {
     expect(await Promise.all([1, 2, 3].map(commit))).toEqual(["1 of 1", "2 of 2", "3 of 2"]);
   });
 
-  test("tells a failure to its own group alone, and goes on", async () => {
+  test("rejects only the items of a failed group", async () => {
     const { groups, commit, settle } = writer();
     const outcomes = [1, 2].map((item) =>
       commit(item).then(
@@ -124,7 +124,7 @@ describe("a group commit", () => {
     },
   );
 
-  test("holds no more bytes than it may, those that are being written included", async () => {
+  test("limits waiting and unfinished bytes", async () => {
     const { groups, commit, settle } = writer({ maxBytes: 100 });
     const first = commit(1, 500);
     await expect(commit(2, 1)).rejects.toMatchObject({ code: "queue-full" });
@@ -140,7 +140,7 @@ describe("a group commit", () => {
     await after;
   });
 
-  test("refuses what could only be written too late", async () => {
+  test("refuses items when too many wait", async () => {
     const { groups, commit } = writer({ waiting: 2 });
     const taken = [1, 2, 3].map(commit);
     await expect(commit(4)).rejects.toMatchObject({ code: "queue-full", retryAfterSeconds: 1 });
@@ -151,7 +151,7 @@ describe("a group commit", () => {
     await Promise.all(taken);
   });
 
-  test("has keys take turns where more wait than go into a group", async () => {
+  test("lets keys take turns when more items wait than fit into a group", async () => {
     const groups: string[][] = [];
     let release: () => void = () => {};
     const commit = createGroupCommit<string, string>(

@@ -1,36 +1,24 @@
 import type { ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HttpRoute } from "./http/serve-routes.ts";
 
-/** `true` is fine; `false`, a text that says why not, and a throw are not. */
+/** `true` means healthy. `false`, a text with the reason, and a throw mean unhealthy. */
 type Check = () => boolean | string | Promise<boolean | string>;
 
 type Failing = { readonly check: string; readonly since: string; readonly reason: string };
-type Readiness = { readonly ready: boolean; readonly failing: readonly Failing[] };
 
-export type Health = {
-  /** What answers `/livez` and `/readyz`, by path. */
-  readonly probes: ReadonlyMap<string, (response: ServerResponse) => Promise<void>>;
-  readonly ready: () => Promise<Readiness>;
-  /** From now on `/readyz` is 503, so that no new work is sent here. */
-  readonly shuttingDown: () => void;
-};
-
-/** A probe gives up after a second or so: a check that hangs is one that fails. */
+/** Probes time out after about a second, so a check that hangs must fail earlier. */
 const checkTimeoutMs = 900;
 
 const outcome = async (check: Check): Promise<string | undefined> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, checkTimeoutMs, "the check does not answer");
-  });
+  const late = sleep(checkTimeoutMs, "the check does not answer", { ref: false });
   try {
     const result = await Promise.race([Promise.resolve().then(check), late]);
     if (result === true) return undefined;
     return result === false ? "it is unavailable" : result;
   } catch {
-    // What it threw may name hosts and users; the log has it from where it happened.
+    // The error may name hosts and users; the failing code logs it.
     return "the check failed";
-  } finally {
-    clearTimeout(timer);
   }
 };
 
@@ -41,14 +29,22 @@ const answer = (response: ServerResponse, status: number, body: unknown): void =
   response.end(JSON.stringify(body));
 };
 
+const route = (pattern: string, serve: (response: ServerResponse) => Promise<void>): HttpRoute => ({
+  method: "GET",
+  pattern,
+  serve: (_request, response) => serve(response),
+});
+
+export type Health = ReturnType<typeof createHealth>;
+
 /**
- * Probes. `/livez` is 200 while the process can answer at all: restarting it does not bring a database back. `/readyz` is
- * 200 when every check is true, else 503 with the failing ones and since when each was seen to fail.
+ * Probes. `/livez` is 200 while the process can answer: a restart would not bring a database back. `/readyz` is 200 when every check is
+ * true, else 503 with the failing checks and the time when each was first seen to fail.
  */
-export const createHealth = (checks: Readonly<Record<string, Check>>, now: () => Date = () => new Date()): Health => {
+export const createHealth = (checks: Readonly<Record<string, Check>>, now: () => Date = () => new Date()) => {
   const failingSince = new Map<string, Date>();
   let stoppingSince: Date | undefined;
-  const look = async (): Promise<Readiness> => {
+  const look = async (): Promise<Failing[]> => {
     const results = await Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await outcome(check)] as const),
     );
@@ -64,24 +60,24 @@ export const createHealth = (checks: Readonly<Record<string, Check>>, now: () =>
       failingSince.set(name, since);
       failing.push({ check: name, since: since.toISOString(), reason });
     }
-    return { ready: failing.length === 0, failing };
+    return failing;
   };
   return {
-    ready: look,
+    /** The checks that fail now; the process is ready when none does. */
+    failing: look,
+    /** From now on `/readyz` is 503, so that load balancers send no new requests. */
     shuttingDown: () => {
       stoppingSince ??= now();
     },
-    probes: new Map([
-      ["/livez", async (response) => answer(response, 200, { status: "alive" })],
-      [
-        "/readyz",
-        async (response) => {
-          const { ready, failing } = await look();
-          if (ready) return answer(response, 200, { status: "ready" });
-          response.setHeader("retry-after", "1");
-          answer(response, 503, { status: "not ready", failing });
-        },
-      ],
-    ]),
+    /** The routes of `/livez` and `/readyz`. */
+    routes: [
+      route("/livez", async (response) => answer(response, 200, { status: "alive" })),
+      route("/readyz", async (response) => {
+        const failing = await look();
+        if (failing.length === 0) return answer(response, 200, { status: "ready" });
+        response.setHeader("retry-after", "1");
+        answer(response, 503, { status: "not ready", failing });
+      }),
+    ],
   };
 };

@@ -1,15 +1,14 @@
 import { type ErrorCode, errors, type Problem } from "@herald/contracts";
-import { type Fault, faultOf, messageOf } from "./fault.ts";
 
 type HeraldErrorOptions = {
   readonly cause?: unknown;
-  /** When it is worth trying again, in seconds. */
+  /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
-  /** What the answer's header must say beside the usual ones, such as `Allow`. */
+  /** Additional response headers, such as `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** A failure with a code of the table in contracts. Its messages reach the caller, so they hold no secret and no content. */
+/** A failure with a code from the table in contracts. Its messages reach the caller, so they contain no secret and no content. */
 export class HeraldError extends Error {
   readonly code: ErrorCode;
   faults: readonly Fault[];
@@ -20,7 +19,7 @@ export class HeraldError extends Error {
     const list = (typeof faults === "string" ? [faults] : faults).map((one) =>
       typeof one === "string" ? faultOf(one) : one,
     );
-    // Where a refused request came from in the code is of no use to anybody, and costs more than the rest of refusing it.
+    // A stack trace does not explain a refused request, and it would cost more than the rest of the refusal.
     const depth = Error.stackTraceLimit;
     if (errors[code].log === "info") Error.stackTraceLimit = 0;
     super(list.map(messageOf).join("; "), options.cause === undefined ? undefined : { cause: options.cause });
@@ -37,9 +36,15 @@ export class HeraldError extends Error {
   }
 }
 
-/** A broker or a database that restarts is back after about this long. */
+/** The value, unless there is none. @throws HeraldError the one that `missing` makes. */
+export const existing = <Value>(value: Value | null | undefined, missing: () => HeraldError): Value => {
+  if (value === null || value === undefined) throw missing();
+  return value;
+};
+
+/** About the time that a broker or a database needs to restart. */
 const unavailableRetrySeconds = 5;
-/** Shortest wait that the header can say. */
+/** The shortest wait that the header can express. */
 const busyRetrySeconds = 1;
 
 const retryAfter = (error: HeraldError): number | undefined => {
@@ -50,8 +55,7 @@ const retryAfter = (error: HeraldError): number | undefined => {
 };
 
 /**
- * The RFC 9457 answer to any error. One that is not Herald's becomes `internal` and says nothing of itself.
- * `headers` are lower-case names.
+ * The RFC 9457 response to any error. An error that is not Herald's becomes `internal`, without details. `headers` have lower-case names.
  */
 export const toProblem = (
   error: unknown,
@@ -87,3 +91,29 @@ export const toProblem = (
     },
   };
 };
+
+/** One problem of a request: the source of `errors` and `problems` in the response. */
+export type Fault = {
+  /** The start of the message: a dotted path, a parameter or a header. Empty if the whole request is meant. */
+  readonly name: string;
+  readonly detail: string;
+  /** Absent: the slug of the error. */
+  readonly code?: string;
+  /** Pointer into the body. Absent: `name` is used instead. */
+  readonly pointer?: string;
+};
+
+export const messageOf = ({ name, detail }: Fault): string => (name === "" ? detail : `${name}: ${detail}`);
+
+/** Parses a message such as `device.token: must be …` into a fault. */
+export const faultOf = (message: string): Fault => {
+  const [, name = "", detail = message] = /^([A-Za-z_][^\s:]*): (.*)$/s.exec(message) ?? [];
+  return { name, detail, ...(name === "body" && { pointer: "#" }) };
+};
+
+/** An RFC 6901 JSON pointer as a URI fragment. */
+export const pointerTo = (path: readonly PropertyKey[]): string =>
+  [
+    "#",
+    ...path.map((part) => encodeURIComponent(String(part).toWellFormed().replaceAll("~", "~0").replaceAll("/", "~1"))),
+  ].join("/");

@@ -1,17 +1,9 @@
 import type { Logger } from "pino";
 
-export type Lifecycle = {
-  /** Adds a step to the stop. Steps run one after the other, in the order in which they were added. */
-  readonly onStop: (name: string, step: () => void | Promise<void>) => void;
-  /** Runs the steps, once; later calls wait for the same run. True when all went well within the deadline. */
-  readonly stop: (reason: string) => Promise<boolean>;
-};
+export type Lifecycle = ReturnType<typeof createLifecycle>;
 
-/**
- * The order in which a service stops. A step that fails is logged and the next one runs; when the deadline passes, the
- * rest is given up.
- */
-export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: number }): Lifecycle => {
+/** Stops a service in steps. A step that fails is logged, and the next one runs. After the deadline the remaining steps do not run. */
+export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: number }) => {
   const steps: { name: string; step: () => void | Promise<void> }[] = [];
   let running: Promise<boolean> | undefined;
 
@@ -19,10 +11,6 @@ export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: 
     log.info({ reason }, "stopping");
     let clean = true;
     let at = "";
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<"late">((resolve) => {
-      timer = setTimeout(resolve, deadlineMs, "late");
-    });
     const all = async () => {
       for (const { name, step } of steps) {
         at = name;
@@ -34,9 +22,7 @@ export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: 
         }
       }
     };
-    const result = await Promise.race([all(), deadline]);
-    clearTimeout(timer);
-    if (result === "late") {
+    if (!(await withTimeout(deadlineMs, all()))) {
       log.error({ step: at, deadlineMs }, "the stop took too long and was given up");
       return false;
     }
@@ -45,12 +31,25 @@ export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: 
   };
 
   return {
-    onStop: (name, step) => {
+    /** Adds a step to the stop. Steps run one after another, in the order of their addition. */
+    onStop: (name: string, step: () => void | Promise<void>) => {
       steps.push({ name, step });
     },
-    stop: (reason) => {
+    /** Runs the steps once; later calls wait for the same run. True if every step succeeded before the deadline. */
+    stop: (reason: string) => {
       running ??= run(reason);
       return running;
     },
   };
 };
+
+/** Resolves when `work` has settled, or after `ms`; true if `work` settled in time. Leaves no timer behind. */
+export const withTimeout = (ms: number, work: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    const end = () => {
+      clearTimeout(timer);
+      resolve(true);
+    };
+    work.then(end, end);
+  });

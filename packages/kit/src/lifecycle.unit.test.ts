@@ -49,7 +49,7 @@ test("a step that fails does not keep the others from running, and the stop was 
   expect(lines.join("")).toContain('"step":"bad"');
 });
 
-test("past the deadline the rest is given up, and the log says where", async () => {
+test("the deadline ends the stop, and the log names the step", async () => {
   const { log, lines } = silent();
   const lifecycle = createLifecycle({ log, deadlineMs: 20 });
   lifecycle.onStop("hangs", () => new Promise(() => {}));

@@ -1,8 +1,7 @@
 import { isSpanContextValid, trace } from "@opentelemetry/api";
 import { type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger, pino } from "pino";
-import { redact } from "./redact.ts";
+import { redact, scrub } from "./redact.ts";
 import { currentRequestId } from "./request-context.ts";
-import { scrub } from "./scrub.ts";
 
 export type { Logger } from "pino";
 
@@ -13,7 +12,7 @@ export type LoggerOptions = {
   readonly destination?: DestinationStream;
 };
 
-/** What ties a line to its request and its trace. */
+/** The ids that link a line to its request and its trace. */
 const correlation = (): Record<string, string> => {
   const requestId = currentRequestId();
   const span = trace.getActiveSpan()?.spanContext();
@@ -23,22 +22,22 @@ const correlation = (): Record<string, string> => {
   };
 };
 
-/** A line of its own to a pipe costs 20 µs, and a reader that is slow stops the process; a page of lines costs the same. */
+/** Writing one line to a pipe costs 20 µs, and a slow reader stops the process. Writing a page of lines costs the same. */
 const pageBytes = 4_096;
-/** A line waits at most so long. Fatal lines, exits and crashes flush at once: only a kill -9 loses what waits. */
+/** The longest wait of a line. Fatal lines, exits and crashes flush at once: only a kill -9 loses waiting lines. */
 const flushMs = 100;
 
 let output: ReturnType<typeof pino.destination> | undefined;
 
-/** One for the process, however many loggers write to it. */
+/** One destination for the whole process, shared by all its loggers. */
 const standardOutput = () => {
   output ??= pino.destination({ dest: 1, sync: false, minLength: pageBytes, periodicFlush: flushMs });
   return output;
 };
 
 /**
- * JSON lines with the service, the request id and the trace. Secrets and contents are masked by name at any depth,
- * and by their look in the finished line.
+ * Logs JSON lines with the service, the request id and the trace. Masks secrets and contents by name at any depth, and by pattern in the
+ * finished line.
  */
 export const createLogger = ({ service, level, destination }: LoggerOptions): Logger => {
   const log = pino(
@@ -47,7 +46,7 @@ export const createLogger = ({ service, level, destination }: LoggerOptions): Lo
       base: { service },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: redact },
-      // Errors are already reduced to what is safe; pino's own serializer would take them for something else.
+      // `redact` has already reduced errors to safe fields; pino's own serializer would not recognise them.
       serializers: { err: (safe: unknown) => safe },
       mixin: correlation,
       hooks: { streamWrite: scrub },

@@ -5,7 +5,7 @@ import { HeraldError } from "./herald-error.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { withRequestId } from "./request-context.ts";
 
-/** Distinct, so that whichever leaks is named by the failure. */
+/** Distinct values, so that a failure names the leaked one. */
 const planted = {
   projectToken: "hpt_3q2-7wAAAAplantedProjectToken",
   deviceCredential: "hdc_3q2-7wAAAAplantedDeviceCredential",
@@ -26,7 +26,7 @@ const logged = (level: "debug" | "info", write: (log: Logger) => void) => {
   return { text: lines.join(""), lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
 };
 
-test("a line says when, how loud, who and what", () => {
+test("a line has time, level, service and message", () => {
   const { lines } = logged("info", (log) => log.info({ deviceId: "dev_1", ms: 3 }, "did it"));
   expect(lines).toEqual([
     {
@@ -176,7 +176,7 @@ test.each<[string, (log: Logger) => void]>([
   expect(text).not.toMatch(traces);
 });
 
-test("what helps stays: ids, hashes, counts, codes, stacks of failures", () => {
+test("keeps ids, hashes, counts, codes and stacks of failures", () => {
   const error = Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
   const { lines } = logged("info", (log) =>
     log.error({ tokenHash: "abc", tokenId: "tok_1", tokens: 5, url: "https://push.example/send", err: error }, "x"),
@@ -202,7 +202,7 @@ test("a refusal is logged without a stack", () => {
   expect(lines[0]?.err).toEqual({ type: "HeraldError", message: "id: no such topic", code: "topic-not-found" });
 });
 
-test("a line of endless or circular things ends", () => {
+test("limits the depth and width of a line", () => {
   const circle: Record<string, unknown> = {};
   circle.self = circle;
   const { text } = logged("info", (log) =>

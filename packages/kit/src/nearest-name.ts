@@ -1,4 +1,4 @@
-/** How many letters must be added, dropped, changed or swapped with a neighbour to turn one text into the other. */
+/** The number of letters to add, drop, change or swap with a neighbour to turn one text into the other. */
 const distance = (from: string, to: string): number => {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, index) => index);
@@ -21,10 +21,10 @@ const distance = (from: string, to: string): number => {
   return last[to.length] ?? 0;
 };
 
-/** Longer names than this are no typo of ours, and the search costs the product of the lengths. */
+/** Longer names are hardly typos of a known one, and the search costs the product of the lengths. */
 const longest = 64;
 
-/** The known name that is closest to a mistyped one, or undefined when none is close enough to be meant. */
+/** The known name that is closest to a mistyped one; undefined if none is close enough. */
 export const nearestName = (
   name: string,
   known: Iterable<string>,

@@ -1,9 +1,9 @@
 import type { z } from "zod";
-import { cutLists } from "./cut-lists.ts";
 import { type DescribeOptions, faultsOf } from "./describe-issues.ts";
 import { HeraldError } from "./herald-error.ts";
+import { cutLists } from "./schema-at.ts";
 
-/** Without stack traces, which cost more than the validation. */
+/** Validates without stack traces, which cost more than the validation. */
 const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodSafeParseResult<z.output<Schema>> => {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
@@ -15,7 +15,7 @@ const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.Z
 };
 
 /**
- * The body as its schema says. `prefix` is the path of the parsed part in the body; at most `most` of its problems are described.
+ * Parses a body with its schema. `prefix` is the path of the parsed part in the body; describes at most `max` problems.
  * @throws HeraldError `validation-failed` with every problem at once.
  */
 export const parseBody = <Schema extends z.ZodType>(
@@ -30,13 +30,13 @@ export const parseBody = <Schema extends z.ZodType>(
   throw new HeraldError("validation-failed", faultsOf(result.error, { schema, ...options }));
 };
 
-/** More than any route knows, and room for repeating the longest of them. */
+/** More parameters than any route has, with room to repeat the route with most of them. */
 const maxParameters = 50;
 const maxQueryCharacters = 4_096;
 
 /**
- * The query behind a path, with or without its `?`. What is too long or has too many parameters is refused before it is parsed: no
- * credential is needed to send one.
+ * Parses the query of a URL, with or without its `?`. A query that is too long or has too many parameters is refused before parsing,
+ * because anyone can send one without a credential.
  * @throws HeraldError `validation-failed`.
  */
 export const parseSearch = (text: string): URLSearchParams => {
@@ -49,32 +49,17 @@ export const parseSearch = (text: string): URLSearchParams => {
   return new URLSearchParams(text);
 };
 
-/** Query parameters as plain strings; one that is given twice becomes a list, which no schema of a string accepts. */
-export const queryOf = (search: URLSearchParams): Record<string, unknown> => {
-  const query = new Map<string, string | string[]>();
-  for (const [name, value] of search) {
-    const before = query.get(name);
-    if (before === undefined) query.set(name, value);
-    else if (Array.isArray(before)) before.push(value);
-    else query.set(name, [before, value]);
-  }
-  return Object.fromEntries(query);
-};
-
 /**
- * The query parameters as their schema says; it sees strings. A parameter that is given twice is a problem of its own.
+ * Parses query parameters with their schema, which gets strings. Repeating a parameter is a separate problem.
  * @throws HeraldError `validation-failed` with every problem at once.
  */
-export const parseQuery = <Schema extends z.ZodType>(schema: Schema, request: { query: unknown }): z.output<Schema> => {
-  const query = request.query as Record<string, unknown>;
-  const twice = Object.keys(query).filter((name) => Array.isArray(query[name]));
-  const once = Object.fromEntries(
-    Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
-  );
-  const result = validate(schema, once);
-  if (result.success && twice.length === 0) return result.data;
+export const parseQuery = <Schema extends z.ZodType>(schema: Schema, search: URLSearchParams): z.output<Schema> => {
+  const names = [...search.keys()];
+  const repeated = new Set(names.filter((name, at) => names.indexOf(name) < at));
+  const result = validate(schema, Object.fromEntries(search));
+  if (result.success && repeated.size === 0) return result.data;
   throw new HeraldError("validation-failed", [
-    ...twice.map((name) => ({ name: name.slice(0, 64), detail: "is given more than once", code: "repeated" })),
+    ...[...repeated].map((name) => ({ name: name.slice(0, 64), detail: "is given more than once", code: "repeated" })),
     ...(result.success ? [] : faultsOf(result.error, { schema, whole: "query" })),
   ]);
 };

@@ -1,22 +1,13 @@
 import { HeraldError } from "./herald-error.ts";
 import type { Logger } from "./logger.ts";
 
-export type Repeating = {
-  /** Runs the task now instead of at its time. Does nothing while it runs. */
-  readonly runNow: () => void;
-  readonly stop: () => Promise<void>;
-};
+export type Repeating = ReturnType<typeof repeat>;
 
 /**
- * Runs a task now and then again and again, `everyMs` after its end. A task that fails is logged and runs the next time; while
- * something is unavailable it fails quietly. Stopping aborts its signal and waits for it.
+ * Runs a task now, and again `everyMs` after each end. A failure is logged, at debug level while a dependency is unavailable, and the task
+ * runs again. Stopping aborts the task's signal and waits for the task.
  */
-export const repeat = (
-  what: string,
-  everyMs: number,
-  log: Logger,
-  task: (signal: AbortSignal) => Promise<unknown>,
-): Repeating => {
+export const repeat = (what: string, everyMs: number, log: Logger, task: (signal: AbortSignal) => Promise<unknown>) => {
   const stopping = new AbortController();
   const { signal } = stopping;
   let timer: NodeJS.Timeout | undefined;
@@ -37,6 +28,7 @@ export const repeat = (
   let running = run();
 
   return {
+    /** Runs the task now instead of at its next time. Does nothing while it runs. */
     runNow: () => {
       if (timer === undefined || signal.aborted) return;
       clearTimeout(timer);

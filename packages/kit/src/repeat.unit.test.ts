@@ -36,7 +36,7 @@ test("a stop aborts what runs, waits for it, and nothing runs afterwards", async
   expect([ended, runs, lines]).toEqual([true, 1, []]);
 });
 
-test("runs at once when it is told to, and not beside itself", async () => {
+test("runNow runs the task at once, but never twice at a time", async () => {
   const { log } = logged();
   let runs = 0;
   let end = () => {};

@@ -1,28 +1,45 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
-import type { Deadline } from "./deadline.ts";
 
 type Context = { readonly requestId?: string | undefined; readonly deadline?: Deadline | undefined };
 
 const storage = new AsyncLocalStorage<Context>();
 
-/** Runs a function, and everything it starts, under a request id. */
+/** Runs a function, and all work that it starts, with a request id. */
 export const withRequestId = <T>(id: string, fn: () => T): T =>
   storage.run({ ...storage.getStore(), requestId: id }, fn);
 
-/** The request id of what is running, if it has one. */
+/** The request id of the current work, if it has one. */
 export const currentRequestId = (): string | undefined => storage.getStore()?.requestId;
 
-/** Runs a function, and everything it starts, for a caller who waits until the deadline. */
+/** Runs a function, and all work that it starts, for a caller who waits until the deadline. */
 export const withinDeadline = <T>(deadline: Deadline | undefined, fn: () => T): T =>
   storage.run({ ...storage.getStore(), deadline }, fn);
 
-/** How long the caller waits for the current work; undefined: no caller waits. */
+/** The deadline of the caller of the current work; undefined: no caller waits. */
 export const currentDeadline = (): Deadline | undefined => storage.getStore()?.deadline;
 
-/** Goes into logs and headers, so nothing that could forge a line or a header; long enough for a UUID or a trace id. */
+/** Appears in logs and headers, so it contains no character that could forge a line or a header. Long enough for a UUID or a trace id. */
 const acceptable = /^[A-Za-z0-9._:~-]{1,128}$/;
 
-/** A stranger's request id where it is harmless, else a new one. */
+/** The client's request id if it is safe, else a new one. */
 export const acceptRequestId = (candidate: string | string[] | undefined): string =>
   typeof candidate === "string" && acceptable.test(candidate) ? candidate : randomUUID();
+
+export type Deadline = ReturnType<typeof createDeadline>;
+
+/** The end of a caller's wait, in milliseconds from now. Only this process measures it, so clocks of several machines need not agree. */
+export const createDeadline = (ms: number) => {
+  const at = performance.now() + ms;
+  const remainingMs = () => Math.max(0, at - performance.now());
+  let signal: AbortSignal | undefined;
+  return {
+    /** Milliseconds left; 0 after the deadline. */
+    remainingMs,
+    /** Aborted at the deadline. Created on first use: most work ends long before. */
+    get signal() {
+      signal ??= AbortSignal.timeout(Math.ceil(remainingMs()));
+      return signal;
+    },
+  };
+};

@@ -1,9 +1,9 @@
 import { ConfigError } from "./config/read-config.ts";
 import { createLogger } from "./logger.ts";
-import { scrub } from "./scrub.ts";
+import { scrub } from "./redact.ts";
 import { mapStackTraces } from "./stack-traces.ts";
 
-/** What a composition root gives. `stop` ends within its own deadline; false says that not all of it went well. */
+/** The result of a composition root. `stop` ends within its own deadline; false means that a step failed. */
 export type App = {
   readonly start: () => Promise<unknown>;
   readonly stop: () => Promise<unknown>;
@@ -14,8 +14,8 @@ const exitConfig = 78;
 const exitFailed = 1;
 
 /**
- * What `main.ts` calls: makes the app, starts it, stops it on SIGTERM or SIGINT. A second signal ends the process at once.
- * Exit codes: 0 stopped in order, 78 wrong configuration, 1 anything else.
+ * The whole of a `main.ts`: creates the app, starts it, stops it on SIGTERM or SIGINT. A second signal ends the process at once. Exit
+ * codes: 0 stopped in order, 78 wrong configuration, 1 anything else.
  */
 export const runService = async (name: string, createApp: () => App | Promise<App>): Promise<void> => {
   const [, program] = process.argv;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 const kit = new URL("./index.ts", import.meta.url).href;
 
-/** A service's main, in a process of its own: signals and exit codes are what is tested. */
+/** Runs a service's main in its own process, because the tests check signals and exit codes. */
 const run = (createApp: string) => {
   const script = `import { ConfigError, readConfig, runService, variables } from ${JSON.stringify(kit)};
 import { z } from ${JSON.stringify(import.meta.resolve("zod"))};

@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 type Map3 = { readonly sources: readonly string[]; readonly mappings: string };
 
-/** Errors come from the same places again and again. More places than these are forgotten all at once. */
+/** Errors come from the same places repeatedly. At this many places the cache is cleared. */
 const maxPlaces = 2_000;
 
 const [segmentEnd, lineEnd] = [",", ";"].map((one) => one.charCodeAt(0));
@@ -13,11 +13,11 @@ for (const [value, digit] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
   digits[digit.charCodeAt(0)] = value;
 
 /**
- * The source of a place in a bundled file, as `file:line:column`; lines and columns count from 0 in the map, and from 1 in stack traces.
- * Reads through the mappings without keeping them: Node's `SourceMap` makes 30 MB of objects of the database driver's.
+ * The source of a place in a bundled file, as `file:line:column`. Lines and columns count from 0 in the map, and from 1 in stack traces.
+ * Scans the mappings without storing them: Node's `SourceMap` makes 30 MB of objects from the database driver's map.
  */
 const originOf = ({ sources, mappings }: Map3, line: number, column: number): string | undefined => {
-  /** Generated column, source, its line, its column: each a difference to the one before. */
+  /** Generated column, source, source line, source column: each is a difference to the previous segment. */
   const state = [0, 0, 0, 0, 0];
   let [field, value, shift, atLine] = [0, 0, 0, 1];
   let found: string | undefined;
@@ -61,8 +61,8 @@ const describe = (error: unknown): string => {
 };
 
 /**
- * Stack traces of a bundled program name its sources, by the maps that lie beside its files; without maps nothing changes. Node's own
- * `--enable-source-maps` holds all maps from the start, 10 MB for what is needed when something has failed: this reads one then.
+ * Makes stack traces of a bundled program name its sources, with the maps beside its files; without maps nothing changes. Node's own
+ * `--enable-source-maps` holds all maps from the start, 10 MB of memory; this reads a map only when an error needs it.
  */
 export const mapStackTraces = (program: string): void => {
   if (!existsSync(`${program}.map`)) return;
@@ -72,7 +72,7 @@ export const mapStackTraces = (program: string): void => {
     try {
       return JSON.parse(readFileSync(`${fileURLToPath(url)}.map`, "utf8"));
     } catch {
-      // There is no map, or none that can be read: the place in the bundle is better than none.
+      // The map is missing or unreadable: the place in the bundle is better than none.
       return undefined;
     }
   };

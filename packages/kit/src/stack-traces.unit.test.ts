@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** The stack of an error that a bundled program makes, as its own process sees it. */
+/** The stack of an error in a bundled program, as its own process prints it. */
 const stackIn = async (name: string, map?: string): Promise<string> => {
   const program = join(folder, name);
   await writeFile(program, 'export const fail = () => new RangeError("too much");\n');
@@ -26,7 +26,7 @@ const stackIn = async (name: string, map?: string): Promise<string> => {
   return (await run(process.execPath, args)).stdout;
 };
 
-/** All of the program is line 5, column 3 of its source. */
+/** Maps the whole program to line 5, column 3 of its source. */
 const map = JSON.stringify({ version: 3, file: "main.js", names: [], sources: ["services/a.ts"], mappings: "AAIE" });
 
 test("name the sources of a bundled program, and other files as they are", async () => {

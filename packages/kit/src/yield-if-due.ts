@@ -1,14 +1,14 @@
 import { setImmediate } from "node:timers/promises";
 
-/** A request that waits behind it does not notice, and a turn of the event loop costs a thousandth of it. */
+/** Too short for a waiting request to notice, and a thousand times the cost of a turn of the event loop. */
 const sliceMs = 10;
 
-/** The last of those that gave way. One goes on in each turn, or a dozen of them would be a slice of a dozen times as long. */
+/** The last yielded computation. Only one continues per turn; otherwise a dozen would block the loop for a dozen slices. */
 let turns: Promise<void> = Promise.resolve();
 
 /**
- * For a long computation to give way to other work of the process: call it between two steps, and await what it gives. Undefined,
- * for a few nanoseconds, until the computation has had 10 ms since its last turn.
+ * Lets a long computation yield to other work of the process: call the function between two steps and await its result. Returns undefined,
+ * in a few nanoseconds, until the computation has run for 10 ms since its last turn.
  */
 export const createYieldIfDue = (): (() => Promise<void> | undefined) => {
   let since = performance.now();

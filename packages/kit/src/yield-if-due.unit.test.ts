@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createYieldIfDue } from "./yield-if-due.ts";
 
-/** Work that holds the process for longer than a slice. */
+/** Work that blocks the process for `ms`. */
 const compute = (ms: number) => {
   for (const until = performance.now() + ms; performance.now() < until; );
 };

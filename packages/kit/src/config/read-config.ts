@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { type VariableInfo, variableInfo } from "./variables.ts";
 
-/** The configuration cannot be used. The message lists every problem and is meant for a terminal. */
+/** The configuration is invalid. The message lists every problem, formatted for a terminal. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -18,36 +18,26 @@ export class ConfigError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 type Shape = Readonly<Record<string, z.core.$ZodType>>;
 
-/** The variables of a schema, also of one that is refined or turned into something else. */
+/** The variables of a schema, also if it is refined or transformed. */
 const shapeOf = (schema: z.core.$ZodType): Shape => {
   const def = schema._zod.def as { shape?: Shape; in?: z.core.$ZodType; innerType?: z.core.$ZodType };
   const inner = def.in ?? def.innerType;
   return def.shape ?? (inner ? shapeOf(inner) : {});
 };
 
-/** Other services share these areas, so an unknown name there is only a typo when it almost is a known one. */
+/** Other services share these areas, so an unknown name there is only a typo if it is close to a known one. */
 const sharedAreas = new Set(["HERALD_NATS_", "HERALD_MONGO_", "HERALD_LOG_"]);
 const areaOf = (name: string): string | undefined => /^HERALD_[A-Z0-9]+_/.exec(name)?.[0];
 
-/** As many slips as a typo has. */
+/** The maximum number of slips in a typo. */
 const slips = 2;
 
-/** The area is right, so only what comes after it is compared. */
-const nearestInArea = (name: string, known: readonly string[]): string | undefined => {
-  const area = areaOf(name) ?? "";
-  const rests = known
-    .filter((candidate) => candidate.startsWith(area))
-    .map((candidate) => candidate.slice(area.length));
-  const near = nearestName(name.slice(area.length), rests);
-  return near === undefined ? undefined : area + near;
-};
-
-/** Names the file that holds a secret, as Docker and Kubernetes mount them, instead of the secret itself. */
+/** The variable that names a file with the secret, as Docker and Kubernetes mount them. */
 export const fileVariable = (name: string): string => `${name}_FILE`;
 
 const readSecretFile = (file: string): { text: string } | { problem: string } => {
   try {
-    // Editors and `echo` end a file with a line break, which is no part of the secret.
+    // Editors and `echo` end a file with a line break, which is not part of the secret.
     return { text: readFileSync(file, "utf8").replace(/\r?\n$/, "") };
   } catch (error) {
     return { problem: `cannot be read: ${error instanceof Error ? error.message : String(error)}` };
@@ -77,17 +67,19 @@ const typos = (shape: Shape, env: Environment): string[] => {
   const known = Object.entries(shape).flatMap(([name, schema]) =>
     variableInfo(schema)?.secret ? [name, fileVariable(name)] : [name],
   );
-  const own = new Set(known.map(areaOf).filter((area) => area !== undefined && !sharedAreas.has(area)));
   return Object.keys(env)
     .filter((name) => name.startsWith("HERALD_") && !known.includes(name))
     .flatMap((name) => {
+      const unknown = `${name}: is not a variable of this service`;
       const near = nearestName(name, known, slips);
-      if (near !== undefined) return [`${name}: is not a variable of this service; probably ${near} is meant`];
-      if (!own.has(areaOf(name))) return [];
-      const guess = nearestInArea(name, known);
-      return [
-        `${name}: is not a variable of this service${guess === undefined ? "; take it away" : `; is ${guess} meant?`}`,
-      ];
+      if (near !== undefined) return [`${unknown}; probably ${near} is meant`];
+      const area = areaOf(name);
+      if (area === undefined || sharedAreas.has(area)) return [];
+      const ofArea = known.filter((candidate) => areaOf(candidate) === area);
+      if (ofArea.length === 0) return [];
+      // The area is correct, so only the rest of the name may differ.
+      const guess = nearestName(name, ofArea, Math.max(1, Math.floor((name.length - area.length) / 3)));
+      return [`${unknown}; ${guess === undefined ? "take it away" : `is ${guess} meant?`}`];
     })
     .sort();
 };
@@ -108,14 +100,14 @@ const describe = (issue: z.core.$ZodIssue, shape: Shape, values: Environment): s
   return `${name}: ${issue.message}${value === undefined ? "" : shown(value, info)}${accepted(info)}`;
 };
 
-/** A secret whose file cannot be read is also not set, which is no second problem. */
+/** A secret whose file is unreadable is also missing; reports only the first problem. */
 const notOf = (unread: readonly string[]) => (issue: z.core.$ZodIssue) =>
   !unread.some((problem) => problem.startsWith(`${fileVariable(issue.path.map(String).join("."))}:`));
 
 /**
- * Parses environment variables with a zod object that is keyed by their names. An empty variable counts as unset, as
- * compose files pass them. A secret may also come from the file that `<name>_FILE` names.
- * @throws ConfigError with every problem at once; values of secrets are never in it.
+ * Parses environment variables with a zod object whose keys are their names. An empty variable counts as unset, because compose files pass
+ * unset variables so. A secret may also come from the file that `<name>_FILE` names.
+ * @throws ConfigError with every problem at once, never with values of secrets.
  */
 export const readConfig = <Schema extends z.ZodType>(schema: Schema, env: Environment): z.output<Schema> => {
   const shape = shapeOf(schema);

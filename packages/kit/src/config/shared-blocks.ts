@@ -1,10 +1,10 @@
 import { variables } from "./variables.ts";
 
-/** A part identifies itself by user and password, by an nkey, or by a file of credentials; by nothing where the broker asks for nothing. */
+/** A part logs in with user and password, an nkey or a credentials file, or without any if the broker needs no login. */
 export const natsConfig = {
-  /** The broker: one server of a cluster is enough. */
+  /** The broker. One server of a cluster is enough. */
   HERALD_NATS_URL: variables.urls("nats", "tls", "ws", "wss"),
-  /** The part's user of the broker, as infra/nats.conf names it. */
+  /** The part's NATS user, as in infra/nats.conf. */
   HERALD_NATS_USER: variables.text().optional(),
   /** That user's password. */
   HERALD_NATS_PASSWORD: variables.secret({ min: 1 }).optional(),
@@ -15,14 +15,14 @@ export const natsConfig = {
 };
 
 export const mongoConfig = {
-  /** The database server, with the service's user and password. Each service has a database of its own on it. */
+  /** The database server, with the service's user and password. Each service has its own database there. */
   HERALD_MONGO_URL: variables.mongoUrl(),
 };
 
 export const retentionConfig = {
   /**
-   * How often a service looks for what is older than its retention. Retention is counted in days, and a look without anything to
-   * remove is a query for each collection, by one of the replicas.
+   * How often a service removes documents that are older than their retention, which is counted in days. A run that finds nothing
+   * costs one replica a query for each collection.
    */
   HERALD_RETENTION_INTERVAL: variables.durationMs({ min: 1_000, max: 86_400_000 }).default(3_600_000),
 };
@@ -34,8 +34,8 @@ export const logConfig = {
 
 export const telemetryConfig = {
   /**
-   * Where traces go, by OTLP. Without it none are recorded, but incoming ones are still continued. OpenTelemetry's other variables work
-   * too: see observe.md.
+   * Where to export traces by OTLP. Without it Herald records none, but still propagates the caller's trace. OpenTelemetry's
+   * other variables work too: see observe.md.
    */
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };

@@ -1,18 +1,17 @@
 import { z } from "zod";
-import { durationToMs, sizeToBytes } from "./units.ts";
 
-/** What a variable's problem report says beside what is wrong. */
+/** The words of a variable's problem report, beside the problem itself. */
 export type VariableInfo = {
-  /** What would be accepted, in words. */
+  /** The accepted values, in words. */
   readonly accepts: string;
   readonly example: string;
-  /** Its value is never repeated, not even when it is wrong. */
+  /** The value never appears in a report, even if it is wrong. */
   readonly secret: boolean;
 };
 
 const known = z.registry<VariableInfo>();
 
-/** Gives a schema of a variable the words for its problem report. */
+/** Registers the words for the problem report of a variable's schema. */
 export const variable = <Schema extends z.ZodType>(
   schema: Schema,
   info: { accepts: string; example: string; secret?: boolean },
@@ -21,7 +20,7 @@ export const variable = <Schema extends z.ZodType>(
   return schema;
 };
 
-/** The words given to a variable, also under `.optional()`, `.default()`, `.transform()` and the like. */
+/** The words registered for a variable, also under `.optional()`, `.default()`, `.transform()` and the like. */
 export const variableInfo = (schema: z.core.$ZodType): VariableInfo | undefined => {
   const info = known.get(schema as z.ZodType);
   if (info) return info;
@@ -56,38 +55,37 @@ const integer = ({ min, max }: { min: number; max: number }) =>
     example: String(min),
   });
 
-/** A URL of one of the schemes (without `:`). It may hold a password, so it is never repeated. */
+const hasScheme = (schemes: readonly string[]) => (text: string) =>
+  schemes.includes(URL.parse(text)?.protocol.slice(0, -1) ?? "");
+
+/** A URL with one of the schemes (without `:`). It may contain a password, so reports never show it. */
 const url = (...schemes: [string, ...string[]]) => {
   const one = schemes.map((scheme) => `${scheme}://…`).join(" or ");
-  return variable(
-    parsed(
-      (text) => (URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1)) ? text : undefined),
-      `is not a URL that begins with ${one}`,
-    ),
-    { accepts: `a URL such as ${one}`, example: `${schemes[0]}://127.0.0.1:1234`, secret: true },
-  );
+  return variable(z.string().refine(hasScheme(schemes), `is not a URL that begins with ${one}`), {
+    accepts: `a URL such as ${one}`,
+    example: `${schemes[0]}://127.0.0.1:1234`,
+    secret: true,
+  });
 };
 
-/** Several URLs with commas between them, as NATS and MongoDB clusters are named. */
-const urls = (...schemes: [string, ...string[]]) => {
-  const fits = (text: string) => URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1));
-  return variable(
-    parsed(
-      (text) => {
-        const each = text.split(",").map((part) => part.trim());
-        return each.every(fits) ? each : undefined;
-      },
-      `is not a list of URLs that begin with ${schemes.join(":// or ")}://`,
-    ),
+/** Several URLs separated by commas, as for clusters of NATS. */
+const urls = (...schemes: [string, ...string[]]) =>
+  variable(
+    z
+      .string()
+      .transform((text) => text.split(",").map((part) => part.trim()))
+      .refine(
+        (each) => each.every(hasScheme(schemes)),
+        `is not a list of URLs that begin with ${schemes.join(":// or ")}://`,
+      ),
     {
       accepts: "one URL, or several with commas between them",
       example: `${schemes[0]}://127.0.0.1:4222`,
       secret: true,
     },
   );
-};
 
-/** A MongoDB connection string: hosts with commas between them are no URL to Node. Never repeated. */
+/** A MongoDB connection string: Node cannot parse hosts separated by commas as a URL. Reports never show it. */
 const mongoUrl = () =>
   variable(z.string().regex(/^mongodb(?:\+srv)?:\/\/[^\s/]+(?:\/\S*)?$/, "is not a MongoDB connection string"), {
     accepts: "mongodb://… or mongodb+srv://…",
@@ -95,7 +93,7 @@ const mongoUrl = () =>
     secret: true,
   });
 
-/** `changeme` typed three times, or one letter over and over; a random secret of that length has more, whatever its alphabet. */
+/** Refuses `changeme` typed three times, or one letter repeated: a random secret of that length has more different characters. */
 const isVaried = (min: number) => (text: string) => new Set(text).size >= Math.min(8, min / 2);
 
 /** A secret with a minimum length. It has no default: a public secret protects nothing. */
@@ -112,25 +110,7 @@ const secret = ({ min = 16 }: { min?: number } = {}) =>
     },
   );
 
-/** 32 random bytes in base64 or hex, as a Buffer. */
-const key32 = () =>
-  variable(
-    parsed((text) => {
-      const bytes = /^[0-9a-fA-F]{64}$/.test(text)
-        ? Buffer.from(text, "hex")
-        : /^[A-Za-z0-9+/_-]{43}=?$/.test(text)
-          ? Buffer.from(text, "base64")
-          : undefined;
-      return bytes?.length === 32 ? bytes : undefined;
-    }, "is not a key of 32 bytes"),
-    {
-      accepts: "32 random bytes as 44 characters of base64 or 64 of hex",
-      example: "the output of `openssl rand -base64 32`",
-      secret: true,
-    },
-  );
-
-/** Keys that are rotated by putting a new one in front, which then does what `first` says. `parse` says in words what is wrong. */
+/** Keys for rotation: a new key goes first, and the first key has the task that `first` names. `parse` returns problems in words. */
 const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: string }, first: string) =>
   variable(
     z.string().transform((text, context): Keys => {
@@ -146,52 +126,59 @@ const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: stri
     },
   );
 
+type Units = Readonly<Record<string, number>>;
+
+const parseQuantity = (text: string, units: Units): number => {
+  const match = /^([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([A-Za-z]*)$/.exec(text.trim());
+  return Math.round(Number(match?.[1]) * (units[(match?.[2] ?? "").toLowerCase()] ?? Number.NaN));
+};
+
+/** A number with a unit, or without one. `inWords`: the units that reports use, largest first. */
+const quantity =
+  (what: string, units: Units, inWords: readonly string[], words: { units: string; example: string }) =>
+  ({ min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {}) => {
+    /** The value in its largest unit that gives a whole number. */
+    const shown = (value: number): string => {
+      const name = inWords.find((one) => value % (units[one.toLowerCase()] ?? 1) === 0) ?? "";
+      return `${value / (units[name.toLowerCase()] ?? 1)}${name}`;
+    };
+    const range = [
+      ...(min > 0 ? [` of at least ${shown(min)}`] : []),
+      ...(max < Number.MAX_SAFE_INTEGER ? [`${min > 0 ? " and" : " of"} at most ${shown(max)}`] : []),
+    ].join("");
+    return variable(
+      parsed((text) => {
+        const value = parseQuantity(text, units);
+        return value >= min && value <= max ? value : undefined;
+      }, `is not a ${what} in the range`),
+      { accepts: `a ${what}${range}: a number with ${words.units}`, example: words.example },
+    );
+  };
+
 /** Milliseconds from `250ms`, `10s`, `5m`, `2h`, `30d`, or a bare number of milliseconds. */
-const durationMs = ({ min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {}) =>
-  variable(
-    parsed((text) => {
-      const value = durationToMs(text);
-      return value !== undefined && value >= min && value <= max ? value : undefined;
-    }, "is not a duration in the range"),
-    {
-      accepts: `a duration${min > 0 ? ` of at least ${min} ms` : ""}${max < Number.MAX_SAFE_INTEGER ? ` and at most ${max} ms` : ""}: a number with ms, s, m, h or d`,
-      example: "30s",
-    },
-  );
+const durationMs = quantity(
+  "duration",
+  { "": 1, ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
+  ["d", "h", "m", "s", "ms"],
+  { units: "ms, s, m, h or d", example: "30s" },
+);
 
 /** Bytes from `64KiB`, `5MiB`, `1GiB`, `2MB`, or a bare number. */
-const bytes = ({ min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {}) =>
-  variable(
-    parsed((text) => {
-      const value = sizeToBytes(text);
-      return value !== undefined && value >= min && value <= max ? value : undefined;
-    }, "is not a size in the range"),
-    {
-      accepts: `a size${min > 0 ? ` of at least ${min} bytes` : ""}${max < Number.MAX_SAFE_INTEGER ? ` and at most ${max} bytes` : ""}: a number with B, KiB, MiB, GiB, kB, MB or GB`,
-      example: "1MiB",
-    },
-  );
+const bytes = quantity(
+  "size",
+  { "": 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 },
+  ["GiB", "MiB", "KiB", "B"],
+  { units: "B, KiB, MiB, GiB, kB, MB or GB", example: "1MiB" },
+);
 
 const flag = () =>
   variable(
-    parsed((text) => {
-      if (["true", "1", "yes", "on"].includes(text.toLowerCase())) return true;
-      if (["false", "0", "no", "off"].includes(text.toLowerCase())) return false;
-      return undefined;
-    }, "is neither true nor false"),
+    z.stringbool({
+      truthy: ["true", "1", "yes", "on"],
+      falsy: ["false", "0", "no", "off"],
+      error: "is neither true nor false",
+    }),
     { accepts: "true or false", example: "true" },
-  );
-
-/** Entries with commas between them, trimmed; empty ones are left out. */
-const list = () =>
-  variable(
-    z.string().transform((text) =>
-      text
-        .split(",")
-        .map((entry) => entry.trim())
-        .filter((entry) => entry !== ""),
-    ),
-    { accepts: "entries with commas between them", example: "one,two" },
   );
 
 const text = () => variable(z.string(), { accepts: "text", example: "text" });
@@ -217,12 +204,10 @@ export const variables = {
   urls,
   mongoUrl,
   secret,
-  key32,
   keyRing,
   durationMs,
   bytes,
   flag,
-  list,
   text,
   choice,
   host,

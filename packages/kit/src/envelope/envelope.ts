@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import type { MasterKeys } from "./master-keys.ts";
+import type { Logger } from "../logger.ts";
 
-/** Whose secret it is, such as project and provider: an envelope moved to another owner or field does not open. */
+/** The owner of a secret, such as project and provider. An envelope moved to another owner or field does not open. */
 export type Owner = readonly [projectId: string, what: string];
 
-/** Secrets under a data key of their own, which is wrapped by a master key. Base64 of nonce, text and tag. */
+/** Secrets encrypted with their own data key, which a master key wraps. Base64 of nonce, text and tag. */
 export type Envelope = {
   /** Id of the master key that wraps the data key. */
   readonly keyId: string;
@@ -34,10 +34,10 @@ const decrypt = (key: Buffer, sealed: string, binding: Buffer): Buffer => {
   return Buffer.concat([decipher.update(bytes.subarray(nonceBytes, bytes.length - tagBytes)), decipher.final()]);
 };
 
-/** No field of a record can have this name: it is not one of an object's keys that came from JSON settings. */
+/** No field of a record can have this name: JSON settings contain no such key. */
 const dataKeyField = "\0data-key";
 
-/** The record is under a master key that this process was not given: another process, or the next start, may have it. */
+/** The record's master key is not configured in this process. Another process, or this one after a restart, may have it. */
 export class UnknownMasterKey extends Error {
   constructor(keyId: string) {
     super(`the master key ${keyId} is not configured`);
@@ -66,7 +66,7 @@ export const seal = (keys: MasterKeys, owner: Owner, secrets: Readonly<Record<st
   return { ...wrap(keys, owner, dataKey), fields: Object.fromEntries(fields) };
 };
 
-/** The inverse. Throws for an unknown master key, and for whatever was changed or moved. */
+/** The inverse of {@link seal}. Throws for an unknown master key, and for changed or moved data. */
 export const unseal = (keys: MasterKeys, owner: Owner, envelope: Envelope): Record<string, string> => {
   const dataKey = unwrap(keys, owner, envelope);
   return Object.fromEntries(
@@ -77,8 +77,70 @@ export const unseal = (keys: MasterKeys, owner: Owner, envelope: Envelope): Reco
   );
 };
 
-/** The same secrets with their data key under the first master key; undefined when it is there already. */
+/** Wraps the same data key with the first master key; undefined if it already is. */
 export const rewrap = (keys: MasterKeys, owner: Owner, envelope: Envelope): Envelope | undefined => {
   if (envelope.keyId === keys[0].id) return undefined;
   return { ...envelope, ...wrap(keys, owner, unwrap(keys, owner, envelope)) };
+};
+
+/** A key from the environment that wraps the data keys of records. */
+export type MasterKey = { readonly id: string; readonly secret: Buffer };
+/** The first key wraps, all keys unwrap, so keys can be rotated. */
+export type MasterKeys = readonly [MasterKey, ...MasterKey[]];
+
+/**
+ * Parses `<id>:<base64 of 32 bytes>`, several separated by commas, the first one first. `isSize`: whether a key may have so many bytes.
+ * Returns a problem in words, never with a key in it.
+ */
+const keyRingOf =
+  (size: string, isSize: (bytes: number) => boolean) =>
+  (text: string): { keys: MasterKeys } | { problem: string } => {
+    const keys: MasterKey[] = [];
+    for (const entry of text.split(",")) {
+      const [, id = "", secret = ""] = /^([A-Za-z0-9_-]{1,16}):([A-Za-z0-9+/_-]+={0,2})$/.exec(entry.trim()) ?? [];
+      if (id === "") return { problem: "each key must be <id>:<base64>, the id of 1 to 16 letters and digits" };
+      const bytes = Buffer.from(secret, "base64");
+      if (!isSize(bytes.length)) return { problem: `the key ${id} must be ${size} of base64` };
+      if (keys.some((key) => key.id === id)) return { problem: `the key id ${id} is used twice` };
+      keys.push({ id, secret: bytes });
+    }
+    const [first, ...rest] = keys;
+    return first === undefined ? { problem: "at least one key is required" } : { keys: [first, ...rest] };
+  };
+
+/** Parses the keys that wrap data keys. */
+export const parseMasterKeys = keyRingOf("32 bytes", (bytes) => bytes === keyBytes);
+
+/** Parses the keys that sign open tokens. HKDF adds no entropy: a short key would stay a weak key. */
+export const parseOpenKeys = keyRingOf("at least 32 bytes", (bytes) => bytes >= keyBytes);
+
+/** A stored envelope; `store` replaces it. */
+type StoredSecret = {
+  readonly owner: Owner;
+  readonly envelope: Envelope;
+  readonly store: (rewrapped: Envelope) => Promise<unknown>;
+};
+
+/** Encrypts the data keys of all stored secrets of a kind with the first master key, so that older master keys can be removed. */
+export const rewrapAll = async (
+  keys: MasterKeys,
+  secrets: AsyncIterable<StoredSecret>,
+  { kind, log }: { readonly kind: string; readonly log: Logger },
+): Promise<void> => {
+  const configured = new Set(keys.map(({ id }) => id));
+  const missing = new Set<string>();
+  let moved = 0;
+  for await (const { owner, envelope, store } of secrets) {
+    if (!configured.has(envelope.keyId)) {
+      missing.add(envelope.keyId);
+      continue;
+    }
+    const rewrapped = rewrap(keys, owner, envelope);
+    if (rewrapped === undefined) continue;
+    await store(rewrapped);
+    moved++;
+  }
+  if (moved > 0) log.info({ kind, moved }, "secrets are now encrypted with the first master key");
+  if (missing.size > 0)
+    log.error({ kind, missing: [...missing].sort() }, "secrets need master keys that are not configured");
 };

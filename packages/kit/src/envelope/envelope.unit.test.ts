@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Owner, rewrap, seal, unseal } from "./envelope.ts";
-import { type MasterKeys, parseMasterKeys } from "./master-keys.ts";
+import { type MasterKeys, type Owner, parseMasterKeys, parseOpenKeys, rewrap, seal, unseal } from "./envelope.ts";
 
 const bytes = (fill: number, length = 32) => Buffer.alloc(length, fill).toString("base64");
 const keysOf = (text: string): MasterKeys => {
@@ -15,7 +14,7 @@ const owner = ["prj_1", "apns"] as const;
 const secrets = { settings: '{"private_key":"PEM"}', other: "" };
 
 describe("an envelope", () => {
-  test("opens to what was put in, and shows none of it", () => {
+  test("contains the secrets only encrypted", () => {
     const envelope = seal(old, owner, secrets);
     expect(unseal(old, owner, envelope)).toEqual(secrets);
     expect(JSON.stringify(envelope)).not.toContain("PEM");
@@ -39,7 +38,7 @@ describe("an envelope", () => {
     expect(() => unseal(old, owner, { ...envelope, fields: { settings: changed.toString("base64") } })).toThrow();
   });
 
-  test("follows a rotation of the master key without being sealed again", () => {
+  test("is rewrapped when the master key changes", () => {
     const envelope = seal(old, owner, secrets);
     expect(unseal(rotating, owner, envelope)).toEqual(secrets);
     const moved = rewrap(rotating, owner, envelope);
@@ -56,8 +55,24 @@ describe("master keys", () => {
     ["", "each key must be"],
     ["abc", "each key must be"],
     [`k:${bytes(1, 31)}`, "the key k must be 32 bytes"],
-    [`k:${bytes(1)},k:${bytes(2)}`, "the key id k stands twice"],
+    [`k:${bytes(1)},k:${bytes(2)}`, "the key id k is used twice"],
   ])("%j: %s", (text, problem) => {
     expect(parseMasterKeys(text)).toEqual({ problem: expect.stringContaining(problem) });
+  });
+});
+
+describe("the keys of open tokens", () => {
+  test("are read in order, also longer ones", () => {
+    const parsed = parseOpenKeys(`a:${bytes(1)}, b:${bytes(2, 48)}`);
+    expect("keys" in parsed && parsed.keys.map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  test.each([
+    ["a", "each key must be"],
+    ["a:!!", "each key must be"],
+    [`a:${bytes(1, 31)}`, "at least 32 bytes"],
+    [`a:${bytes(1)},a:${bytes(1)}`, "used twice"],
+  ])("%j: %s", (text, problem) => {
+    expect(parseOpenKeys(text)).toEqual({ problem: expect.stringContaining(problem) });
   });
 });

@@ -1,31 +1,22 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { HeraldError } from "../herald-error.ts";
-import { rateLimitKey } from "./rate-limit-key.ts";
+import { rateLimitKey } from "./client-address.ts";
 
-/** Without `maxPerAddress` one address may have all connections: behind a proxy they all come from it. */
+/** Without `maxPerAddress` one address may use all connections, because behind a proxy all connections come from its address. */
 export type ConnectionLimit = { readonly max: number; readonly maxPerAddress?: number | undefined };
-
-export type Connections = {
-  /** Accepts a connection, and closes an idle one where it must. Returns the error where there is no room. */
-  readonly accept: (socket: Socket) => HeraldError | undefined;
-  /** Marks the connection busy until the response closes. False for a connection that was not accepted. */
-  readonly beginRequest: (socket: Socket, response: ServerResponse) => boolean;
-  readonly count: () => number;
-  readonly sockets: () => Iterable<Socket>;
-};
 
 type Connection = { readonly address: string; requests: number };
 
 const retryAfterSeconds = 1;
 
-/** Limits the connections of a server. An idle connection is closed when a new one needs its place, so only busy ones count. */
+/** Limits the connections of a server. Closes an idle connection when a new one needs its place, so only busy connections count. */
 export const createConnections = (
   { max, maxPerAddress = Number.POSITIVE_INFINITY }: ConnectionLimit = { max: Number.POSITIVE_INFINITY },
-): Connections => {
+) => {
   const open = new Map<Socket, Connection>();
   const byAddress = new Map<string, number>();
-  /** Between two requests, longest idle first. */
+  /** Connections between two requests, longest idle first. */
   const idle = new Set<Socket>();
 
   const remove = (socket: Socket): void => {
@@ -63,7 +54,8 @@ export const createConnections = (
   };
 
   return {
-    accept: (socket) => {
+    /** Accepts a connection, and closes an idle one if necessary. Returns the error if there is no room. */
+    accept: (socket: Socket) => {
       const address = rateLimitKey(socket.remoteAddress ?? "");
       const refusal = refusalFor(address);
       if (refusal) return refusal;
@@ -74,7 +66,8 @@ export const createConnections = (
       socket.setMaxListeners(0);
       return undefined;
     },
-    beginRequest: (socket, response) => {
+    /** Marks the connection busy until the response closes. False for a connection that was not accepted. */
+    beginRequest: (socket: Socket, response: ServerResponse) => {
       const connection = open.get(socket);
       if (connection === undefined) return false;
       connection.requests++;

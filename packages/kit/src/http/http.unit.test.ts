@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { limit, problemIn, startThings } from "./testing/start-things.ts";
+import { limit, problemIn, startThings } from "../../test/start-things.ts";
 
 let t: Awaited<ReturnType<typeof startThings>>;
 beforeAll(async () => {
@@ -154,7 +154,7 @@ test("compressed bodies are read, and counted decompressed", async () => {
   expect(status).toBe(413);
 });
 
-test("what is announced as compressed and is not is a 400", async () => {
+test("refuses a body that is not compressed as announced with 400", async () => {
   const { status, body } = await t.post("{}", { "content-type": "application/json", "content-encoding": "gzip" });
   expect(status).toBe(400);
   expect(body.errors).toEqual(["body: could not be read as content-length and content-encoding announce it"]);
@@ -233,7 +233,7 @@ test("an answer that breaks off half-way is cut off", async () => {
   await expect(t.call("GET", "/api/v1/half")).rejects.toThrow();
 });
 
-test("503 says when to come back, 401 what to bring", async () => {
+test("503 has Retry-After, 401 has WWW-Authenticate", async () => {
   expect((await t.call("GET", "/api/v1/away")).headers.get("retry-after")).toBe("5");
   expect((await t.call("GET", "/api/v1/closed")).headers.get("www-authenticate")).toBe("Bearer");
 });
@@ -252,7 +252,7 @@ test("one line for each request: pattern, status, time, ids; no path, query, bod
   await t.call("DELETE", "/api/v1/things/xyz", { headers: { "x-request-id": "line-4" } });
   await t.call("GET", "/planted/xyz", { headers: { "x-request-id": "line-5" } });
   await t.post('{"thing":{"name":"planted"}}', { "content-type": "application/json", "x-request-id": "line-6" });
-  // The line is written when the answer is gone, which its reader may see first.
+  // The line is written after the response, which the client may receive first.
   const ours = () => t.lines.filter((line) => line.includes('"line-'));
   await expect.poll(() => ours().length).toBe(4);
   const seen = ours().map((line) => JSON.parse(line));

@@ -5,15 +5,12 @@ import { createGunzip, createInflate } from "node:zlib";
 import { HeraldError } from "../herald-error.ts";
 import type { ReserveMemory } from "./memory-limit.ts";
 
-/**
- * Deeper than anything the interface knows (`metadata` ends at 5, a provider override far before this), and shallow enough
- * for code that walks a value by calling itself.
- */
+/** Deeper than any valid body (`metadata` ends at 5, a provider override far earlier), and shallow enough for recursive code. */
 const maxDepth = 32;
 
-/** More than most routes take: metadata and identifiers of 16 KiB each have 16,000 values at most. Validation visits each several times. */
+/** More than most routes need: metadata and identifiers of 16 KiB each have at most 16,000. Validation visits each value several times. */
 const defaultMaxValues = 20_000;
-/** More than any object needs: `data`, for one, is part of a payload of 4 KiB. */
+/** More than any object needs: `data`, for example, is part of a payload of 4 KiB. */
 const maxFields = 1_000;
 
 /** A field takes at least four bytes, so smaller bodies need no count. */
@@ -22,8 +19,8 @@ const countFromBytes = 4 * maxFields;
 const [quote, backslash, comma, openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('"\\,{[}]');
 
 /**
- * Finds too many values, fields or levels by counting commas and brackets, because parsing them costs most. Invalid JSON may be counted
- * wrong; the parser refuses it anyway.
+ * Finds too many values, fields or levels by counting commas and brackets before the parser runs, because parsing costs most. Counts of
+ * invalid JSON may be wrong; the parser refuses it anyway.
  */
 const sizeProblem = (bytes: Buffer, maxValues: number): string | undefined => {
   if (bytes.length < countFromBytes) return undefined;
@@ -52,7 +49,7 @@ const sizeProblem = (bytes: Buffer, maxValues: number): string | undefined => {
   return undefined;
 };
 
-/** Refuses deep values, and `__proto__`, which a later merge would take for the prototype. Does not recurse. */
+/** Refuses deep values, and `__proto__`, which a later merge would use as the prototype. Does not recurse. */
 const shapeProblem = (root: unknown): string | undefined => {
   const left: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
   for (let next = left.pop(); next; next = left.pop()) {
@@ -66,7 +63,7 @@ const shapeProblem = (root: unknown): string | undefined => {
   return undefined;
 };
 
-/** `application/json` or `application/…+json`, in UTF-8, the only charset that JSON between systems may have (RFC 8259). */
+/** Accepts `application/json` or `application/…+json` in UTF-8, the only charset that RFC 8259 allows between systems. */
 const isJson = (contentType: string): boolean => {
   if (contentType === "application/json") return true;
   const [media = "", ...parameters] = contentType.toLowerCase().split(";");
@@ -83,7 +80,7 @@ const tooLarge = (limitBytes: number) =>
 const incompleteBody = () =>
   new HeraldError("malformed-request", "body: could not be read as content-length and content-encoding announce it");
 
-/** Strips a byte order mark. */
+/** Also strips a byte order mark. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 const parseText = (bytes: Buffer): unknown => {
@@ -95,9 +92,9 @@ const parseText = (bytes: Buffer): unknown => {
   }
 };
 
-/** What a chunk costs beside its bytes. A body may arrive byte by byte. */
+/** Overhead of a chunk. A body may arrive byte by byte. */
 const bytesPerChunk = 256;
-/** What decompression needs: its window, and a piece of its output. */
+/** Memory for decompression: its window, and a piece of its output. */
 const decoderBytes = 65_536;
 
 /** Not Brotli: each body would need a window of up to 16 MiB. */
@@ -112,7 +109,7 @@ const readBytes = (request: IncomingMessage, limitBytes: number, reserve: Reserv
   const createDecoder = decoders.get(coding);
   if (createDecoder === undefined && coding !== "identity")
     throw new HeraldError("unsupported-media-type", "content-encoding: must be gzip, deflate or none");
-  // The client left while its credential was verified; no further event says so.
+  // The client disconnected during the verification of its credential; no later event reports it.
   if (request.destroyed) throw incompleteBody();
   if (createDecoder) reserve(decoderBytes);
   const decoded = createDecoder?.();
@@ -153,7 +150,7 @@ const readBytes = (request: IncomingMessage, limitBytes: number, reserve: Reserv
 };
 
 /**
- * JSON from outside, bounded in values, fields and depth.
+ * Parses untrusted JSON, bounded in values, fields and depth.
  * @throws HeraldError `malformed-json`, `validation-failed`.
  */
 export const parseJson = (bytes: Buffer, maxValues: number = defaultMaxValues): unknown => {
@@ -166,15 +163,15 @@ export const parseJson = (bytes: Buffer, maxValues: number = defaultMaxValues): 
 };
 
 /**
- * A body of 1,000 targets of 900 bytes each fits (a topic takes 30, an FCM token 170, a Web Push endpoint up to 500), and
- * with ids and headers it still fits one bus message, which is 1 MiB unless the broker is told otherwise.
+ * Enough for 1,000 targets of 900 bytes each (a topic takes 30, an FCM token 170, a Web Push endpoint up to 500). With ids and headers it
+ * still fits into one bus message, which has at most 1 MiB by default.
  */
 export const defaultBodyLimitBytes = 960 * 1024;
 
-/** Reads the JSON body of a request, undefined without one. Throws the HeraldError that refuses it. */
+/** Reads the JSON body of a request; undefined without one. Throws the HeraldError that refuses it. */
 export type ReadBody = (request: IncomingMessage, reserve: ReserveMemory) => Promise<unknown>;
 
-/** `limitBytes` counts after decompression, `maxValues` all values of the JSON. */
+/** `limitBytes` counts bytes after decompression, `maxValues` all values of the JSON. */
 export const createReadBody =
   (limitBytes: number, maxValues: number = defaultMaxValues): ReadBody =>
   async (request, reserve) => {
@@ -182,7 +179,7 @@ export const createReadBody =
     if (transfer === undefined && (length === undefined || Number(length) === 0)) return undefined;
     if (type === undefined || !isJson(type))
       throw new HeraldError("unsupported-media-type", "content-type: must be application/json, in UTF-8");
-    // Refuse before reading.
+    // Refuse a body that is too large before reading it.
     if (Number(length) > limitBytes) throw tooLarge(limitBytes);
     const bytes = await readBytes(request, limitBytes, reserve);
     if (bytes.length === 0) return undefined;

@@ -46,12 +46,12 @@ const post = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<stri
   return { status: response.status, errors, headers: response.headers };
 };
 
-/** The beginning of a request that never ends. */
+/** The start of a request that never ends. */
 const half = (bytes: number) =>
   `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${bytes + 1}\r\n\r\n${"a".repeat(bytes)}`;
 
 test("JSON of too many values is refused before anything looks at them", async () => {
-  // Text is no structure, with escapes in it either.
+  // Text is not structure, even with escapes in it.
   expect(await post(JSON.stringify({ text: '\\",{[:'.repeat(9_000) }))).toMatchObject({ status: 200 });
   expect(await post(`[${"0,".repeat(19_998)}0]`)).toMatchObject({ status: 200 });
   const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`k${index}`, 0])));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { problemIn, startThings } from "./testing/start-things.ts";
+import { problemIn, startThings } from "../../test/start-things.ts";
 
 let t: Awaited<ReturnType<typeof startThings>>;
 beforeAll(async () => {

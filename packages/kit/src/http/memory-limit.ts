@@ -1,25 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeraldError } from "../herald-error.ts";
 
-/** Bytes in memory for request bodies that arrive and responses that their clients have not taken. */
+/** Bytes in memory for request bodies that arrive and responses that clients have not read yet. */
 export type MemoryLimitOptions = { readonly maxBytes: number; readonly maxPerAddress: number };
 
 /** Reserves memory for a request. Throws overloaded or rate-limited. */
 export type ReserveMemory = (bytes: number) => void;
 
-export type MemoryLimit = {
-  /** What the request reserves is released when its response or its connection closes. */
-  readonly forRequest: (request: IncomingMessage, response: ServerResponse, address: string) => ReserveMemory;
-  readonly used: () => number;
-};
-
 /** A reservation lasts as long as its request. */
 const retryAfterSeconds = 1;
-/** Otherwise the rest of the refused request would have to be read. */
+/** Closing the connection avoids reading the rest of the refused request. */
 const headers = { connection: "close" };
 
+export type MemoryLimit = ReturnType<typeof createMemoryLimit>;
+
 /** Limits the memory of all requests together, and of each client address. */
-export const createMemoryLimit = ({ maxBytes, maxPerAddress }: MemoryLimitOptions): MemoryLimit => {
+export const createMemoryLimit = ({ maxBytes, maxPerAddress }: MemoryLimitOptions) => {
   const byAddress = new Map<string, number>();
   let used = 0;
   const add = (address: string, bytes: number): void => {
@@ -30,7 +26,8 @@ export const createMemoryLimit = ({ maxBytes, maxPerAddress }: MemoryLimitOption
   };
   return {
     used: () => used,
-    forRequest: (request, response, address) => {
+    /** Returns the function that reserves memory for this request. The memory is released when its response or its connection closes. */
+    forRequest: (request: IncomingMessage, response: ServerResponse, address: string) => {
       const { socket } = request;
       let own = 0;
       let closed = false;
@@ -44,8 +41,8 @@ export const createMemoryLimit = ({ maxBytes, maxPerAddress }: MemoryLimitOption
       response.once("close", release);
       // A response that waits behind another on its connection gets no event when the connection closes.
       socket.once("close", release);
-      return (bytes) => {
-        // Nothing would release it.
+      return (bytes: number) => {
+        // A reservation after the close would never be released.
         if (closed) throw new HeraldError("malformed-request", "connection: was closed before the answer");
         if ((byAddress.get(address) ?? 0) + bytes > maxPerAddress)
           throw new HeraldError(

@@ -28,7 +28,7 @@ test("releases a request's memory once, with its response or its connection", ()
   one.response.emit("close");
   one.socket.emit("close");
   expect(limit.used()).toBe(60);
-  // Behind another response on its connection, it never had that connection to itself.
+  // A response that waits behind another on its connection gets no close event: only the socket's close releases its memory.
   other.socket.emit("close");
   expect(limit.used()).toBe(0);
   expect(other.socket.listenerCount("close")).toBe(one.socket.listenerCount("close"));

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ErrorCode } from "@herald/contracts";
 import { context, type Histogram, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { acceptRequestId, withRequestId } from "../request-context.ts";
 import { secondsHistogram, tracer } from "../telemetry/spans.ts";
-import { outcomeOf } from "./request-outcome.ts";
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /**
- * Middleware that gives each request one span, one log line and one measurement, named after its route, and a request id: taken over or
- * made, sent back, and known to everything that the request causes. Records no query, body or token.
+ * Middleware that gives each request one span, one log line and one measurement, named after its route. Takes over or creates a request id,
+ * sends it back, and attaches it to everything that the request causes. Records no query, body or token.
  */
 export const observeRequests = (log: Logger) => {
   let durations: Histogram | undefined;
@@ -68,4 +68,15 @@ export const observeRequests = (log: Logger) => {
 
     withRequestId(requestId, () => context.with(active, next));
   };
+};
+
+/** Data of a request for logs, spans and metrics, beside its status. `route` is a pattern, so its cardinality is low. */
+type RequestOutcome = { route: string; code?: ErrorCode };
+
+const outcomes = new WeakMap<ServerResponse, RequestOutcome>();
+
+export const outcomeOf = (response: ServerResponse): RequestOutcome => {
+  const outcome = outcomes.get(response) ?? { route: "unmatched" };
+  outcomes.set(response, outcome);
+  return outcome;
 };

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import createRouter from "find-my-way";
 import { HeraldError } from "../herald-error.ts";
-import { outcomeOf } from "./request-outcome.ts";
+import { outcomeOf } from "./observe-requests.ts";
 
-/** A request as its route sees it. */
+/** A matched request, for the handler of its route. */
 export type RouteMatch = {
   /** Percent-decoded. */
   readonly params: Readonly<Record<string, string | undefined>>;
@@ -11,7 +11,7 @@ export type RouteMatch = {
   readonly path: string;
   /** The query as sent, without its `?`. */
   readonly query: string;
-  /** The methods of the path. */
+  /** The methods that the path supports. */
   readonly allow: string;
 };
 
@@ -20,7 +20,7 @@ export type HttpRoute = {
   readonly method: string;
   /** `/api/v1/devices/:id`. A literal path wins over a parameter. */
   readonly pattern: string;
-  /** Answers, or throws the error to answer with. */
+  /** Answers the request, or throws the error to answer with. */
   readonly serve: (request: IncomingMessage, response: ServerResponse, match: RouteMatch) => Promise<void>;
 };
 
@@ -47,8 +47,8 @@ const entryOf = (pattern: string, routes: readonly HttpRoute[]): Entry => {
 };
 
 /**
- * Finds the route of a request in a tree of patterns and serves it. Throws route-not-found, method-not-allowed, malformed-request, and
- * what the route throws. A tree, because express tries its routes one after the other.
+ * Finds the route of a request in a tree of patterns and serves it. Throws route-not-found, method-not-allowed, malformed-request, and the
+ * errors of the route. Uses a tree because express tries all routes one after another.
  */
 export const serveRoutes = (
   routes: readonly HttpRoute[],
@@ -66,7 +66,7 @@ export const serveRoutes = (
     const { method = "", url = "" } = request;
     const split = url.indexOf("?");
     const path = split < 0 ? url : url.slice(0, split);
-    const found = path === "*" ? null : tree.find("GET", path); // the tree takes it for /
+    const found = path === "*" ? null : tree.find("GET", path); // the tree would match it as /
     const entry: Entry | null | undefined = found?.store;
     if (!found || !entry) {
       await countUnserved(request);

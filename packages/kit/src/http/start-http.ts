@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -10,9 +11,9 @@ export type HttpTimeouts = {
   readonly headersMs: number;
   /** To receive the whole request. */
   readonly requestMs: number;
-  /** For the client to read the whole response. Event streams have a limit of their own. */
+  /** For the client to read the whole response. Event streams have their own limit. */
   readonly responseMs: number;
-  /** How long an idle connection stays open. Longer than in a load balancer, which would otherwise send into a closed one. */
+  /** How long an idle connection stays open. Longer than in a load balancer, which otherwise sends into a closed connection. */
   readonly keepAliveMs: number;
 };
 
@@ -29,17 +30,9 @@ const maxHeaderBytes = 16_384;
 const timeoutCheckMs = 1_000;
 const idleCheckMs = 50;
 
-export type HttpServer = {
-  /** Where it listens, as a base URL. */
-  readonly address: string;
-  readonly port: number;
-  /** How many connections are open. */
-  readonly connections: () => number;
-  /** Accepts nothing new, finishes requests in flight, and closes the rest at the deadline. */
-  readonly stop: (deadlineMs: number) => Promise<void>;
-};
+export type HttpServer = Awaited<ReturnType<typeof startHttp>>;
 
-/** Answers where Node made no response object, and ends the connection. */
+/** Answers without a response object of Node, and closes the connection. */
 const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): void => {
   const requestId = randomUUID();
   const problem = toProblem(error, requestId);
@@ -59,15 +52,15 @@ const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): v
   );
 };
 
-/** Connections whose request may take longer than the others to arrive. */
+/** Connections whose request may arrive more slowly than others. */
 const longUploads = new WeakSet<Duplex>();
 
-/** The body of this request may take any time to arrive: its route limits the pauses instead. */
+/** Lets the body of this request arrive in any time: its route limits the pauses instead. */
 export const allowLongUpload = ({ socket }: IncomingMessage): void => {
   longUploads.add(socket);
 };
 
-/** Answers bytes that are not HTTP. */
+/** Answers requests that Node cannot parse, or that arrive too slowly. */
 const handleClientError = (error: Error & { code?: string }, socket: Socket): void => {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && longUploads.has(socket)) return;
   if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
@@ -83,7 +76,7 @@ const handleClientError = (error: Error & { code?: string }, socket: Socket): vo
   respondOnSocket(socket, new HeraldError("malformed-request", String(problem)), Number(status));
 };
 
-/** Disconnects a client that does not read a complete response, which would stay in memory. */
+/** Disconnects a client that does not read its complete response, which would otherwise stay in memory. */
 const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: number): void => {
   response.once("prefinish", () => {
     if (socket.writableLength === 0) return;
@@ -92,7 +85,7 @@ const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: n
   });
 };
 
-/** Serves an app. Port 0 takes any free port; `address` says which. Rejects when the port is taken. */
+/** Serves an app. Port 0 selects any free port, shown in `address`. Rejects when the port is in use. */
 export const startHttp = async (
   app: RequestListener,
   {
@@ -101,7 +94,7 @@ export const startHttp = async (
     timeouts = defaultHttpTimeouts,
     limit,
   }: { host: string; port: number; timeouts?: HttpTimeouts; limit?: ConnectionLimit },
-): Promise<HttpServer> => {
+) => {
   let stopping = false;
   const connections = createConnections(limit);
   const server = createServer(
@@ -111,12 +104,12 @@ export const startHttp = async (
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: timeoutCheckMs,
-      // `requireHost` answers with problem details.
+      // `requireHost` checks it, and answers with problem details.
       requireHostHeader: false,
       noDelay: true,
     },
     (request, response) => {
-      // The connection was refused, and its answer is on the way.
+      // The connection was refused, and its response is being sent.
       if (!connections.beginRequest(request.socket, response)) return;
       if (stopping) response.setHeader("connection", "close");
       limitResponseTime(response, request.socket, timeouts.responseMs);
@@ -128,22 +121,18 @@ export const startHttp = async (
     if (refusal) respondOnSocket(socket, refusal);
   });
   server.on("clientError", (error: Error, socket) => handleClientError(error, socket as Socket));
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+  server.listen(port, host);
+  await once(server, "listening");
   const { port: actual } = server.address() as AddressInfo;
   const name = host.includes(":") ? `[${host}]` : host;
 
+  /** Accepts no new connections, finishes requests in flight, and closes the rest at the deadline. */
   const stop = (deadlineMs: number): Promise<void> =>
     new Promise((resolve) => {
       stopping = true;
       const closeIdle = () => {
         server.closeIdleConnections();
-        // Node counts a connection without any bytes as busy.
+        // Node counts a connection without any received bytes as busy.
         for (const socket of connections.sockets()) if (socket.bytesRead === 0) socket.destroy();
       };
       const idle = setInterval(closeIdle, idleCheckMs);

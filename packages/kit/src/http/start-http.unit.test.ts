@@ -5,7 +5,7 @@ import { startHttp } from "./start-http.ts";
 
 const local = { host: "127.0.0.1", port: 0 };
 
-/** An app whose answers wait for a word. */
+/** An app whose responses wait until the test releases them. */
 const gated = () => {
   const waiting: (() => void)[] = [];
   let arrived: () => void = () => {};
@@ -77,7 +77,7 @@ test("slow headers and slow bodies are cut off with a 408", async () => {
   await server.stop(100);
 });
 
-test("who does not take an answer is cut off", async () => {
+test("disconnects a client that does not read its response", async () => {
   const large = Buffer.alloc(64 * 2 ** 20);
   let closed = 0;
   const server = await startHttp(
@@ -96,7 +96,7 @@ test("who does not take an answer is cut off", async () => {
   await server.stop(100);
 });
 
-/** Connects, says something, and gives what comes back until the end. */
+/** Connects, sends the bytes, and returns everything received until the end. */
 const ask = async (port: number, bytes: string): Promise<string> => {
   const socket = connect(port, "127.0.0.1");
   let answer = "";

@@ -6,8 +6,8 @@ export type CheckedEndpoint =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Whether Herald may call a URL that a stranger gave: https on port 443 to a full host name. This is what the URL alone can
- * tell; where its name leads is checked at connect, by {@link publicLookup}.
+ * Checks that Herald may call a URL from an untrusted source: https on port 443 to a full host name. This is all that the URL shows;
+ * {@link publicLookup} checks the host's addresses at connect.
  */
 export function checkPublicEndpoint(endpoint: string): CheckedEndpoint {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
@@ -39,7 +39,7 @@ const privateV4 = blockList("ipv4", [
   ["203.0.113.0", 24],
   ["224.0.0.0", 3],
 ]);
-/** Only 2000::/3 is public at all; within it, what is for documentation or carries an IPv4 address inside. */
+/** Only 2000::/3 is public. Within it, these networks are for documentation or special purposes, or contain an IPv4 address. */
 const publicV6 = blockList("ipv6", [["2000::", 3]]);
 const specialV6 = blockList("ipv6", [
   ["2001::", 23],
@@ -48,14 +48,14 @@ const specialV6 = blockList("ipv6", [
   ["3fff::", 20],
 ]);
 
-/** By IANA's registries of special-purpose addresses. */
+/** Whether an address is public: without a special purpose in IANA's registries. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !privateV4.check(address, "ipv4");
   return family === 6 && publicV6.check(address, "ipv6") && !specialV6.check(address, "ipv6");
 }
 
-/** The beginning of the reason that a transport gives when the look-up below refused. */
+/** The start of the reason that a transport reports when {@link publicLookup} refused an address. */
 export const notPublicText = "the endpoint's host has an address that is not public";
 
 export type Resolve = (
@@ -65,8 +65,8 @@ export type Resolve = (
 ) => void;
 
 /**
- * A look-up for sockets that fails unless every address is public. The socket connects to just these addresses, so a name
- * that changes its mind between check and use gains nothing.
+ * A lookup for sockets that fails unless every address is public. The socket connects to the checked addresses, so a name whose addresses
+ * change between check and use gains nothing.
  */
 export function publicLookup(resolve: Resolve = systemLookup): LookupFunction {
   return (hostname, options, callback) => {

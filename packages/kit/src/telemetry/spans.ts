@@ -4,7 +4,6 @@ import {
   context,
   type Histogram,
   isSpanContextValid,
-  type Link,
   metrics,
   type Span,
   SpanKind,
@@ -15,28 +14,27 @@ import {
 
 const scope = "herald";
 
-/** Herald's tracer. Works before telemetry starts too: its spans then go nowhere. */
+/** Herald's tracer. It also works before telemetry starts, but then drops its spans. */
 export const tracer = () => trace.getTracer(scope);
 
 /**
- * Herald's meter. Instruments made before telemetry starts count nothing: make them in `createApp`, or lazily. Names are those of
- * OpenTelemetry's conventions, or Herald's own with their unit, such as `herald.push.seconds`: the Prometheus exporter adds none.
+ * Herald's meter. Instruments created before telemetry starts count nothing: create them in `createApp`, or lazily. Names follow
+ * OpenTelemetry's conventions, or are Herald's own with their unit, such as `herald.push.seconds`: the Prometheus exporter adds no unit.
  */
 export const meter = () => metrics.getMeter(scope);
 
-/** From an acknowledged publish to a provider's timeout. OpenTelemetry's own bounds are for milliseconds: every second would be "below 5". */
+/** From an acknowledged publish to a provider's timeout. OpenTelemetry's default bounds are for milliseconds: most times fall below 5. */
 const boundsInSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** A histogram of seconds: its name ends in `seconds` or is a convention's, as `http.server.request.duration`. The same rule as for every instrument says when to make it. */
+/** A histogram of seconds, named `…seconds` or by a convention, as `http.server.request.duration`. Create it when {@link meter} says. */
 export const secondsHistogram = (name: string, description: string): Histogram =>
   meter().createHistogram(name, { description, unit: "s", advice: { explicitBucketBoundaries: boundsInSeconds } });
 
 export type SpanOptions = {
-  readonly kind?: "internal" | "server" | "client" | "producer" | "consumer";
+  readonly kind?: keyof typeof kinds;
   /** Low in cardinality, and never a token, a title, a body or a query. */
   readonly attributes?: Attributes;
-  readonly links?: Link[];
-  /** The context that it continues; the active one by default. */
+  /** The parent context; the active one by default. */
   readonly parent?: Context;
 };
 
@@ -48,7 +46,7 @@ const kinds = {
   consumer: SpanKind.CONSUMER,
 } as const;
 
-/** Marks a span as failed. Says the kind of error, not its words: those may quote what a stranger sent. */
+/** Marks a span as failed. Records only the kind of error: its message may quote untrusted input. */
 export const failSpan = (span: Span, error: unknown): void => {
   const code =
     error instanceof Error ? ("code" in error && typeof error.code === "string" ? error.code : error.name) : "unknown";
@@ -56,20 +54,16 @@ export const failSpan = (span: Span, error: unknown): void => {
   span.setStatus({ code: SpanStatusCode.ERROR });
 };
 
-/** Runs a function inside a span of that name, which ends with it; what it throws marks the span and is thrown on. */
+/** Runs a function inside a span. The span ends with it; an error marks the span and is rethrown. */
 export const inSpan = async <T>(name: string, options: SpanOptions, fn: (span: Span) => T | Promise<T>): Promise<T> => {
-  const { kind = "internal", attributes, links, parent = context.active() } = options;
+  const { kind = "internal", attributes, parent = context.active() } = options;
   const above = trace.getSpanContext(parent);
   if (above !== undefined && isSpanContextValid(above) && (above.traceFlags & TraceFlags.SAMPLED) === 0) {
-    // This trace is not recorded, so a span of its own would only cost: the caller's context is passed on.
+    // The trace is not recorded, so a span would be wasted: only passes on the caller's context.
     const unrecorded = trace.wrapSpanContext(above);
     return parent === context.active() ? fn(unrecorded) : context.with(parent, () => fn(unrecorded));
   }
-  const span = tracer().startSpan(
-    name,
-    { kind: kinds[kind], ...(attributes ? { attributes } : {}), ...(links ? { links } : {}) },
-    parent,
-  );
+  const span = tracer().startSpan(name, { kind: kinds[kind], ...(attributes && { attributes }) }, parent);
   try {
     return await context.with(trace.setSpan(parent, span), () => fn(span));
   } catch (error) {
@@ -80,6 +74,6 @@ export const inSpan = async <T>(name: string, options: SpanOptions, fn: (span: S
   }
 };
 
-/** A client span below the active one, to be ended by the caller; undefined where that is not recorded. */
+/** A client span below the active one, which the caller must end; undefined if the active span is not recorded. */
 export const startClientSpan = (name: string, attributes: Attributes): Span | undefined =>
   trace.getActiveSpan()?.isRecording() ? tracer().startSpan(name, { kind: SpanKind.CLIENT, attributes }) : undefined;

@@ -1,12 +1,21 @@
-import { createServer, type Server } from "node:http";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { context, metrics, propagation, trace } from "@opentelemetry/api";
+import { context, type Meter, metrics, propagation, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import {
+  getNumberFromEnv,
+  getStringFromEnv,
+  getStringListFromEnv,
+  W3CTraceContextPropagator,
+} from "@opentelemetry/core";
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
-import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
-import { observeProcess } from "./process-metrics.ts";
+import { defaultResource, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources";
+import { type IMetricReader, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { AlwaysOffSampler, NoopSpanProcessor, ParentBasedSampler, TracerProvider } from "@opentelemetry/sdk-trace";
 import { meter } from "./spans.ts";
-import { startSdk } from "./start-sdk.ts";
 
 export type TelemetryOptions = {
   readonly service: string;
@@ -18,18 +27,22 @@ export type TelemetryOptions = {
   readonly otlpEndpoint?: string | undefined;
 };
 
-/** A collector that is unavailable, and the exporter's patience with it, must not hold up a stop. */
+/** An unavailable collector, and the exporter's retries, must not delay a stop. */
 const flushMs = 2_000;
 
-type Providers = { readonly exporter: PrometheusExporter; readonly stop: () => Promise<void> };
-
-const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptions): Promise<Providers> => {
+/** Starts OpenTelemetry's SDK as its variables (`OTEL_…`) configure it; they add to the resource and take precedence. */
+const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptions) => {
   const resource = defaultResource().merge(
     resourceFromAttributes({ "service.name": `herald-${service}`, "service.version": version }),
   );
   const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true });
-  const sdk = await startSdk(resource, exporter, otlpEndpoint);
-  const unobserve = observeProcess(meter());
+  // biome-ignore lint/style/noProcessEnv: the SDK reads its variables itself, whatever the schemas know of them
+  const env = process.env;
+  // It may have come from a file.
+  env.OTEL_EXPORTER_OTLP_ENDPOINT = otlpEndpoint ?? "";
+  const configured = Object.entries(env).some(([name, value]) => name.startsWith("OTEL_") && value);
+  const sdk = configured ? await startNodeSdk(resource, exporter) : startUnconfigured(resource, exporter);
+  const unobserve = observeProcess();
   return {
     exporter,
     stop: async () => {
@@ -40,22 +53,14 @@ const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptio
   };
 };
 
-/** OpenTelemetry's globals belong to the process, so services that share one, as in tests, share its providers. */
-let shared: { providers: Promise<Providers>; users: number } | undefined;
-
-const listen = (server: Server, host: string, port: number): Promise<void> =>
-  new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => resolve());
-  });
+/** OpenTelemetry's globals belong to the process, so services in one process, as in tests, share its providers. */
+let shared: { providers: ReturnType<typeof startProviders>; users: number } | undefined;
 
 /**
- * Starts traces and metrics, configured by OpenTelemetry's variables, and serves `/metrics` for Prometheus on a port of its own.
- * Traces leave the process only where an endpoint or an exporter is given; incoming ones are continued in any case.
+ * Starts traces and metrics, configured by OpenTelemetry's variables, and serves `/metrics` for Prometheus on its own port. Traces leave
+ * the process only if an endpoint or an exporter is configured; incoming traces are always continued.
  */
-export const startTelemetry = async (
-  options: TelemetryOptions,
-): Promise<{ metricsPort: number; stop: () => Promise<void> }> => {
+export const startTelemetry = async (options: TelemetryOptions) => {
   shared ??= { providers: startProviders(options), users: 0 };
   shared.users++;
   const providers = await shared.providers;
@@ -70,7 +75,8 @@ export const startTelemetry = async (
     else response.writeHead(404).end();
   });
   try {
-    await listen(server, options.metricsHost, options.metricsPort);
+    server.listen(options.metricsPort, options.metricsHost);
+    await once(server, "listening");
   } catch (error) {
     await release();
     throw error;
@@ -84,5 +90,114 @@ export const startTelemetry = async (
       });
       await release();
     },
+  };
+};
+
+type Sdk = { readonly shutdown: () => Promise<unknown> };
+
+/** Records nothing: spans cost almost nothing and still propagate ids, and a caller's sampling decision is kept. */
+const unrecorded = () => ({
+  spanProcessors: [new NoopSpanProcessor()],
+  sampler: new ParentBasedSampler({ root: new AlwaysOffSampler() }),
+});
+
+/**
+ * Whether traces leave the process; known once telemetry has started. Without configuration, OpenTelemetry's default is a collector on this
+ * machine; Herald's default is to export nothing.
+ */
+export const exportsTraces = (): boolean => {
+  const exporter = getStringFromEnv("OTEL_TRACES_EXPORTER");
+  if (exporter !== undefined) return exporter !== "none";
+  return ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"].some((name) => getStringFromEnv(name));
+};
+
+/** The SDK ignores OTEL_METRICS_EXPORTER when it gets a reader, and `/metrics` always needs one. */
+const pushedMetrics = async (): Promise<IMetricReader[]> => {
+  if (!getStringListFromEnv("OTEL_METRICS_EXPORTER")?.includes("otlp")) return [];
+  const { OTLPMetricExporter } = await import("@opentelemetry/exporter-metrics-otlp-proto");
+  const exportIntervalMillis = getNumberFromEnv("OTEL_METRIC_EXPORT_INTERVAL") ?? 60_000;
+  const timeout = getNumberFromEnv("OTEL_METRIC_EXPORT_TIMEOUT") ?? 30_000;
+  const exportTimeoutMillis = Math.min(timeout, exportIntervalMillis);
+  return [
+    new PeriodicExportingMetricReader({
+      exporter: new OTLPMetricExporter(),
+      exportIntervalMillis,
+      exportTimeoutMillis,
+    }),
+  ];
+};
+
+/** No baggage: up to 8 KiB of an untrusted header would be sent with every message of the request. */
+const propagator = () => new W3CTraceContextPropagator();
+
+const startNodeSdk = async (resource: Resource, reader: IMetricReader): Promise<Sdk> => {
+  const { NodeSDK } = await import("@opentelemetry/sdk-node");
+  const sdk = new NodeSDK({
+    resource,
+    metricReaders: [reader, ...(await pushedMetrics())],
+    // The other detectors expose the machine and the command line.
+    ...(getStringFromEnv("OTEL_NODE_RESOURCE_DETECTORS") ? {} : { resourceDetectors: [envDetector] }),
+    ...(getStringFromEnv("OTEL_PROPAGATORS") ? {} : { textMapPropagator: propagator() }),
+    ...(getStringFromEnv("OTEL_LOGS_EXPORTER") ? {} : { logRecordProcessors: [] }),
+    ...(exportsTraces() ? {} : unrecorded()),
+  });
+  sdk.start();
+  return sdk;
+};
+
+/** The result of `startNodeSdk` without any variable, but without the 13 MB of its exporters. */
+const startUnconfigured = (resource: Resource, reader: IMetricReader): Sdk => {
+  const providers = {
+    meter: new MeterProvider({ resource, readers: [reader] }),
+    tracer: new TracerProvider({ resource, ...unrecorded() }),
+  };
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(propagator());
+  metrics.setGlobalMeterProvider(providers.meter);
+  trace.setGlobalTracerProvider(providers.tracer);
+  return { shutdown: () => Promise.all([providers.tracer.shutdown(), providers.meter.shutdown()]) };
+};
+
+/** Fine enough to show a stall, coarse enough to cost nothing. */
+const resolutionMs = 10;
+const nanoseconds = 1e9;
+const microseconds = 1e6;
+
+/** CPU, memory and event loop of this process, read on each scrape. Returns the function that stops it. */
+const observeProcess = (): (() => void) => {
+  const herald = meter();
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs });
+  delay.enable();
+  let utilization = performance.eventLoopUtilization();
+  const gauge = (name: string, description: string) => herald.createObservableGauge(name, { description });
+  const cpu = herald.createObservableCounter("process_cpu_seconds", { description: "CPU seconds, user and system" });
+  const memory = gauge("process_resident_memory_bytes", "Resident memory");
+  const heap = gauge("nodejs_heap_used_bytes", "Live and dead objects of the JavaScript heap");
+  const external = gauge("nodejs_external_memory_bytes", "Buffers outside of the heap");
+  const loop = gauge("nodejs_eventloop_delay_seconds", "How late timers are, since the last reading");
+  const busy = gauge("nodejs_eventloop_utilization_ratio", "Share of time spent in JavaScript, since the last reading");
+  const uptime = gauge("process_uptime_seconds", "Seconds since the process began");
+  const observables = [cpu, memory, heap, external, loop, busy, uptime];
+  const observe: Parameters<Meter["addBatchObservableCallback"]>[0] = (result) => {
+    const used = process.memoryUsage();
+    const { user, system } = process.cpuUsage();
+    result.observe(cpu, user / microseconds, { mode: "user" });
+    result.observe(cpu, system / microseconds, { mode: "system" });
+    result.observe(memory, used.rss);
+    result.observe(heap, used.heapUsed);
+    result.observe(external, used.external);
+    for (const percentile of [50, 99])
+      result.observe(loop, delay.percentile(percentile) / nanoseconds, { quantile: String(percentile / 100) });
+    result.observe(loop, delay.max / nanoseconds, { quantile: "1" });
+    delay.reset();
+    const now = performance.eventLoopUtilization();
+    result.observe(busy, performance.eventLoopUtilization(now, utilization).utilization);
+    utilization = now;
+    result.observe(uptime, process.uptime());
+  };
+  herald.addBatchObservableCallback(observe, observables);
+  return () => {
+    herald.removeBatchObservableCallback(observe, observables);
+    delay.disable();
   };
 };

@@ -35,7 +35,7 @@ const start = async (otlpEndpoint?: string) => {
   return telemetry;
 };
 
-/** Takes what a collector would be sent: spans as JSON, and the path of everything. */
+/** A collector that records received spans as JSON, and the path of every request. */
 const collector = async () => {
   vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
   const spans: Sent[] = [];
@@ -110,7 +110,7 @@ test("/metrics has the process and the requests by pattern, and nothing else is 
   await fetch(`${address}/things/planted?token=planted`);
   await fetch(`${address}/planted`);
   await fetch(`${address}/away`);
-  // Measured when the answer is gone, which its reader may see first.
+  // Measured after the response, which the client may receive first.
   await expect.poll(() => metricsAt(metricsPort)).toContain('http_route="/away"');
   const text = await metricsAt(metricsPort);
   expect(text).toMatch(/process_cpu_seconds_total\{mode="user"\} [\d.e-]+/);

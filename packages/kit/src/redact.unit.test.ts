@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { scrub } from "./scrub.ts";
+import { scrub } from "./redact.ts";
 
 test.each([
   ["token hpt_AAAAAAAAAAAA in words", "token hpt_[masked] in words"],
@@ -17,7 +17,7 @@ test.each([
   expect(scrub(text)).toBe(expected);
 });
 
-test("a line of JSON stays one", () => {
+test("a masked line is still JSON", () => {
   const line = JSON.stringify({
     a: "Bearer abcdefghijkl",
     b: 'http://x/?q="quoted"',

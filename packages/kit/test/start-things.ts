@@ -1,14 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { z } from "zod";
-import { HeraldError } from "../../herald-error.ts";
-import { createLogger } from "../../logger.ts";
-import { parseBody, parseQuery, parseSearch, queryOf } from "../../parse-request.ts";
-import { currentRequestId } from "../../request-context.ts";
-import { createHttpApp } from "../create-http-app.ts";
-import { createReadBody } from "../json-body.ts";
-import { type HttpRoute, serveRoutes } from "../serve-routes.ts";
-import { startHttp } from "../start-http.ts";
+import { HeraldError } from "../src/herald-error.ts";
+import { createHttpApp } from "../src/http/create-http-app.ts";
+import { createReadBody } from "../src/http/json-body.ts";
+import { type HttpRoute, serveRoutes } from "../src/http/serve-routes.ts";
+import { startHttp } from "../src/http/start-http.ts";
+import { createLogger } from "../src/logger.ts";
+import { parseBody, parseQuery, parseSearch } from "../src/parse-request.ts";
+import { currentRequestId } from "../src/request-context.ts";
 
 /** Bytes of a body. */
 export const limit = 2_000;
@@ -47,8 +47,7 @@ export const startThings = async () => {
     [
       "GET",
       "/things",
-      async (_request, response, match) =>
-        void json(response, parseQuery(ThingsQuery, { query: queryOf(parseSearch(match.query)) })),
+      async (_request, response, match) => void json(response, parseQuery(ThingsQuery, parseSearch(match.query))),
     ],
     ["GET", "/broken", fail(new Error("hpt_0123456789abcdef went wrong"))],
     [

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { createHealth } from "../health.ts";
 import { createLogger } from "../logger.ts";
-import { startHealthServer } from "./start-health-server.ts";
+import { startHealthServer } from "./create-http-app.ts";
 import type { HttpServer } from "./start-http.ts";
 
 let server: HttpServer | undefined;
@@ -11,7 +11,7 @@ const start = async (checks: Parameters<typeof createHealth>[0]) => {
   const lines: string[] = [];
   const log = createLogger({ service: "test", level: "info", destination: { write: (line) => lines.push(line) } });
   const health = createHealth(checks);
-  server = await startHealthServer({ health, log, host: "127.0.0.1", port: 0 });
+  server = await startHealthServer(health, log, { host: "127.0.0.1", port: 0 });
   const { address } = server;
   const get = async (path: string, method = "GET") => {
     const response = await fetch(address + path, { method });

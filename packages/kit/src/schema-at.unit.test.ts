@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { cutLists } from "./cut-lists.ts";
+import { cutLists } from "./schema-at.ts";
 
 const Shape = z.strictObject({
   order: z
@@ -24,7 +24,7 @@ test("a list that is longer than its schema accepts keeps one entry more than th
   });
 });
 
-test("what may be so long, what is of no greatest length, and what is not as it should be, stays", () => {
+test("keeps lists within their maximum, lists without one, and values of another type", () => {
   for (const value of [
     { order: { lines: many(3, {}), notes: many(500, "a") } },
     { order: { lines: [], notes: [], kind: many(9, 1) } },
@@ -36,7 +36,7 @@ test("what may be so long, what is of no greatest length, and what is not as it 
     expect(cut(structuredClone(value))).toEqual(value);
 });
 
-test("what was cut is refused as what it was", () => {
+test("zod still refuses a shortened list", () => {
   const value = { order: { lines: many(500, {}), notes: [] } };
   cutLists(Shape, value);
   expect(Shape.safeParse(value).error?.issues).toMatchObject([{ code: "too_big", path: ["order", "lines"] }]);
