@@ -3,7 +3,7 @@ import { bundle, type ProgramName, programNames } from "./bundle/bundle.ts";
 import { buildConsole } from "./bundle/console.ts";
 import { writeWebKit } from "./bundle/web-kit.ts";
 
-/** `npm run build`: makes what images run, the console and the browser kit; `npm run build -- gateway` for one of them alone. */
+/** `npm run build`: builds the programs of the images, the console and the browser kit; `npm run build -- gateway` builds one of them. */
 
 const isName = (name: string): name is ProgramName => (programNames as readonly string[]).includes(name);
 

@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { consumersFile } from "./start/keep-accounts.ts";
-import type { LocalFile } from "./start/local-file.ts";
+import type { LocalFile } from "./start/data-folder.ts";
+import { consumersFile } from "./start/nats-users.ts";
 
-/** `npm run consumer`: for the broker of HERALD_NATS_URL, and without it for that of a running `npm start`. */
+/** `npm run consumer`: uses the broker at HERALD_NATS_URL, or without it the broker of a running `npm start`. */
 
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
@@ -23,7 +23,7 @@ async function local(): Promise<{ env: NodeJS.ProcessEnv; args: string[] }> {
     ...(user && { HERALD_NATS_USER: user }),
     ...(password && { HERALD_NATS_PASSWORD: password }),
   };
-  // A broker that is no process of ours has its configuration elsewhere.
+  // A broker that this machine's `npm start` did not start has its configuration elsewhere.
   const own = ["--accounts", consumersFile(dataDir), "--reload", `kill -HUP ${processes.nats}`];
   return { env, args: processes.nats === undefined ? [] : own };
 }

@@ -1,10 +1,10 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ensureDemoProject, type SimulatorAddresses } from "./start/demo-project.ts";
+import { ensureDemoProject, simulatorAddresses } from "./start/demo-project.ts";
 import { printedCommands } from "./start/printed-commands.ts";
 import { makeProviderKeys, type ProviderKeys } from "./start/secrets.ts";
 
-/** `docker compose run --rm demo`: a project whose providers are the simulators, and the commands of a first push. Repeatable. */
+/** `docker compose run --rm demo`: makes a project that sends to the simulators, and prints commands for a first push. Repeatable. */
 
 const dataDir = "/data";
 const {
@@ -14,7 +14,7 @@ const {
   HERALD_DEMO_SIMULATORS = "",
 } = process.env;
 
-/** Made once: a provider's key is not changed without need. */
+/** Makes the keys once and keeps them, because a provider's key should not change without need. */
 const keepKeys = async (): Promise<ProviderKeys> => {
   const file = join(dataDir, "provider-keys.json");
   const kept = await readFile(file, "utf8").catch(() => undefined);
@@ -22,11 +22,6 @@ const keepKeys = async (): Promise<ProviderKeys> => {
   const keys = makeProviderKeys();
   await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
   return keys;
-};
-
-const simulatorAddresses = async (): Promise<SimulatorAddresses> => {
-  const response = await fetch("http://simulators:8090/info");
-  return (await response.json()) as SimulatorAddresses;
 };
 
 const explain = (problem: string): string =>
@@ -40,7 +35,7 @@ try {
     gateway: HERALD_DEMO_ADMIN,
     adminToken,
     keys: await keepKeys(),
-    simulators: await simulatorAddresses(),
+    simulators: await simulatorAddresses("http://simulators:8090"),
   });
   const commands = printedCommands({ gateway: HERALD_DEMO_GATEWAY, control: HERALD_DEMO_SIMULATORS, project });
   console.log(`Project ${project.id}, token ${project.token}\nYour first push:`);

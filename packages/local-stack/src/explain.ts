@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import type { Attempt } from "./chain.ts";
-import { composeStarter } from "./docker-compose.ts";
-import { mongoRemedy, resolveMongo } from "./mongo/resolve-mongo.ts";
-import { natsRemedy, resolveNats } from "./nats/resolve-nats.ts";
+import { composeStarter } from "./servers/docker.ts";
+import { mongoRemedy, resolveMongo } from "./servers/mongo.ts";
+import { natsRemedy, resolveNats } from "./servers/nats.ts";
+import type { Attempt } from "./servers/resolve-program.ts";
 import { newPasswords } from "./start/nats-users.ts";
 
-/** `npm run stack`: where the broker and the database of `npm start` come from on this machine, and why. Starts nothing. */
+/** `npm run stack`: shows where `npm start` gets its broker and database on this machine, and why. Starts nothing. */
 
 const root = join(import.meta.dirname, "../../..");
 const compose = { root, env: process.env, natsPort: 0, mongoPort: 0, natsPasswords: newPasswords(() => "") };

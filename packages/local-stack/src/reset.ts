@@ -1,11 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { dockerEngine } from "./docker.ts";
-import { removeComposeData } from "./docker-compose.ts";
+import { dockerEngine, removeComposeData } from "./servers/docker.ts";
+import { whoRuns } from "./start/data-folder.ts";
 import { newPasswords } from "./start/nats-users.ts";
-import { whoRuns } from "./start/run-lock.ts";
 
-/** `npm run reset`: empties the data of `npm start`. What was fetched into the cache folder stays. */
+/** `npm run reset`: deletes the data of `npm start`. Downloaded programs stay in the cache folder. */
 
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));

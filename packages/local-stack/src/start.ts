@@ -1,16 +1,17 @@
 import { join, resolve } from "node:path";
 import { HeraldAdmin } from "@herald/client";
-import { makeDemoHistory } from "./start/demo-history.ts";
+import { startDemoClock } from "./start/demo-clock.ts";
+import { historyHours, makeDemoHistory } from "./start/demo-history.ts";
 import { isRoutineBefore, plainLine } from "./start/plain-line.ts";
 import { printedCommands } from "./start/printed-commands.ts";
 import { type RunningHerald, startHerald } from "./start/start-herald.ts";
 
-/** `npm start`: the whole system on this machine until Ctrl-C. */
+/** `npm start`: runs the whole system on this machine until Ctrl-C. */
 
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
 const nameWidth = 10;
-/** Until the summary only problems are shown, unless you chose a level: hundreds of lines about the demo project would hide what matters. */
+/** Before the summary only problems are shown, unless a log level is set: hundreds of lines about the demo project would hide them. */
 let readyAt = process.env.HERALD_LOG_LEVEL ? 0 : Number.POSITIVE_INFINITY;
 const logLine = (name: string, line: string) => {
   if (!isRoutineBefore(line, readyAt)) console.log(`${name.padEnd(nameWidth)} | ${plainLine(line)}`);
@@ -21,7 +22,7 @@ let running: RunningHerald | undefined;
 let stopping = false;
 
 async function end(why: string, exitCode: number): Promise<void> {
-  // Before it is ready, and when asked twice, the watchdog stops what was started.
+  // Before the start is complete, or at a second signal, exit at once: the watchdog stops all parts.
   if (stopping || !running) process.exit(exitCode || 130);
   stopping = true;
   say(`${why}: stopping services, then simulators, then broker and database`);
@@ -31,7 +32,7 @@ async function end(why: string, exitCode: number): Promise<void> {
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void end(signal, 0));
-// The terminal or npm may go first; that must not end this process before it has stopped its parts.
+// The terminal or npm may end first. This process must still stop its parts.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 if (process.env.npm_lifecycle_event) {
   const parent = process.ppid;
@@ -39,11 +40,15 @@ if (process.env.npm_lifecycle_event) {
 }
 
 try {
-  running = await startHerald({ root, dataDir, env: process.env, console: true, say, logLine });
-  // Before the first command is printed: what it shows must not stand between the history's pushes.
-  await makeDemoHistory(dataDir, running.local, say).catch(
-    (error: Error) => !stopping && say(`demo project: ${error.message}`),
-  );
+  const hasHistory = process.env.HERALD_DEMO_HISTORY !== "off";
+  const clock = hasHistory ? await startDemoClock(dataDir, process.env, historyHours * 3_600_000) : undefined;
+  running = await startHerald({ root, dataDir, env: clock?.env ?? process.env, console: true, say, logLine });
+  // Make the history before printing the commands, so that their pushes do not mix with the history's.
+  if (hasHistory)
+    await makeDemoHistory(dataDir, running.local, clock, say).catch(
+      (error: Error) => !stopping && say(`demo project: ${error.message}`),
+    );
+  await clock?.end();
   const link = await signInLink(running.local);
   readyAt = Math.min(readyAt, Date.now());
   console.log(summary(running, link));

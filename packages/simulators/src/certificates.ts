@@ -3,17 +3,17 @@ import { readFile, writeFile } from "node:fs/promises";
 import { generate } from "selfsigned";
 import { z } from "zod";
 
-/** What the simulators show in TLS: a leaf and the authority that a client must trust, all PEM. */
+/** The simulators' TLS identity, all PEM: a leaf certificate with its key, and the authority that a client must trust. */
 export const Identity = z.strictObject({ ca: z.string(), certificate: z.string(), key: z.string() });
 export type Identity = z.infer<typeof Identity>;
 
-/** Apple's limit for a server certificate that its devices still trust. */
+/** The longest validity of a server certificate that Apple's devices trust. */
 const validDays = 825;
 const dayMs = 86_400_000;
 
 const isAddress = (host: string) => /^[\d.]+$/.test(host) || host.includes(":");
 
-/** A fresh authority and a leaf for this machine and `host`; the authority's key is thrown away. */
+/** Creates an authority and a leaf for this machine and `host`. Discards the authority's key. */
 export async function createIdentity(host: string): Promise<Identity> {
   const notAfterDate = new Date(Date.now() + validDays * dayMs);
   const common = { keyType: "ec", algorithm: "sha256", notAfterDate } as const;
@@ -51,15 +51,15 @@ const serves = (identity: Identity, host: string) => {
 };
 
 /**
- * The identity kept in `file`, so that a restart does not invalidate the authority that projects were given.
- * A missing or unreadable file, another host or less than 30 days left: a new one, written with mode 0600.
+ * Returns the identity in `file`, so that projects can still trust the same authority after a restart. Creates a new identity, and
+ * writes it with mode 0600, if the file is missing or unreadable, is for another host, or expires within 30 days.
  */
 export async function keepIdentity(file: string, host: string): Promise<Identity> {
   try {
     const kept = Identity.parse(JSON.parse(await readFile(file, "utf8")));
     if (serves(kept, host)) return kept;
   } catch {
-    // Nothing there that could be used: made again below.
+    // No usable file: create a new identity below.
   }
   const identity = await createIdentity(host);
   await writeFile(file, JSON.stringify(identity), { mode: 0o600 });

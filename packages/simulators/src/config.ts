@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { problemsOf } from "./script/rule.ts";
 
 const port = z.coerce.number().int().min(0).max(65_535).default(0);
 
-/** 0 takes a free port; the addresses are printed once everything listens. */
+/** Port 0 takes a free port. The simulators print their addresses once all of them listen. */
 const Environment = z.object({
   HERALD_SIMULATORS_HOST: z.string().min(1).default("127.0.0.1"),
   HERALD_SIMULATORS_PUBLIC_HOST: z.string().min(1).optional(),
@@ -17,36 +18,31 @@ const Environment = z.object({
     .transform((url) => new URL(url).origin)
     .optional(),
   HERALD_SIMULATORS_IDENTITY_FILE: z.string().min(1).optional(),
-  HERALD_SIMULATORS_STATE_FILE: z.string().min(1).optional(),
+  HERALD_SIMULATORS_SUBSCRIPTIONS_FILE: z.string().min(1).optional(),
 });
 
-/** Wildcards are good to listen on, not to connect to. */
+/** Addresses that a server can listen on but a client cannot connect to. */
 const wildcards = ["0.0.0.0", "::"];
 
-/** @throws with every problem at once, each with the variable's name */
+/** @throws Error that lists every problem with its variable's name */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
-  const parsed = Environment.safeParse(environment);
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
-    throw new Error(`The simulators' configuration is wrong:\n  ${problems.join("\n  ")}`);
-  }
-  const values = parsed.data;
+  const { data: values, error } = Environment.safeParse(environment);
+  if (error)
+    throw new Error(`The simulators' configuration is wrong:\n  ${problemsOf(error, "environment").join("\n  ")}`);
   const host = values.HERALD_SIMULATORS_HOST;
   return {
-    stateFile: values.HERALD_SIMULATORS_STATE_FILE,
-    options: {
-      host,
-      publicHost: values.HERALD_SIMULATORS_PUBLIC_HOST ?? (wildcards.includes(host) ? "127.0.0.1" : host),
-      ports: {
-        apns: values.HERALD_SIMULATORS_APNS_PORT,
-        fcm: values.HERALD_SIMULATORS_FCM_PORT,
-        webpush: values.HERALD_SIMULATORS_WEBPUSH_PORT,
-        control: values.HERALD_SIMULATORS_CONTROL_PORT,
-      },
-      gateway: values.HERALD_SIMULATORS_GATEWAY,
-      record: values.HERALD_SIMULATORS_RECORD,
-      keep: values.HERALD_SIMULATORS_KEEP,
-      ...(values.HERALD_SIMULATORS_IDENTITY_FILE && { identityFile: values.HERALD_SIMULATORS_IDENTITY_FILE }),
+    host,
+    publicHost: values.HERALD_SIMULATORS_PUBLIC_HOST ?? (wildcards.includes(host) ? "127.0.0.1" : host),
+    ports: {
+      apns: values.HERALD_SIMULATORS_APNS_PORT,
+      fcm: values.HERALD_SIMULATORS_FCM_PORT,
+      webpush: values.HERALD_SIMULATORS_WEBPUSH_PORT,
+      control: values.HERALD_SIMULATORS_CONTROL_PORT,
     },
+    gateway: values.HERALD_SIMULATORS_GATEWAY,
+    record: values.HERALD_SIMULATORS_RECORD,
+    keep: values.HERALD_SIMULATORS_KEEP,
+    identityFile: values.HERALD_SIMULATORS_IDENTITY_FILE,
+    webpush: { subscriptionsFile: values.HERALD_SIMULATORS_SUBSCRIPTIONS_FILE },
   };
 }

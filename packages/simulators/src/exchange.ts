@@ -7,28 +7,33 @@ export interface Reply {
   readonly body?: string | undefined;
   /** The provider's short name of an error; undefined for success. */
   readonly reason?: string | undefined;
-  /** What was wrong in words, for the log only. */
+  /** The error in words, for the log only. */
   readonly problem?: string | undefined;
 }
 
-/** One request, read to its end, and the ways to be done with it. */
+/** One completely read request, and the ways to end it. */
 export interface Exchange {
   answer(reply: Reply): void;
-  /** Sends the head and half of the body and then calls `broken`: the rest never follows. */
+  /** Sends the headers and half of the body, then calls `broken`. Never sends the rest. */
   begin(reply: Reply, broken: () => void): void;
-  /** RST_STREAM with an RFC 9113 code; on HTTP/1.1 the connection is dropped. */
+  /** Sends RST_STREAM with an RFC 9113 code. On HTTP/1.1 drops the connection. */
   reset(code: number): void;
-  /** The socket is gone, without GOAWAY or close_notify. */
+  /** Destroys the socket without GOAWAY or close_notify. */
   dropConnection(): void;
 }
 
 export const overStream = (stream: ServerHttp2Stream, dropConnection: () => void): Exchange => ({
-  answer: (reply) => answerStream(stream, reply),
+  answer({ status, headers, body }) {
+    // The client may have closed the stream.
+    if (stream.destroyed || stream.closed) return;
+    stream.respond({ ":status": status, ...headers }, { endStream: body === undefined });
+    if (body !== undefined) stream.end(body);
+  },
   begin({ status, headers, body = "" }, broken) {
     if (stream.destroyed) return;
-    // Promised trailers keep node from marking the answer as complete (END_STREAM) when it is reset.
+    // With announced trailers, node does not mark the answer as complete (END_STREAM) when it resets the stream.
     stream.respond({ ":status": status, ...headers }, { waitForTrailers: true });
-    // The frames must be on their way before the break, or they are thrown away with it.
+    // Write the frames before the break, or node discards them.
     if (body === "") setImmediate(broken);
     else stream.write(body.slice(0, Math.ceil(body.length / 2)), () => setImmediate(broken));
   },
@@ -36,23 +41,16 @@ export const overStream = (stream: ServerHttp2Stream, dropConnection: () => void
   dropConnection,
 });
 
-/** For HTTP/1.1, where node gives its plain response in the same place. */
+/** For HTTP/1.1, where node passes its plain response object instead. */
 export const overResponse = (response: Http2ServerResponse, dropConnection: () => void): Exchange => ({
   answer({ status, headers, body }) {
     response.writeHead(status, headers).end(body ?? "");
   },
   begin({ status, headers, body = "" }, broken) {
-    // The whole length is promised, so that the break cannot be taken for the end.
+    // Announce a longer body, so that the client does not take the break for the end.
     response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) + 1 });
     response.write(body.slice(0, Math.ceil(body.length / 2)) || " ", "utf8", () => setImmediate(broken));
   },
   reset: dropConnection,
   dropConnection,
 });
-
-/** The client may be gone by now, which is no concern of a server's. */
-export function answerStream(stream: ServerHttp2Stream, { status, headers, body }: Reply): void {
-  if (stream.destroyed || stream.closed) return;
-  stream.respond({ ":status": status, ...headers }, { endStream: body === undefined });
-  if (body !== undefined) stream.end(body);
-}

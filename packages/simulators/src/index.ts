@@ -1,11 +1,5 @@
-export type { ApnsKey } from "./apns/provider-token.ts";
-export type { ApnsOptions, ApnsSimulator } from "./apns/server.ts";
-export type { FcmOptions, FcmSimulator } from "./fcm/server.ts";
-export type { FcmAccount } from "./fcm/token-endpoint.ts";
-export type { ProviderStats, Push, PushFilter } from "./push-log.ts";
-export { InvalidScript, type Rule } from "./script/rule.ts";
-export type { Provider, Simulator } from "./simulator.ts";
+export type { Push } from "./push-log.ts";
+export type { Rule } from "./script/rule.ts";
 export { type Simulators, type SimulatorsOptions, startSimulators } from "./start-simulators.ts";
 export { decrypt as decryptWebPush } from "./webpush/decrypt.ts";
-export type { WebPushOptions, WebPushSimulator } from "./webpush/server.ts";
-export type { SubscribeOptions, WebPushSubscription } from "./webpush/subscriptions.ts";
+export type { WebPushSubscription } from "./webpush/subscriptions.ts";

@@ -1,31 +1,33 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Provider } from "./simulator.ts";
 
-/** How a request ended that got no answer. */
+export const providers = ["apns", "fcm", "webpush"] as const;
+export type Provider = (typeof providers)[number];
+
+/** How a request without an answer ended. */
 export type Broken = "rst" | "hang" | "closed";
 
-/** One request that reached a simulator, as it was seen on the wire. */
+/** One request that reached a simulator. */
 export interface Attempt {
   readonly provider: Provider;
   readonly token: string;
-  /** May hold HTTP/2 pseudo-headers; they are left out when shown. */
+  /** May include HTTP/2 pseudo headers, which are never shown. */
   readonly headers: IncomingHttpHeaders;
-  /** Web Push: the public key that it was signed with, base64url. */
+  /** Web Push: the VAPID public key of the request's signature, base64url. */
   readonly vapidKey?: string | undefined;
-  /** What the device sees: an object, or the text of a JSON object that is only parsed when somebody looks. */
+  /** The payload for the device: an object, or JSON text that is parsed only when a push is shown. */
   readonly payload: unknown;
   /** The provider's id of the message. */
   readonly id: string;
-  /** Null when no answer was given; `broken` then says what happened instead. */
+  /** Null when no answer was sent; then `broken` says how the request ended. */
   readonly status: number | null;
   readonly broken?: Broken | undefined;
   readonly reason?: string | undefined;
-  /** What was wrong with the request, in words: the providers themselves only give a reason. */
+  /** The request's error in words, because the providers' answers contain only a reason. */
   readonly problem?: string | undefined;
 }
 
 export interface Push extends Omit<Attempt, "headers" | "payload"> {
-  /** Grows by one with every request, never reused: the cursor of `since`. */
+  /** The cursor of `since`. Grows by one with every request and is never reused. */
   readonly seq: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload: unknown;
@@ -44,27 +46,20 @@ export interface PushFilter {
 export interface ProviderStats {
   /** Requests, answered or not. */
   readonly total: number;
-  /** By status, and `rst`, `hang`, `closed` for those without. */
+  /** Counts by status; requests without an answer count as `rst`, `hang` or `closed`. */
   readonly answers: Readonly<Record<string, number>>;
-  readonly firstAt: string | null;
-  readonly lastAt: string | null;
+  readonly firstAt: string;
+  readonly lastAt: string;
 }
 
-/** Headers are kept as text: node's header objects would take three times the memory, and the time to collect it. */
+/** Keeps headers as text: node's header objects need three times the memory, and more garbage collection. */
 interface Kept extends Omit<Attempt, "headers"> {
   readonly headers: string;
   readonly seq: number;
   readonly at: number;
 }
 
-interface Counter {
-  total: number;
-  readonly answers: Map<number | Broken, number>;
-  firstAt: number;
-  lastAt: number;
-}
-
-/** A credential is shown as present, never in full: pages and test reports get copied around. */
+/** Shows that a credential is present but hides its value, because pages and test reports are shared. */
 const mask = (authorization: string) => `${authorization.split(" ", 1)[0]} ***`;
 
 const shownHeaders = (headers: IncomingHttpHeaders) => {
@@ -78,7 +73,7 @@ const shownHeaders = (headers: IncomingHttpHeaders) => {
   return shown;
 };
 
-/** Text that is not a JSON object is what the sender got wrong, so it is shown as it came. */
+/** Text that is not JSON is the sender's mistake, so it is shown unchanged. */
 const shownPayload = (payload: unknown) => {
   if (typeof payload !== "string") return payload;
   try {
@@ -95,12 +90,10 @@ const show = ({ headers, payload, at, ...rest }: Kept): Push => ({
   at: new Date(at).toISOString(),
 });
 
-const isoOrNull = (ms: number) => (ms === 0 ? null : new Date(ms).toISOString());
-
 export interface PushLogOptions {
   /** `count` keeps numbers only, for benchmarks. */
   readonly record: "all" | "count";
-  /** Pushes kept in memory; the oldest go first, and `dropped` says how many went. */
+  /** How many pushes stay in memory. The oldest are dropped first, and `dropped` counts them. */
   readonly keep: number;
 }
 
@@ -109,15 +102,15 @@ export function createPushLog({ record, keep }: PushLogOptions) {
   let kept: Kept[] = [];
   let dropped = 0;
   let seq = 0;
-  const counters = new Map<Provider, Counter>();
+  const counters = new Map<
+    Provider,
+    { total: number; answers: Map<number | Broken, number>; firstAt: number; lastAt: number }
+  >();
   const listeners = new Set<(push: Push) => void>();
 
   const count = (attempt: Attempt, at: number) => {
-    let counter = counters.get(attempt.provider);
-    if (counter === undefined) {
-      counter = { total: 0, answers: new Map(), firstAt: at, lastAt: at };
-      counters.set(attempt.provider, counter);
-    }
+    const counter = counters.get(attempt.provider) ?? { total: 0, answers: new Map(), firstAt: at, lastAt: at };
+    counters.set(attempt.provider, counter);
     const answer = attempt.status ?? attempt.broken ?? "closed";
     counter.total += 1;
     counter.answers.set(answer, (counter.answers.get(answer) ?? 0) + 1);
@@ -132,7 +125,7 @@ export function createPushLog({ record, keep }: PushLogOptions) {
       if (record === "count") return;
       const entry: Kept = { ...attempt, headers: JSON.stringify(shownHeaders(attempt.headers)), seq, at };
       kept.push(entry);
-      // Cut a tenth at a time: dropping one by one would move the whole array each time.
+      // Drop a tenth at a time: dropping one by one would move the whole array each time.
       if (kept.length >= keep * 1.1) {
         dropped += kept.length - keep;
         kept = kept.slice(-keep);
@@ -142,7 +135,7 @@ export function createPushLog({ record, keep }: PushLogOptions) {
       for (const listener of listeners) listener(push);
     },
 
-    /** Oldest first; what comes while the caller reads is not in it. */
+    /** Oldest first, without pushes that arrive while the caller reads. */
     *pushes({ provider, token, status, since }: PushFilter = {}): Generator<Push> {
       for (const entry of kept.slice()) {
         if (provider !== undefined && entry.provider !== provider) continue;
@@ -156,14 +149,13 @@ export function createPushLog({ record, keep }: PushLogOptions) {
 
     stats(): Partial<Record<Provider, ProviderStats>> {
       const stats: Partial<Record<Provider, ProviderStats>> = {};
-      for (const [provider, { total, answers, firstAt, lastAt }] of counters) {
+      for (const [provider, { total, answers, firstAt, lastAt }] of counters)
         stats[provider] = {
           total,
           answers: Object.fromEntries(answers),
-          firstAt: isoOrNull(firstAt),
-          lastAt: isoOrNull(lastAt),
+          firstAt: new Date(firstAt).toISOString(),
+          lastAt: new Date(lastAt).toISOString(),
         };
-      }
       return stats;
     },
 
@@ -171,7 +163,7 @@ export function createPushLog({ record, keep }: PushLogOptions) {
     cursor: () => seq,
     dropped: () => dropped,
 
-    /** Forgets pushes and counts; `seq` goes on, so that a cursor stays good. */
+    /** Deletes pushes and counts. `seq` continues, so that cursors stay valid. */
     clear(): void {
       kept = [];
       dropped = 0;

@@ -44,7 +44,7 @@ describe("a filter", () => {
     expect(tokens({ status: 200 })).toEqual(["a", "c"]);
   });
 
-  it("goes on after a cursor, also past a clear", () => {
+  it("continues after a cursor, also across a clear", () => {
     const log = all();
     log.add(attempt({ token: "a" }));
     const cursor = log.cursor();
@@ -55,7 +55,7 @@ describe("a filter", () => {
     expect([...log.pushes({ since: cursor })]).toMatchObject([{ token: "c", seq: 3 }]);
   });
 
-  it("begins with a moment", () => {
+  it("selects pushes since a time", () => {
     const log = all();
     log.add(attempt());
     const [push] = log.pushes();

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { connectApns } from "../test/apns-client.ts";
 import { startSimulators } from "./start-simulators.ts";
 
-it("leaves nothing behind when it stops, whatever is still going on", async () => {
+it("closes every connection and port when it stops, even during requests", async () => {
   const simulators = await startSimulators();
   simulators.script([{ delayMs: 60_000 }]);
   const client = await connectApns(simulators);
@@ -17,7 +17,7 @@ it("leaves nothing behind when it stops, whatever is still going on", async () =
   client.close();
 });
 
-it("does not start half: a taken port stops the rest", async () => {
+it("fails to start when one port is taken", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => taken.once("listening", resolve));
   const { port } = taken.address() as AddressInfo;

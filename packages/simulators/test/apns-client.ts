@@ -8,7 +8,7 @@ import {
 import { importPKCS8, SignJWT } from "jose";
 
 export interface Answer {
-  /** 0 when there was none. */
+  /** 0 when no answer arrived. */
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
@@ -18,7 +18,7 @@ export interface Answer {
 
 export const deviceToken = (n: number) => n.toString(16).padStart(64, "0");
 
-/** An unsigned provider token, good where the simulator has no keys. */
+/** An unsigned provider token, valid for a simulator without keys. */
 export function providerToken({
   kid = "KEY1234567",
   iss = "TEAM123456",
@@ -54,7 +54,7 @@ export interface RequestParts {
   readonly method?: string;
   readonly path?: string;
   readonly token?: string;
-  /** Merged over the valid ones; undefined leaves one out. */
+  /** Overrides the valid headers; undefined removes a header. */
   readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
   readonly payload?: string;
 }
@@ -88,7 +88,7 @@ export async function connectApns(
   return {
     session,
     goaways,
-    /** Begins a request and does not wait. */
+    /** Starts a request without waiting for its answer. */
     open,
     /** Never rejects: a broken stream is an answer with status 0. */
     send(parts: RequestParts = {}): Promise<Answer> {

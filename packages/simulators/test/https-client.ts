@@ -2,7 +2,7 @@ import { connect } from "node:http2";
 import { request } from "node:https";
 
 export interface HttpAnswer {
-  /** 0 when there was none. */
+  /** 0 when no answer arrived. */
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
@@ -11,7 +11,7 @@ export interface HttpAnswer {
 export interface HttpParts {
   readonly method?: string;
   readonly path: string;
-  /** Undefined ones are left out. */
+  /** Undefined headers are not sent. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer;
 }
@@ -19,7 +19,7 @@ export interface HttpParts {
 const given = (headers: HttpParts["headers"] = {}) =>
   Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
 
-/** One request over HTTP/2, on a connection of its own. Never rejects. */
+/** Sends one request over HTTP/2 on a new connection. Never rejects. */
 export function callH2(
   url: string,
   ca: string,
@@ -47,7 +47,7 @@ export function callH2(
   });
 }
 
-/** The same over HTTP/1.1; rejects when the connection breaks. */
+/** Sends one request over HTTP/1.1. Rejects when the connection breaks. */
 export function callH1(
   url: string,
   ca: string,

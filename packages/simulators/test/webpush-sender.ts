@@ -1,11 +1,11 @@
 import { createCipheriv, createECDH, hkdfSync, randomBytes } from "node:crypto";
 
-/** A sender written from RFC 8291 alone: it shares no code with the services, so neither repeats the other's mistakes. */
+/** A sender written only from RFC 8291. It shares no code with the services, so neither repeats the other's mistakes. */
 
 const derive = (secret: Buffer, salt: Buffer, info: Buffer, length: number) =>
   Buffer.from(hkdfSync("sha256", secret, salt, info, length));
 
-/** The body for a subscription, with so many zeros behind the text. */
+/** Encrypts the body for a subscription, with `padding` zeros after the text. */
 export function encrypt(text: string, keys: { readonly p256dh: string; readonly auth: string }, padding = 0): Buffer {
   const [theirs, auth, salt] = [
     Buffer.from(keys.p256dh, "base64url"),
@@ -30,7 +30,7 @@ export function encrypt(text: string, keys: { readonly p256dh: string; readonly 
 export function newVapidKeys(): { publicKey: string; privateKey: string } {
   const ecdh = createECDH("prime256v1");
   const publicKey = ecdh.generateKeys("base64url");
-  // Node leaves out zeros at the front.
+  // Node omits leading zeros.
   return {
     publicKey,
     privateKey: Buffer.from(ecdh.getPrivateKey("hex").padStart(64, "0"), "hex").toString("base64url"),

@@ -4,12 +4,12 @@ import { dirname, join, relative } from "node:path";
 
 const inputs = "inputs.json";
 
-/** Another start may read it at the same time, so that it is replaced as a whole. */
+/** Replaces the file atomically, because another start may read it at the same time. Its modification time becomes `at`. */
 export const replaceFile = async (file: string, content: string | Uint8Array, at: Date): Promise<void> => {
   const temporary = `${file}.${randomUUID()}`;
   await mkdir(dirname(file), { recursive: true });
   await writeFile(temporary, content);
-  // What is saved while the bundler runs is newer than the bundle.
+  // A source that is saved while the bundler runs must be newer than the bundle.
   await utimes(temporary, at, at);
   await rename(temporary, file);
 };
@@ -24,24 +24,24 @@ export const isCurrent = async (root: string, dist: string, recipe: readonly str
     const changes = await Promise.all([...recipe, ...sources].map((source) => changedAt(join(root, source))));
     return changes.every((change) => change < at);
   } catch {
-    // It is not there yet, or a source is not there any more.
+    // The build does not exist yet, or a source was removed.
     return false;
   }
 };
 
-/** What was started from an earlier build may still load some of it. */
+/** A process that was started from an earlier build may still load its files. */
 const keepMs = 86_400_000;
 
-/** Removes what earlier builds left in a folder a day ago or earlier. */
+/** Removes files of earlier builds that are at least a day old. */
 export const removeOld = async (folder: string, written: ReadonlySet<string>): Promise<void> => {
   for (const name of await readdir(folder).catch(() => [])) {
     const file = join(folder, name);
-    // Another start may build, too: what it has just renamed is not old.
+    // Another start may build too, and a file that it is renaming now is not old.
     const at = await changedAt(file).catch(() => Date.now());
     if (!written.has(file) && Date.now() - at >= keepMs) await rm(file, { force: true });
   }
 };
 
-/** Says what `dist` was built from, absolute paths below `root`. It comes last: only a whole build is current. */
+/** Records the sources of `dist`, absolute paths below `root`. Call this last, so that only a complete build is current. */
 export const writeInputs = (root: string, dist: string, sources: readonly string[], at: Date): Promise<void> =>
   replaceFile(join(dist, inputs), JSON.stringify(sources.map((id) => relative(root, id))), at);

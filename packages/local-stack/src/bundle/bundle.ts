@@ -9,7 +9,7 @@ type Program = {
   readonly also?: Readonly<Record<string, string>>;
 };
 
-/** Where each of Herald's programs is, what it can be started as (`src/<entry>.ts` there), and what else its image runs. */
+/** The folder of each of Herald's programs, its entry points (`src/<entry>.ts` there), and further programs of its image. */
 const programs = {
   gateway: { folder: "services/gateway", entries: ["main"] },
   registry: { folder: "services/registry", entries: ["main"] },
@@ -29,12 +29,12 @@ export const bundleOf = (name: ProgramName): string => `${programs[name].folder}
 /** Below `dist`. */
 const chunks = "chunks";
 
-/** Beside the sources, what decides what is in a bundle. */
+/** Files that determine a bundle's content besides its sources. */
 const recipe = ["package-lock.json", "packages/local-stack/src/bundle/bundle.ts"];
 
 /**
- * An import of `node:http` reads all of its exports, and some of these load `fetch` and what is behind it: 13 MB that stay unused. So
- * what imports it gets those that are there already.
+ * An import of `node:http` reads all its exports. Some are getters that load `fetch` and its dependencies: 13 MB that stay unused. So
+ * this plugin replaces the module by one with only the plain exports.
  */
 const plainHttp: Plugin = {
   name: "plain-http",
@@ -50,8 +50,8 @@ const plainHttp: Plugin = {
 };
 
 /**
- * OpenTelemetry's gRPC asks for its library by a `require` that it makes itself in its ES modules, which no bundler sees: beside the
- * bundle there is nothing to be found. Its CommonJS has a plain one.
+ * The ES modules of OpenTelemetry's gRPC exporter load their library with a `require` that they create themselves. No bundler sees it,
+ * and the library is not beside the bundle. The exporter's CommonJS modules have a plain `require`.
  */
 const plainGrpc: Plugin = {
   name: "plain-grpc",
@@ -61,7 +61,7 @@ const plainGrpc: Plugin = {
   },
 };
 
-/** The package of a library's module, as a chunk is named. */
+/** The package name of a library's module, as used in chunk names. */
 const libraryOf = (module: string): string | undefined =>
   /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(module)?.[1]?.replace("/", "-");
 
@@ -77,7 +77,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
     },
     cwd: root,
     platform: "node",
-    // `import` or `require` comes from how a module is asked for.
+    // The bundler adds the condition `import` or `require` itself.
     resolve: { conditionNames: ["@herald/source", "node"] },
     plugins: [plainHttp, plainGrpc],
     // The database's driver imports optional packages that are not installed.
@@ -90,8 +90,8 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
       dir: dist,
       entryFileNames: "[name].js",
       chunkFileNames: `${chunks}/[name]-[hash].js`,
-      // One file for each library: the memory that V8 takes to read a file is not given back, and grows with the file. What is loaded
-      // at the start comes first: a library's file takes in what it imports, and would have one wait for the other.
+      // One file for each library: the memory that V8 needs to read a file grows with the file and is never freed. The group of modules
+      // that are loaded at the start has priority, because a library's file also includes the modules that it imports.
       codeSplitting: {
         groups: [
           {
@@ -103,7 +103,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
           { debugName: "later libraries", name: (module) => libraryOf(module) ?? null },
         ],
       },
-      // Names stay: they are in stack traces and profiles, and classes of errors are told by theirs.
+      // Names stay: stack traces and profiles show them, and code distinguishes error classes by name.
       minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
       sourcemap: "hidden",
       sourcemapExcludeSources: true,
@@ -115,7 +115,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
         ? [{ file: one.fileName, content: one.code, entry: one.isEntry, modules: one.moduleIds }]
         : [{ file: one.fileName, content: String(one.source), entry: false, modules: [] }],
     );
-    // What is loaded first comes last.
+    // Write the entry points last, so that the chunks that they import exist.
     for (const { file, content } of files.toSorted((one, other) => Number(one.entry) - Number(other.entry)))
       await replaceFile(join(dist, file), content, begunAt);
     const sources = files.flatMap(({ modules }) => modules.filter((id) => id.startsWith("/")));
@@ -127,8 +127,8 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
 };
 
 /**
- * Bundles programs of the tree at `root`, where something has changed: what a process holds when it is idle is mostly the modules that it
- * loaded and what loading took, and of a bundle it loads only what it uses. Throws what the bundler finds wrong.
+ * Bundles changed programs of the tree at `root`. The memory of an idle process is mostly its loaded modules and the cost of loading them,
+ * and from a bundle it loads only the code that it uses. Throws the bundler's errors.
  */
 export const bundle = async (root: string, names: readonly ProgramName[]): Promise<void> => {
   await Promise.all(names.map((name) => bundleProgram(root, name)));

@@ -8,7 +8,7 @@ import { bundle, bundleOf } from "./bundle.ts";
 
 const run = promisify(execFile);
 let root: string;
-/** A source that was saved at `at`: one of the moment in which it is bundled would count as changed since. */
+/** Writes a source with the modification time `at`. A source saved while it is bundled would count as changed. */
 const put = async (file: string, text: string, at = new Date(Date.now() - 60_000)) => {
   await mkdir(dirname(join(root, file)), { recursive: true });
   await writeFile(join(root, file), text);
@@ -51,7 +51,7 @@ test("what has not changed is not bundled again, what has is", async () => {
 test("a file that another build renames at the same moment does not fail this one", async () => {
   await mkdir(dirname(file()), { recursive: true });
   await mkdir(join(dirname(file()), "chunks"));
-  // It is listed, and gone when it is looked at.
+  // A broken link: the folder lists it, but it cannot be read.
   await symlink("renamed", join(dirname(file()), "chunks/one.js"));
   await bundle(root, ["gateway"]);
   expect(await printed()).toBe("first function false");

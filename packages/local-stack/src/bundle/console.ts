@@ -7,7 +7,7 @@ import { isCurrent, removeOld, replaceFile, writeInputs } from "./built-files.ts
 
 const compress = promisify(gzip);
 
-/** Beside its sources, what decides what the console is made of. */
+/** Files that determine the built console besides its sources. */
 const recipe = ["package-lock.json", "packages/local-stack/src/bundle/console.ts"];
 const sourceFolders = ["packages/console", "packages/client/src"];
 
@@ -21,8 +21,8 @@ const filesBelow = async (folder: string): Promise<string[]> => {
 };
 
 /**
- * Builds the console of the tree at `root` to where the gateway serves it from, with each file compressed beside it, if something has
- * changed since. A process of its own runs the bundler: its memory is given back. Throws what the bundler finds wrong.
+ * Builds the console of the tree at `root`, if it has changed, into the folder that the gateway serves, with a compressed copy of each
+ * file. A separate process runs the bundler, so that its memory is freed. Throws the bundler's errors.
  */
 export const buildConsole = async (root: string): Promise<void> => {
   const parent = join(root, "services/gateway/dist");
@@ -37,14 +37,14 @@ export const buildConsole = async (root: string): Promise<void> => {
     const args = [vite, "build", "--outDir", made, "--emptyOutDir", "--logLevel", "warn"];
     const { ok, why, stdout } = await runCommand(process.execPath, args, {
       cwd: join(root, "packages/console"),
-      // Tests say `test`, and React would be built for development.
+      // Tests set NODE_ENV to `test`, which would give a development build of React.
       env: { ...process.env, NODE_ENV: "production" },
       timeoutMs: buildTimeoutMs,
     });
     if (!ok) throw new Error(`vite build packages/console: ${why}\n${stdout}`);
     const written = new Set<string>();
     const files = (await filesBelow(made)).map((file) => file.slice(made.length + 1));
-    // The page comes last: what it names is there by then.
+    // Write the page last, so that the files that it names exist.
     for (const name of files.toSorted((one, other) => Number(one === "index.html") - Number(other === "index.html"))) {
       const content = await readFile(join(made, name));
       const file = join(dist, name);

@@ -12,7 +12,7 @@ const files = [
   { name: "herald-worker.js", input: "worker/main.ts", format: "iife" },
 ] as const;
 
-/** Bundles the browser kit of the tree at `root`. Throws what the bundler finds wrong. */
+/** Bundles the browser kit of the tree at `root`. Throws the bundler's errors. */
 export const bundleWebKit = async (root: string): Promise<WebKit> => {
   const bundled = await Promise.all(
     files.map(async ({ name, input, format }) => {
@@ -28,19 +28,14 @@ export const bundleWebKit = async (root: string): Promise<WebKit> => {
   return Object.fromEntries(bundled) as WebKit;
 };
 
-/** Writes the kit and its types into `packages/web/dist`. Throws what the compiler finds wrong. */
+/** Writes the kit and its types into `packages/web/dist`. Throws the compiler's errors. */
 export const writeWebKit = async (root: string): Promise<void> => {
   const folder = join(root, "packages/web");
   const dist = join(folder, "dist");
   await mkdir(dist, { recursive: true });
   for (const [name, code] of Object.entries(await bundleWebKit(root))) await writeFile(join(dist, name), code);
   const flags = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--outDir", dist];
-  const { ok, why } = await runCommand(
-    process.execPath,
-    [join(root, "node_modules/.bin/tsc"), "-p", folder, ...flags],
-    {
-      timeoutMs: 60_000,
-    },
-  );
+  const tsc = [join(root, "node_modules/.bin/tsc"), "-p", folder, ...flags];
+  const { ok, why } = await runCommand(process.execPath, tsc, { timeoutMs: 60_000 });
   if (!ok) throw new Error(`tsc -p packages/web: ${why}`);
 };

@@ -1,19 +1,22 @@
 import { spawn } from "node:child_process";
-import { unwatch, watch } from "./watchdog.ts";
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { sendSignal, unwatch, watch } from "./watchdog.ts";
 
 export type CommandResult = { ok: boolean; stdout: string; why: string };
 
 export type CommandOptions = {
   timeoutMs: number;
-  /** For a program that says something as soon as it gets anywhere. */
+  /** Kills the program if it prints nothing within this time. For programs that show progress at once. */
   firstOutputWithinMs?: number;
   env?: NodeJS.ProcessEnv;
   cwd?: string;
 };
 
 /**
- * Runs a command to its end and never throws: a tool that is missing, slow or failing is an ordinary answer while looking
- * for what a machine can do. `why` is empty on success, else one line fit to show.
+ * Runs a command to its end and never throws: a missing, slow or failing tool is a normal result while Herald looks for usable tools.
+ * `why` is empty on success, else one line to show to the user.
  */
 export function runCommand(command: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
   return new Promise((resolve) => {
@@ -21,7 +24,7 @@ export function runCommand(command: string, args: readonly string[], options: Co
       cwd: options.cwd,
       env: options.env ?? process.env,
       stdio: ["ignore", "pipe", "pipe"],
-      detached: true, // a group, so that what it starts ends with it
+      detached: true, // its own process group, so that its children end with it
     });
     const { pid } = child;
     if (pid !== undefined) watch(pid, "SIGKILL");
@@ -31,7 +34,7 @@ export function runCommand(command: string, args: readonly string[], options: Co
     const giveUpAfter = (ms: number) =>
       setTimeout(() => {
         gaveUpAfterMs = ms;
-        if (pid !== undefined) killGroup(pid);
+        if (pid !== undefined) sendSignal(-pid, "SIGKILL");
       }, ms);
     const deadline = giveUpAfter(options.timeoutMs);
     const outputTimer =
@@ -62,18 +65,36 @@ export function runCommand(command: string, args: readonly string[], options: Co
   });
 }
 
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It ended between the deadline and the call.
-  }
-}
-
 function lastLine(text: string): string | undefined {
   return text
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean)
     .at(-1);
+}
+
+/** The first executable with this name on the given PATH. */
+export async function findBinary(name: string, path: string | undefined): Promise<string | undefined> {
+  for (const folder of (path ?? "").split(delimiter).filter(Boolean)) {
+    const candidate = join(folder, name);
+    const found = await access(candidate, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return candidate;
+  }
+  return undefined;
+}
+
+/** The version in the output of `--version`, such as `2.15.2`. */
+export async function binaryVersion(binary: string): Promise<string | undefined> {
+  const { ok, stdout } = await runCommand(binary, ["--version"], { timeoutMs: 10_000 });
+  return ok ? /v?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1] : undefined;
+}
+
+/** Compares major and minor only, because this package's minimum versions have no patch number. */
+export function isAtLeast(version: string, minimum: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [minMajor = 0, minMinor = 0] = minimum.split(".").map(Number);
+  return major > minMajor || (major === minMajor && minor >= minMinor);
 }

@@ -3,25 +3,12 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
-import { unwatch, watch } from "./watchdog.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { sendSignal, unwatch, watch } from "./watchdog.ts";
 
-export type ExitInfo = { code: number | null; signal: NodeJS.Signals | null };
+type ExitInfo = { code: number | null; signal: NodeJS.Signals | null };
 
-export type RunningProcess = {
-  name: string;
-  pid: number;
-  /** Settles when the process has ended; never rejects. */
-  exited: Promise<ExitInfo>;
-  /** The same in words. */
-  ended: Promise<string>;
-  hasExited: () => boolean;
-  /** Sends a signal to the process alone. */
-  signal: (signal: NodeJS.Signals) => void;
-  /** Asks it to stop, then kills its whole group after the deadline. Again and after its end: nothing happens. */
-  stop: () => Promise<ExitInfo>;
-  /** The end of its log file; empty when its output goes elsewhere. */
-  lastWords: () => Promise<string>;
-};
+export type RunningProcess = Awaited<ReturnType<typeof startProcess>>;
 
 export type ProcessOptions = {
   name: string;
@@ -29,19 +16,19 @@ export type ProcessOptions = {
   args: readonly string[];
   cwd?: string;
   env?: NodeJS.ProcessEnv;
-  /** What asks this program to end in good order. */
+  /** The signal for a graceful stop of this program. */
   stopSignal: NodeJS.Signals;
-  /** How long it may take to do so before it is killed, in milliseconds. */
+  /** How long a graceful stop may take before the process is killed, in milliseconds. */
   stopTimeoutMs: number;
   /** Where its output goes: a file (appended), or line by line. */
   output: { file: string } | { onLine: (line: string) => void };
 };
 
 /**
- * Starts a child in a process group of its own, so that a Ctrl-C in the terminal does not hit it before its turn, and
- * puts it on the watchdog's list, so that it does not outlive this process.
+ * Starts a child in its own process group, so that Ctrl-C in the terminal does not end it before its turn, and registers it with the
+ * watchdog, so that it does not outlive this process.
  */
-export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
+export async function startProcess(options: ProcessOptions) {
   const { name, command, args, stopSignal, output } = options;
   const child = spawnChild(options);
   await new Promise<void>((resolve, reject) => {
@@ -60,33 +47,31 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
       resolve({ code, signal });
     });
   });
-  const kill = (target: number, signal: NodeJS.Signals) => {
-    try {
-      process.kill(target, signal);
-    } catch {
-      // It ended between the check and the call, which is what was wanted.
-    }
-  };
 
   return {
     name,
     pid,
+    /** Settles when the process has ended; never rejects. */
     exited,
+    /** Settles with `exited` in words. */
     ended: exited.then(({ code, signal }) => `${name} ended with ${signal ?? `exit code ${code}`}`),
     hasExited: () => ended,
-    signal: (signal) => {
-      if (!ended) kill(pid, signal);
+    /** Sends a signal to the process alone. */
+    signal: (signal: NodeJS.Signals) => {
+      if (!ended) sendSignal(pid, signal);
     },
+    /** Asks the process to stop, then kills its whole group after the deadline. Safe to call again, and after its end. */
     stop: async () => {
       if (!ended) {
-        kill(pid, stopSignal);
-        kill(pid, "SIGCONT"); // a frozen process would not see the request
-        const timer = setTimeout(() => kill(-pid, "SIGKILL"), options.stopTimeoutMs);
+        sendSignal(pid, stopSignal);
+        sendSignal(pid, "SIGCONT"); // a frozen process would not receive the signal
+        const timer = setTimeout(() => sendSignal(-pid, "SIGKILL"), options.stopTimeoutMs);
         await exited;
         clearTimeout(timer);
       }
       return exited;
     },
+    /** The last lines of its log file; empty when its output goes elsewhere. */
     lastWords: async () => {
       if (!("file" in output)) return "";
       const text = await readFile(output.file, "utf8").catch(() => "");
@@ -109,4 +94,40 @@ function spawnChild({ command, args, cwd, env, output }: ProcessOptions): ChildP
   const child = spawn(command, args, { ...common, stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", output.onLine);
   return child;
+}
+
+/**
+ * Calls `probe` until it returns a value. If the process ends first, or after the deadline, stops the process and throws an error with
+ * the end of its log.
+ */
+export async function waitUntilReady<T>(
+  running: RunningProcess,
+  probe: () => Promise<T | undefined>,
+  timeoutMs: number,
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  let lastError: unknown;
+  while (!running.hasExited() && Date.now() < deadline) {
+    try {
+      const value = await probe();
+      if (value !== undefined) return value;
+    } catch (error) {
+      lastError = error;
+    }
+    await delay(25); // cheap, and short compared with a start of 100 ms to 2 s
+  }
+  const reason = running.hasExited() ? "ended while starting" : `was not ready after ${timeoutMs / 1000} s`;
+  await running.stop();
+  const detail = [await running.lastWords(), lastError instanceof Error ? lastError.message : ""].filter(Boolean);
+  throw new Error([`${running.name} ${reason}`, ...detail].join("\n"), { cause: lastError });
+}
+
+/** Whether a process with this id runs, of any user. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }

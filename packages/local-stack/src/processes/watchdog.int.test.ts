@@ -7,12 +7,11 @@ import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 /**
- * Starts two servers and says their pids. Each writes its name into a file when it is asked to end: the first must still
- * be there then when the second goes.
+ * Starts two servers and prints their pids. Each writes its name into a file when it is asked to stop. The first must still run while
+ * the second stops.
  */
 const parentScript = `
-import { startProcess } from ${JSON.stringify(new URL("./start-process.ts", import.meta.url).href)};
-import { waitUntilReady } from ${JSON.stringify(new URL("./wait-until-ready.ts", import.meta.url).href)};
+import { startProcess, waitUntilReady } from ${JSON.stringify(new URL("./start-process.ts", import.meta.url).href)};
 import { removeAtExit } from ${JSON.stringify(new URL("./watchdog.ts", import.meta.url).href)};
 const folder = process.argv[2];
 const server = async (name) => {
@@ -58,7 +57,7 @@ test.each(["SIGKILL", "SIGTERM"] as const)(
     parent.kill(signal);
     await vi.waitFor(async () => expect(await exists(join(folder, "data"))).toBe(false), { timeout: 10_000 });
     expect(await order()).toBe("second\nfirst\n");
-    // Its new parent may be slow to notice that it ended.
+    // Its new parent may be slow to reap it.
     await vi.waitFor(() => expect(() => process.kill(-(first ?? 0), "SIGTERM")).toThrow("ESRCH"), { timeout: 10_000 });
   },
 );

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 /**
- * A shell that holds the read end of a pipe to this process. When this process ends, however it ends (also by SIGKILL,
- * where no handler runs), the pipe closes and the shell stops what is still on its list, newest first, then removes the
- * temporary folders it was told of. Process groups rather than pids, because a server's own children must go too.
+ * A shell that reads from a pipe to this process. When this process ends in any way (even by SIGKILL, where no handler runs), the pipe
+ * closes. Then the shell stops the processes on its list, newest first, and removes the temporary folders on its list. It stops process
+ * groups, not single pids, because a server's children must end too.
  */
 const watchdogScript = `
 trap '' INT TERM HUP
@@ -35,7 +35,7 @@ let watchdog: ChildProcess | undefined;
 function tell(line: string): void {
   if (!watchdog || watchdog.exitCode !== null) {
     watchdog = spawn("sh", ["-c", watchdogScript, "herald-watchdog"], {
-      detached: true, // outside the terminal's process group, so that Ctrl-C reaches its parent and not it
+      detached: true, // outside the terminal's process group, so that Ctrl-C reaches only its parent
       stdio: ["pipe", "ignore", "ignore"],
     });
     watchdog.unref();
@@ -46,8 +46,17 @@ function tell(line: string): void {
   watchdog.stdin?.write(`${line}\n`);
 }
 
+/** Sends a signal to a process, or with a negative id to its group, unless it has ended. */
+export function sendSignal(target: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(target, signal);
+  } catch {
+    // The process ended a moment ago.
+  }
+}
+
 export const watch = (pid: number, signal: NodeJS.Signals): void => tell(`add ${pid}:${signal.slice(3)}`);
 export const unwatch = (pid: number): void => tell(`del ${pid}`);
 
-/** Removes the folder when this process ends, after everything that was watched has stopped. */
+/** Removes the folder when this process ends, after all watched processes have stopped. */
 export const removeAtExit = (folder: string): void => tell(`dir ${folder}`);

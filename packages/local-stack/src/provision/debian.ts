@@ -1,16 +1,14 @@
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findBinary } from "../processes/find-binary.ts";
-import { runCommand } from "../processes/run-command.ts";
-import { exists } from "./provision.ts";
-import { unpackDeb } from "./unpack-deb.ts";
+import { findBinary, runCommand } from "../processes/run-command.ts";
 
-/** The suite that has PostgreSQL 18 with DocumentDB and a nats-server that is new enough. */
+/** The Debian suite with PostgreSQL 18, DocumentDB and a recent enough nats-server. */
 const debianSuite = "forky";
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const aptTimeoutMs = 600_000;
 
-/** Why this machine cannot unpack Debian packages, or nothing when it can. */
+/** Why this machine cannot unpack Debian packages; undefined if it can. */
 export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   for (const tool of ["apt-get", "dpkg-deb", "tar"]) {
     if (!(await findBinary(tool, env.PATH))) return `${tool} is not installed`;
@@ -19,10 +17,10 @@ export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | unde
 }
 
 /**
- * Downloads packages with all they depend on from Debian's next suite and unpacks them into `<folder>/root`, with an apt
- * state of its own: nothing is installed into the system and no root is needed. Signatures are verified with the
- * machine's own keyring. The packages' names and versions are recorded in `<folder>/packages.txt`. With `ownSuite` they
- * come from the machine's own sources, without what the machine has installed: such programs need no loader of their own.
+ * Downloads packages with their dependencies from Debian's next suite and unpacks them into `<folder>/root`. It uses a separate apt
+ * state, so it installs nothing into the system and needs no root. It verifies signatures with the machine's keyring and records the
+ * packages' names and versions in `<folder>/packages.txt`. With `ownSuite` it uses the machine's own sources and skips dependencies that
+ * the machine has installed: such programs need no loader of their own.
  */
 export async function unpackDebianPackages(
   folder: string,
@@ -36,7 +34,7 @@ export async function unpackDebianPackages(
   await mkdir(join(apt, "state", "lists", "partial"), { recursive: true });
   await mkdir(join(archives, "partial"), { recursive: true });
   await writeFile(join(apt, "status"), "");
-  const signedBy = (await exists(debianKeyring)) ? ` [signed-by=${debianKeyring}]` : "";
+  const signedBy = existsSync(debianKeyring) ? ` [signed-by=${debianKeyring}]` : "";
   await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${debianSuite} main\n`);
 
   const nextSuite = {
@@ -45,17 +43,21 @@ export async function unpackDebianPackages(
     "Dir::Etc::sourceparts": "/dev/null",
     "Dir::Etc::preferencesparts": "/dev/null",
   };
+  const machineSuite = {
+    "Dir::State::status": "/var/lib/dpkg/status",
+    "Debug::NoLocking": "true", // apt installs nothing here, and only root could lock
+  };
   const settings = {
     "Dir::State": join(apt, "state"),
     "Dir::Cache": join(apt, "cache"),
-    ...(ownSuite ? { "Dir::State::status": "/var/lib/dpkg/status" } : nextSuite),
+    ...(ownSuite ? machineSuite : nextSuite),
     "APT::Install-Recommends": "false",
-    "APT::Sandbox::User": "", // the folder is private to this user, so apt's own user could not write there
+    "APT::Sandbox::User": "", // only this user can write to the folder, not apt's own user
     "Acquire::Languages": "none",
     "Acquire::Retries": "2",
     "Acquire::http::Timeout": "15",
     "Acquire::https::Timeout": "15",
-    // What a system's image sets to throw its archives away would throw these away before they are unpacked.
+    // Container images often configure apt to delete its archives, which would happen before they are unpacked.
     "Dir::Cache::pkgcache": "pkgcache.bin",
     "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
   };
@@ -67,7 +69,7 @@ export async function unpackDebianPackages(
     });
     if (!result.ok) throw new Error(`apt-get ${args[0]} (${from}): ${result.why}`);
   };
-  // Of the machine's own sources some may be out of reach that have nothing to do with these packages.
+  // Some of the machine's sources may be unreachable although these packages do not need them.
   await run(ownSuite ? ["update"] : ["update", "--error-on=any"]);
   progress(`downloading ${packages.join(" and ")} with dependencies from ${from}`);
   await run(["install", "--download-only", "--yes", ...packages]);
@@ -82,7 +84,7 @@ export async function unpackDebianPackages(
   return root;
 }
 
-/** The site that the machine's own apt uses, so that a mirror or a proxy that works there works here. */
+/** The site that the machine's own apt uses, because its mirror or proxy is known to work. */
 export async function debianSite(env: NodeJS.ProcessEnv): Promise<string> {
   const { stdout } = await runCommand("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], {
     env,
@@ -92,4 +94,61 @@ export async function debianSite(env: NodeJS.ProcessEnv): Promise<string> {
   const site = sites.find((one) => one.includes("debian") && !one.includes("security"));
   if (!site) throw new Error("apt-get names no Debian site in its sources, and packages come from nowhere else");
   return site;
+}
+
+/** Files that Herald does not need: documentation, translations, and bitcode that only a JIT would read. */
+const leftOut = ["./usr/share/doc", "./usr/share/locale", "./usr/share/man", "*/bitcode/*"];
+
+/** Uses a shell's pipe: Node would connect the two with a socket, which tar closes before its writer is done. */
+const unpackScript = 'archive=$1; shift; dpkg-deb --fsys-tarfile "$archive" | tar -x "$@"';
+
+/** Unpacks one package's files into the root without running its scripts. */
+async function unpackDeb(archive: string, root: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const flags = [
+    "-C",
+    root,
+    "--no-same-owner",
+    "--keep-directory-symlink",
+    ...leftOut.map((path) => `--exclude=${path}`),
+  ];
+  const result = await runCommand("sh", ["-c", unpackScript, "unpack", archive, ...flags], { env, timeoutMs: 120_000 });
+  if (!result.ok) throw new Error(`unpacking ${archive}: ${result.why}`);
+}
+
+const triplets: Partial<Record<NodeJS.Architecture, { triplet: string; loader: string }>> = {
+  x64: { triplet: "x86_64-linux-gnu", loader: "ld-linux-x86-64.so.2" },
+  arm64: { triplet: "aarch64-linux-gnu", loader: "ld-linux-aarch64.so.1" },
+};
+
+/** The library folder of this machine's architecture, relative to the root. */
+const libraryFolder = (): string => join("usr/lib", platform().triplet);
+
+/**
+ * Replaces a program by a script that runs it with the root's own loader and libraries, because it was linked against a newer C library
+ * than this machine's. The script locates the root relative to itself, because the root may move. `libraries` are further folders of the
+ * root.
+ */
+export async function wrapProgram(root: string, program: string, libraries: readonly string[] = []): Promise<void> {
+  const depth = program.split("/").length - 1;
+  const path = join(root, program);
+  await rename(path, `${path}.bin`);
+  const folders = [libraryFolder(), ...libraries].map((folder) => `$root/${folder}`).join(":");
+  const script = `#!/bin/sh
+self=$(readlink -f "$0")
+root=$(cd "$(dirname "$self")${"/..".repeat(depth)}" && pwd -P)
+exec "$root/${libraryFolder()}/${platform().loader}" --library-path "${folders}" --argv0 "$self" "$self.bin" "$@"
+`;
+  await writeFile(path, script, { mode: 0o755 });
+}
+
+/** Sub-folders of the library folder that hold a library each program needs, such as the variants of BLAS. */
+export async function librarySubfolders(root: string, names: readonly string[]): Promise<string[]> {
+  const present = await readdir(join(root, libraryFolder()));
+  return names.filter((name) => present.includes(name)).map((name) => join(libraryFolder(), name));
+}
+
+function platform(): { triplet: string; loader: string } {
+  const known = triplets[process.arch];
+  if (!known) throw new Error(`Debian packages are not used on ${process.arch}`);
+  return known;
 }

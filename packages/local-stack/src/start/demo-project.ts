@@ -8,10 +8,13 @@ import type { ProviderKeys } from "./secrets.ts";
 export type DemoProject = { id: string; token: string; identitySecret: string };
 export type SimulatorAddresses = { apns: string; fcm: string; webpush: string; control: string; ca: string };
 
-/** A service that has just become ready may still be reconnecting to the broker: half a minute with the waits in between. */
+export const simulatorAddresses = async (control: string): Promise<SimulatorAddresses> =>
+  (await (await fetch(`${control}/info`)).json()) as SimulatorAddresses;
+
+/** A service that has just become ready may still be reconnecting to the broker. With the pauses, six retries take half a minute. */
 const maxRetries = 6;
 
-/** The project of the printed commands: the one of the last start when it is still known, else a new one. */
+/** The project of the printed commands: the last start's project if it still exists, else a new one. */
 export async function ensureDemoProject(options: {
   dataDir: string;
   gateway: string;
@@ -27,9 +30,7 @@ export async function ensureDemoProject(options: {
     () => undefined,
   );
   const project = kept && (await isKnown(gateway, kept)) ? kept : await makeProject(gateway, admin);
-  // One that an earlier version made has none.
-  project.identitySecret ??= await makeIdentitySecret(admin, project.id);
-  // At each start: the simulators' ports may have moved.
+  // Repeat this at each start, because the simulators' ports may have changed.
   const settings = demoSettings(keys);
   await registerApnsKey(simulators.control, settings.apns);
   await Promise.all(
@@ -45,7 +46,7 @@ export async function ensureDemoProject(options: {
   return project;
 }
 
-/** Whether the token of the last start is still one. */
+/** Whether the token of the last start is still valid. */
 const isKnown = async (gateway: string, { token }: DemoProject): Promise<boolean> => {
   try {
     await new Herald({ url: gateway, token, maxRetries }).devices.list({ perPage: 1 }).page();
@@ -58,15 +59,13 @@ const isKnown = async (gateway: string, { token }: DemoProject): Promise<boolean
 
 async function makeProject(gateway: string, admin: HeraldAdmin): Promise<DemoProject> {
   const { project, token = "" } = await admin.projects.create({ name: "Demo" });
-  // Without it a device could only subscribe to topics that a backend made.
+  // Devices can subscribe only to topics that a backend has created.
   await new Herald({ url: gateway, token, maxRetries }).topics.create({ name: "news" });
-  return { id: project.id, token, identitySecret: await makeIdentitySecret(admin, project.id) };
+  const { secret = "" } = await admin.identityKeys.create(project.id);
+  return { id: project.id, token, identitySecret: secret };
 }
 
-const makeIdentitySecret = async (admin: HeraldAdmin, projectId: string): Promise<string> =>
-  (await admin.identityKeys.create(projectId)).secret ?? "";
-
-/** As Apple knows a key that it has given out, the simulator knows this one: another in its place is refused. */
+/** Registers the key with the simulator, as Apple knows the keys that it has issued. The simulator refuses any other key. */
 async function registerApnsKey(
   control: string,
   { key_id, team_id, private_key }: ReturnType<typeof demoSettings>["apns"],
@@ -78,7 +77,7 @@ async function registerApnsKey(
   if (!response.ok) throw new Error(`PUT ${url} answered ${response.status}: ${await response.text()}`);
 }
 
-/** Without an account at Apple or Google. */
+/** Settings that need no account at Apple or Google. */
 const demoSettings = ({ apnsKey, fcmKey }: ProviderKeys) => ({
   apns: {
     key_id: "HERALDDEMO",
@@ -95,5 +94,5 @@ const demoSettings = ({ apnsKey, fcmKey }: ProviderKeys) => ({
       client_email: "demo@herald-demo.iam.gserviceaccount.com",
     },
   },
-  webpush: { subject: "mailto:demo@example.com" }, // its keys are made when they are absent, and stay
+  webpush: { subject: "mailto:demo@example.com" }, // Herald creates missing VAPID keys and keeps them
 });

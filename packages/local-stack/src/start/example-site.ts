@@ -1,10 +1,10 @@
-import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { text } from "node:stream/consumers";
+import { Herald } from "@herald/client";
 import { bundleWebKit } from "../bundle/web-kit.ts";
 import type { DemoProject } from "./demo-project.ts";
 
@@ -24,21 +24,13 @@ const json = (status: number, body: unknown): Reply => ({
   body: JSON.stringify(body),
 });
 
-const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
-
-/** As an app's backend signs it for a user who has logged in: good for an hour. */
-const userToken = ({ id, identitySecret }: DemoProject, user: string): string => {
-  const iat = Math.floor(Date.now() / 1000);
-  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: user, aud: id, iat, exp: iat + 3600 })}`;
-  return `${signed}.${createHmac("sha256", identitySecret).update(signed).digest("base64url")}`;
-};
-
 /**
- * The site of `examples/web` with the browser kit, and the backend that such a site has: `POST /session { user }` logs anybody in, `POST
- * /send { notification }` sends with the project's token. For this machine alone.
+ * The site of `examples/web` with the browser kit and a backend: `POST /session { user }` logs any user in, and
+ * `POST /send { notification }` sends with the project's token. For this machine only.
  */
 export async function startExampleSite({ root, port, gateway, project }: Options) {
   const folder = join(root, "examples/web");
+  const herald = new Herald({ url: gateway, token: project.token });
   const [kit, names] = await Promise.all([bundleWebKit(root), readdir(folder)]);
 
   const serveFile = async (path: string): Promise<Reply> => {
@@ -46,16 +38,19 @@ export async function startExampleSite({ root, port, gateway, project }: Options
     const type = types[extname(name)] ?? "text/plain; charset=utf-8";
     if (name in kit) return { status: 200, type, body: kit[name as keyof typeof kit] };
     if (names.includes(name)) return { status: 200, type, body: await readFile(join(folder, name)) };
-    // Links of notifications lead to pages that the app itself draws.
+    // Links of notifications lead to paths that the single-page app renders.
     if (extname(name) === "") return serveFile("/");
     return { status: 404, type: "text/plain", body: "not found" };
   };
 
   const act = async (path: string, request: IncomingMessage): Promise<Reply> => {
-    // Other sites cannot send this type without asking first.
+    // Other sites cannot send this content type without a CORS preflight.
     if (request.headers["content-type"] !== "application/json") return json(415, { errors: ["send application/json"] });
     const body = JSON.parse(await text(request));
-    if (path === "/session") return json(200, { user_token: userToken(project, String(body.user)) });
+    if (path === "/session") {
+      const { id, identitySecret: secret } = project;
+      return json(200, { user_token: await herald.users.token(String(body.user), { project: id, secret }) });
+    }
     if (path !== "/send") return json(404, { errors: ["no such path"] });
     const answer = await fetch(`${gateway}/api/v1/notifications`, {
       method: "POST",

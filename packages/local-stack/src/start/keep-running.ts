@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What a part says when it ends: whether to start it again, and why it ended. */
+/** Why a part ended, and whether to start it again. */
 export type Ending = { why: string; again: boolean };
 
 export type Started = { pids: number[]; ended: Promise<Ending>; stop: () => Promise<unknown> };
@@ -10,22 +10,22 @@ export type Part = { name: string; start: () => Promise<Started> };
 
 export type Kept = { pids: () => number[]; stop: () => Promise<void> };
 
-/** Quick for one crash, slow for a crash that repeats: a part that cannot start must not keep the machine busy. */
+/** Restart quickly after one crash, slowly after repeated crashes: a part that cannot start must not keep the machine busy. */
 const firstDelayMs = 250;
 const longestDelayMs = 10_000;
-/** After so long the next crash is a new one. */
+/** After running this long, the delay starts over at the next crash. */
 const steadyAfterMs = 30_000;
 
 /**
- * Starts a part and starts it again whenever it ends unasked. A first start that fails throws; later ones are tried again.
- * `onEnd` hears of every end, `onStart` of every start but the first, `onHopeless` of an end that a start would repeat.
+ * Starts a part and restarts it whenever it ends unexpectedly. Throws if the first start fails; retries later ones. Calls `on.end` at
+ * every end, `on.start` at every start but the first, and `on.hopeless` at an end that a restart would only repeat.
  */
 export async function keepRunning(
   part: Part,
   on: { end: (why: string) => void; start: () => void; hopeless: (why: string) => void },
 ): Promise<Kept> {
   const stopping = new AbortController();
-  // What somebody else runs never ends, so its end cannot be what a stop waits for.
+  // A part that runs elsewhere never ends, so `stop` cannot wait for its end.
   const stopped = once(stopping.signal, "abort").then(() => undefined);
   let current: Started | undefined = await part.start();
   const watching = watch();
@@ -39,7 +39,7 @@ export async function keepRunning(
       const { why, again } = ending;
       if (why) on.end(why);
       if (!again) return on.hopeless(why);
-      await current?.stop(); // what is left of a part of several processes
+      await current?.stop(); // a part of several processes may still have some running
       current = undefined;
       if (Date.now() - since > steadyAfterMs) wait = firstDelayMs;
       await delay(wait, undefined, { signal: stopping.signal }).catch(() => {});

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { type Ending, keepRunning, type Part } from "./keep-running.ts";
 
-/** A part whose ends the test decides. */
+/** A part that ends when the test says so. */
 function scripted(failStarts: readonly number[] = []) {
   const ends: ((ending: Ending) => void)[] = [];
   const stopped: number[] = [];

@@ -1,7 +1,7 @@
-/** Fields that the prefix and the line's beginning already show, and the span id, which no tool asks for. */
+/** Fields that the line's prefix and start already show, and the span id, which no tool needs. */
 const leftOut = new Set(["level", "time", "msg", "service", "pid", "hostname", "v", "spanId"]);
 
-/** A JSON log line as a person reads it: `12:00:01 info listening address=127.0.0.1`. Any other line as it is. */
+/** Makes a JSON log line readable: `12:00:01 info listening address=127.0.0.1`. Returns any other line unchanged. */
 export function plainLine(line: string): string {
   const fields = parse(line);
   if (!fields || typeof fields.level !== "string") return line;
@@ -14,7 +14,7 @@ export function plainLine(line: string): string {
     .join(" ");
 }
 
-/** A service's line at info or below from before this time, in ms since the epoch. */
+/** Whether a line is a service's log at info or below from before `at`, in ms since the epoch. */
 export function isRoutineBefore(line: string, at: number): boolean {
   const fields = parse(line);
   return (fields?.level === "info" || fields?.level === "debug") && Date.parse(String(fields.time)) < at;

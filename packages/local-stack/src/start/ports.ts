@@ -1,10 +1,9 @@
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../processes/free-port.ts";
 
 /**
- * What listens on this machine. Broker and database have ports of their own beside the usual 4222 and 27017, so that
- * Herald starts where another of them is running. Metrics ports are the services' own plus 1,000.
+ * The ports on this machine. Broker and database do not use the usual 4222 and 27017, so that Herald starts beside another NATS or
+ * MongoDB. Metrics ports are the services' ports plus 1,000.
  */
 const table = {
   gateway: { variable: "HERALD_GATEWAY_PORT", port: 8080 },
@@ -27,7 +26,7 @@ const table = {
 export type PortName = keyof typeof table;
 export type Ports = Record<PortName, number>;
 
-/** The ports of this start: the defaults, moved by variables; 0 takes a free one. Throws all problems at once. */
+/** The ports of this start: the defaults, or the values of variables; 0 takes a free port. Throws all problems at once. */
 export async function readPorts(env: NodeJS.ProcessEnv): Promise<Ports> {
   const ports: Partial<Ports> = {};
   const problems: string[] = [];
@@ -49,12 +48,12 @@ export async function readPorts(env: NodeJS.ProcessEnv): Promise<Ports> {
   return ports as Ports;
 }
 
-/** Throws when one of the ports is taken, naming the variable that moves it. Waits so long for a previous start to let go. */
+/** Waits up to `waitMs` for a previous start to release the ports. Throws if one is still taken, naming the variable that changes it. */
 export async function expectFree(ports: Ports, names: readonly PortName[], waitMs: number): Promise<void> {
   const deadline = Date.now() + waitMs;
   for (;;) {
     const taken: PortName[] = [];
-    for (const name of names) if (!(await isFree(ports[name]))) taken.push(name);
+    for (const name of names) await freePort(ports[name]).catch(() => taken.push(name));
     if (taken.length === 0) return;
     if (Date.now() >= deadline) {
       const lines = taken.map(
@@ -66,17 +65,9 @@ export async function expectFree(ports: Ports, names: readonly PortName[], waitM
   }
 }
 
-/** An environment that gives every part a free port: for tests and benches, of which several run on one machine. */
+/** An environment that gives every part a free port, for tests and benches, because several run on one machine. */
 export const freePortsEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
   Object.values(table).map(({ variable }) => [variable, "0"]),
 );
 
 export const allPorts = Object.keys(table) as PortName[];
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-  });
-}

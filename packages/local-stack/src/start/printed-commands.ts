@@ -6,8 +6,8 @@ export type PrintedCommand = { does: string; command: string };
 const deviceToken = "c0ffee".padEnd(64, "0");
 
 /**
- * A first push in four commands for a POSIX shell: `curl`, and `sed` where one takes from an answer what it needs. Each stands
- * alone, so that any of them can be repeated.
+ * A first push in four commands for a POSIX shell: `curl`, and `sed` to extract values from an answer. No command depends on variables
+ * of another, so each can be repeated.
  */
 export function printedCommands({ gateway, control, project }: CommandInput): PrintedCommand[] {
   const api = `${gateway}/api/v1`;

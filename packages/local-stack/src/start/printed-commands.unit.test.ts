@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { printedCommands } from "./printed-commands.ts";
 
-/** Answers as gateway and control server would, and notes what it was asked. */
+/** The requests that the fake gateway and control server have received. */
 const asked: { line: string; authorization: string | undefined; body: unknown }[] = [];
 const pushes = [
   { token: "c0ffee", payload: { notification_id: "ntf_first", token: "v2.a.first" } },

@@ -3,10 +3,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type NatsPasswords, newPasswords } from "./nats-users.ts";
 
-/** Made once and kept with the data: what is encrypted or signed with them must be readable at the next start. */
+/** Made once and kept with the data, because the next start must read data that was encrypted or signed with them. */
 export type Secrets = ProviderKeys & {
   adminToken: string;
-  /** By user of the broker. */
+  /** Passwords by user of the broker. */
   nats: NatsPasswords;
   /** `<id>:<base64>`: signs open tokens. */
   openKeys: string;
@@ -14,11 +14,11 @@ export type Secrets = ProviderKeys & {
   masterKeys: string;
 };
 
-/** What a project has from Apple and Google. */
+/** A project's keys from Apple and Google. */
 export type ProviderKeys = {
-  /** PEM of a .p8 key, as Apple would give one. */
+  /** A .p8 key as Apple issues it, in PEM. */
   apnsKey: string;
-  /** PEM of a service account's key, as Firebase would give one. */
+  /** A service account's key as Firebase issues it, in PEM. */
   fcmKey: string;
 };
 

@@ -1,32 +1,32 @@
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { bundleOf, type ProgramName } from "../bundle/bundle.ts";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
-import type { NatsLogin } from "./nats-users.ts";
 import type { Ports } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
 
 export const serviceNames = ["gateway", "registry", "dispatch", "analytics"] as const;
 
-/** A service has 25 s to finish what it holds; then it is killed. */
+/** A service has 25 s to finish its work. After this time it is killed. */
 const serviceStopTimeoutMs = 30_000;
-/** The exit code by which a service says that its configuration is wrong: starting it again will not help. */
+/** The exit code of a service with an invalid configuration: a restart does not help. */
 const wrongConfiguration = 78;
 /** Requests by client identity and refused credentials, per address and 10 s: 1,000 a second, for load tests on one machine. */
 const localLimit = "10000";
-/** A benchmark has one token and one project: their limits are what the machine can do. */
+/** A benchmark has one token and one project, whose limits must not be below the machine's capacity. */
 const noLimit = "10000000";
 
-export type Addresses = {
+type Addresses = {
   natsUrl: string;
-  /** Copies of every stream: 1, or 3 where somebody gave a cluster. */
+  /** Copies of every stream: 1, or 3 with a cluster. */
   natsReplicas: string;
   mongoUrl: string;
 };
 
 /**
- * The environment of the services: what the caller's own environment says, completed with defaults for one machine, and
- * with the addresses and ports of this start, which nothing may contradict.
+ * The environment of the services: the caller's environment, completed with defaults for one machine. The addresses and ports of this
+ * start override the caller's.
  */
 export function serviceEnvironment(
   env: NodeJS.ProcessEnv,
@@ -39,9 +39,9 @@ export function serviceEnvironment(
     HERALD_OPEN_KEYS: secrets.openKeys,
     HERALD_REGISTRY_MASTER_KEYS: secrets.masterKeys,
     HERALD_DISPATCH_MASTER_KEYS: secrets.masterKeys,
-    HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true", // the simulators are not where Apple and Google are
+    HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true", // the simulators do not have the addresses of Apple and Google
     HERALD_ANALYTICS_MASTER_KEYS: secrets.masterKeys,
-    HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true", // webhooks are tried with a receiver on this machine
+    HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true", // users try webhooks with a receiver on this machine
     HERALD_GATEWAY_LIMIT_FAILURES: localLimit,
     HERALD_GATEWAY_LIMIT_CLIENTS: localLimit,
     HERALD_GATEWAY_LIMIT_NEW_DEVICES: noLimit,
@@ -64,18 +64,13 @@ export function serviceEnvironment(
   return { ...defaults, ...env, ...fixed };
 }
 
-/** That of one part, as the broker's user that it is. */
-export function loggedIn(env: NodeJS.ProcessEnv, { user, password }: NatsLogin): NodeJS.ProcessEnv {
-  return { ...env, HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password };
-}
-
 /**
- * What lives for one batch must die young. A young generation of up to 16 MB outlives the pushes in flight: with 8 most of them grow old,
- * for a third more memory and a fifth more CPU, and with Node's default of 64 MB and more each service holds half as much memory again.
- * It starts small and grows when it is needed: having that size from the start costs an idle service 10 MB and saves no CPU. And what
- * dies young must be born young: seeing the pushes of a broadcast outlive a collection or two, V8 would make their like where the old are
- * kept, for an eighth more CPU and twice the memory. What grows old all the same, a batch and its outcomes, is collected when the old
- * generation has doubled, and first at 32 MB: left to itself V8 lets it grow to four times what lives.
+ * V8 should collect the objects of a batch in the young generation. With semi-spaces of up to 16 MB the pushes in flight die there. With 8
+ * MB V8 promotes most of them, for a third more memory and a fifth more CPU. With Node's default of 64 MB and more, each service holds half
+ * as much memory again. The semi-spaces start small and grow on demand: 16 MB from the start costs an idle service 10 MB and saves no CPU.
+ * Without pretenuring: V8 sees the pushes of a broadcast survive a collection or two, and would allocate similar objects in the old
+ * generation, for an eighth more CPU and twice the memory. Objects that V8 still promotes, a batch and its outcomes, are collected when the
+ * old generation has doubled, first at 32 MB. By default V8 lets it grow to four times the live objects.
  */
 const nodeArgs = (root: string, program: ProgramName) => [
   "--max-semi-space-size=16",
@@ -93,7 +88,7 @@ export type ProgramOptions = {
   logLine: (name: string, line: string) => void;
 };
 
-/** One of Herald's programs, as a process of its own with its lines in the common log. `optionsOf` is called for each start. */
+/** One of Herald's programs in its own process, with its output in the common log. Each start calls `optionsOf`. */
 export function programPart(name: string, optionsOf: () => ProgramOptions): Part {
   return { name, start: () => startProgram(name, optionsOf()) };
 }
@@ -104,7 +99,7 @@ async function startProgram(name: string, { root, program, env, logLine }: Progr
     command: process.execPath,
     args: nodeArgs(root, program),
     cwd: root,
-    // One arena for all threads: each of V8's helpers would keep some memory for itself, 3 MB in all.
+    // One malloc arena for all threads: arenas of V8's helper threads would keep 3 MB in all.
     env: { MALLOC_ARENA_MAX: "1", ...env },
     stopSignal: "SIGTERM",
     stopTimeoutMs: serviceStopTimeoutMs,
@@ -120,9 +115,61 @@ async function startProgram(name: string, { root, program, env, logLine }: Progr
   };
 }
 
-/** Runs a program to its end, which must be a good one. */
+/** Runs a program to its end. Throws if its exit code is not 0. */
 export async function runProgram(name: string, options: ProgramOptions): Promise<void> {
   const running = await startProgram(name, options);
   const { why } = await running.ended;
   if (!why.endsWith("exit code 0")) throw new Error(why);
+}
+
+/** The simulators of the providers, in one process. It keeps its certificate, so that a restart changes nothing for dispatch. */
+export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { dataDir: string; ports: Ports }): Part {
+  const { dataDir, ports, env, logLine } = options;
+  return programPart("simulators", () => ({
+    ...options,
+    program: "simulators",
+    env: {
+      ...env,
+      HERALD_SIMULATORS_APNS_PORT: String(ports.apns),
+      HERALD_SIMULATORS_FCM_PORT: String(ports.fcm),
+      HERALD_SIMULATORS_WEBPUSH_PORT: String(ports.webpush),
+      HERALD_SIMULATORS_CONTROL_PORT: String(ports.control),
+      HERALD_SIMULATORS_GATEWAY: `http://127.0.0.1:${ports.gateway}`,
+      HERALD_SIMULATORS_IDENTITY_FILE: join(dataDir, "simulators-identity.json"),
+      HERALD_SIMULATORS_SUBSCRIPTIONS_FILE: join(dataDir, "simulators-subscriptions.ndjson"),
+    },
+    // Hide its only JSON line, which has a certificate.
+    logLine: (name, line) => !line.startsWith("{") && logLine(name, line),
+  }));
+}
+
+/** Connecting to a new database and creating indexes takes a second or two, and ten times as long on a busy machine. */
+const readyWithinMs = 90_000;
+
+/** Waits until every URL returns 200; else throws with the last answers of the services that are not ready. */
+export async function allReady(urls: Readonly<Record<string, string>>): Promise<void> {
+  const waiting = await Promise.all(
+    Object.entries(urls).map(async ([name, url]) => {
+      const why = await ready(url);
+      return why && `${name} is not ready: ${why}`;
+    }),
+  );
+  const problems = waiting.filter(Boolean);
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+}
+
+/** Undefined when ready, else the last answer. */
+async function ready(url: string): Promise<string | undefined> {
+  const deadline = Date.now() + readyWithinMs;
+  for (;;) {
+    const why = await fetch(url, { signal: AbortSignal.timeout(5_000) }).then(
+      async (response) => {
+        const text = await response.text();
+        return response.ok ? undefined : `${response.status} ${text}`;
+      },
+      (error: Error) => (error.cause instanceof Error ? error.cause.message : error.message),
+    );
+    if (why === undefined || Date.now() > deadline) return why;
+    await delay(100);
+  }
 }

@@ -2,81 +2,78 @@ import { join } from "node:path";
 import type { BusUserName } from "@herald/bus/permissions";
 import { bundle, type ProgramName } from "../bundle/bundle.ts";
 import { buildConsole } from "../bundle/console.ts";
-import { dockerEngine } from "../docker.ts";
-import { composeStarter } from "../docker-compose.ts";
-import { startMongo } from "../mongo/start-mongo.ts";
-import { startNats } from "../nats/start-nats.ts";
-import type { RunningServer } from "../stack-options.ts";
-import { ensureDemoProject } from "./demo-project.ts";
+import { composeStarter, dockerEngine } from "../servers/docker.ts";
+import { startMongo } from "../servers/mongo.ts";
+import { startNats } from "../servers/nats.ts";
+import type { RunningServer } from "../servers/resolve-program.ts";
+import { type LocalFile, localFile, takeRunLock } from "./data-folder.ts";
+import { ensureDemoProject, simulatorAddresses } from "./demo-project.ts";
 import { startExampleSite } from "./example-site.ts";
-import { keepAccounts } from "./keep-accounts.ts";
 import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
-import { type LocalFile, localFile } from "./local-file.ts";
-import { givenLogins, ownLogins } from "./nats-users.ts";
+import { givenLogins, keepAccounts, ownLogins } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
-import { allReady } from "./readiness.ts";
-import { takeRunLock } from "./run-lock.ts";
 import { keepSecrets } from "./secrets.ts";
-import { loggedIn, programPart, runProgram, serviceEnvironment, serviceNames } from "./services.ts";
-import { simulatorsPart } from "./simulators.ts";
+import { allReady, programPart, runProgram, serviceEnvironment, serviceNames, simulatorsPart } from "./services.ts";
 
-/** Everything that a killed start leaves is stopped by its watchdog, the services' own deadline included. */
+/** The watchdog of a killed start stops its remaining processes, within the services' own deadline. */
 const waitForPreviousMs = 40_000;
 
-/** A part that keeps ending while all is being started will not get better by waiting. */
+/** A part that has ended this often during the start will not recover by waiting. */
 const endsBeforeReady = 4;
 
-/** The tree that a service is started from, which has its bundle, and its environment. */
+/** The tree with a service's bundle, and the service's environment. */
 export type ServiceStart = { root: string; env: NodeJS.ProcessEnv };
 
 export type StartOptions = {
   root: string;
   dataDir: string;
   env: NodeJS.ProcessEnv;
-  /** Builds the console too. */
+  /** Also builds the console. */
   console?: boolean;
-  /** For a test: the tree and the environment that a start of a service uses instead of these. */
+  /** For tests: replaces the tree and the environment of a service's start. */
   startedFrom?: (service: (typeof serviceNames)[number], usual: ServiceStart) => ServiceStart;
-  /** What this program itself has to say. */
+  /** Prints a line of this program itself. */
   say: (line: string) => void;
-  /** What a part says, as it says it: services speak JSON. */
+  /** Prints a line of a part, unchanged: services log JSON. */
   logLine: (name: string, line: string) => void;
 };
 
 export type RunningHerald = {
   local: LocalFile;
-  /** What the services were started with, for a further instance of one: it needs ports of its own. */
+  /** The environment of the services, for a further instance of one, which needs its own ports. */
   environmentOf: (part: BusUserName) => NodeJS.ProcessEnv;
-  /** From where broker and database came. */
+  /** Where broker and database come from. */
   sources: { nats: RunningServer["source"]; mongo: RunningServer["source"] };
-  /** Settles with the reason when a part has ended that cannot be started again. */
+  /** Settles with the reason when a part has ended that cannot be restarted. */
   failed: Promise<string>;
   stop: () => Promise<void>;
 };
 
-/** The whole system on this machine: broker and database, bootstrap, simulators, the four services, a demo project. */
+/** Starts the whole system on this machine: broker, database, bootstrap, simulators, the four services and a demo project. */
 export async function startHerald(start: StartOptions): Promise<RunningHerald> {
   const { root, dataDir, env, console: withConsole = false, startedFrom, say, logLine } = start;
   const ports = await readPorts(env);
   const { wasKilled } = await takeRunLock(dataDir);
-  await localFile(dataDir).remove(); // of a start that was killed
+  localFile(dataDir).remove(); // left by a start that was killed
   const withDocker = "version" in (await dockerEngine(env));
   const ownPorts = allPorts.filter((name) => !(withDocker && (name === "nats" || name === "mongo")));
   await expectFree(ports, ownPorts, wasKilled ? waitForPreviousMs : 0);
   const secrets = await keepSecrets(dataDir);
 
   const kept: Record<string, Kept> = {};
-  let fail: (why: string) => void = () => {};
-  const failed = new Promise<string>((resolve) => {
-    fail = resolve;
-  });
+  const { promise: failed, resolve: fail } = Promise.withResolvers<string>();
   const file = localFile(dataDir);
   let local: LocalFile | undefined;
   let ends = 0;
-  const writeLocal = async () => {
+  const writeLocal = () => {
     if (!local) return;
-    local.processes = processIds(kept);
-    await file.write(local);
+    const running = Object.entries(kept).flatMap(([name, { pids }]) =>
+      pids()
+        .slice(0, 1)
+        .map((pid) => [name, pid]),
+    );
+    local.processes = Object.fromEntries(running);
+    file.write(local);
   };
   const keep = async (part: Part) => {
     kept[part.name] = await keepRunning(part, {
@@ -85,14 +82,20 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
         ends += 1;
         if (!local && ends === endsBeforeReady) fail(`${why}, again and again`);
       },
-      start: () => void writeLocal().catch((error: Error) => say(`local.json could not be written: ${error.message}`)),
+      start: () => {
+        try {
+          writeLocal();
+        } catch (error) {
+          say(`local.json could not be written: ${(error as Error).message}`);
+        }
+      },
       hopeless: (why) => fail(`${why}: its configuration is wrong`),
     });
   };
   let site: { url: string; stop: () => Promise<void> } | undefined;
   const stop = async () => {
     local = undefined;
-    await file.remove();
+    file.remove();
     await site?.stop();
     const stopAll = (names: readonly string[]) => Promise.all(names.map((name) => kept[name]?.stop()));
     await stopAll(serviceNames);
@@ -100,32 +103,21 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
     await stopAll(["nats", "mongo"]);
   };
 
-  // Broker and database start meanwhile.
+  // Bundle while broker and database start.
   const bundled = bundle(root, [...serviceNames, "bus", "simulators"]);
-  // Herald works without its page.
+  // Herald works without the console.
   const built = (withConsole ? buildConsole(root) : Promise.resolve()).catch((error: Error) => say(error.message));
   const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, natsPasswords: secrets.nats };
-  const common = { env, progress: say };
+  const stack = (name: "nats" | "mongo") => {
+    const common = { env, progress: say, dataDir: join(dataDir, name), port: ports[name] };
+    return { ...common, docker: composeStarter(name, compose) };
+  };
   try {
-    const simulators = simulatorsPart({ root, env, logLine, dataDir, ports });
-    const startSimulators = bundled.then(() => keep(simulators.part));
+    const startSimulators = bundled.then(() => keep(simulatorsPart({ root, env, logLine, dataDir, ports })));
     const nats = serverPart("nats", async () =>
-      startNats({
-        ...common,
-        dataDir: join(dataDir, "nats"),
-        port: ports.nats,
-        docker: composeStarter("nats", compose),
-        extraConfig: await keepAccounts(dataDir, secrets.nats),
-      }),
+      startNats({ ...stack("nats"), extraConfig: await keepAccounts(dataDir, secrets.nats) }),
     );
-    const mongo = serverPart("mongo", () =>
-      startMongo({
-        ...common,
-        dataDir: join(dataDir, "mongo"),
-        port: ports.mongo,
-        docker: composeStarter("mongo", compose),
-      }),
-    );
+    const mongo = serverPart("mongo", () => startMongo(stack("mongo")));
     say("starting broker, database and simulators");
     await allOrThrow([keep(nats.part), keep(mongo.part), startSimulators]);
 
@@ -138,7 +130,10 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
       mongoUrl: mongo.running().url,
     };
     const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
-    const environmentOf = (part: BusUserName) => loggedIn(serviceEnv, logins.of(part));
+    const environmentOf = (part: BusUserName) => {
+      const { user, password } = logins.of(part);
+      return { ...serviceEnv, HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password };
+    };
     const options = (part: BusUserName, program: ProgramName) => ({ root, program, env: environmentOf(part), logLine });
     await runProgram("bootstrap", options("bootstrap", "bus"));
     say(`starting ${serviceNames.join(", ")}`);
@@ -148,19 +143,15 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
       ),
     );
 
-    const urls = Object.fromEntries(serviceNames.map((name) => [name, `http://127.0.0.1:${ports[name]}`]));
+    const control = `http://127.0.0.1:${ports.control}`;
+    const services = serviceNames.map((name) => [name, `http://127.0.0.1:${ports[name]}/readyz`]);
+    const urls = Object.fromEntries([...services, ["simulators", `${control}/livez`]]);
     const hopeless = failed.then((why) => Promise.reject(new Error(why)));
     await Promise.race([allReady(urls), hopeless]);
     const gateway = `http://127.0.0.1:${ports.gateway}`;
     const adminToken = serviceEnv.HERALD_ADMIN_TOKEN ?? secrets.adminToken;
-    const simulatorAddresses = await simulators.addresses();
-    const project = await ensureDemoProject({
-      dataDir,
-      gateway,
-      adminToken,
-      keys: secrets,
-      simulators: simulatorAddresses,
-    });
+    const simulators = await simulatorAddresses(control);
+    const project = await ensureDemoProject({ dataDir, gateway, adminToken, keys: secrets, simulators });
     await allReady(urls);
     site = await startExampleSite({ root, port: ports.example, gateway, project });
     await built;
@@ -169,13 +160,13 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
       gateway,
       adminToken,
       project,
-      simulators: simulatorAddresses,
+      simulators,
       example: site.url,
       nats: { url: natsUrl, ...logins.of("admin"), analytics: logins.analytics },
       mongo: { url: mongo.running().url },
       processes: {},
     };
-    await writeLocal();
+    writeLocal();
     const sources = { nats: nats.running().source, mongo: mongo.running().source };
     return { local, environmentOf, sources, failed, stop };
   } catch (error) {
@@ -184,7 +175,7 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
   }
 }
 
-/** A broker or a database that is started again on the same port with the same data when it ends. */
+/** A broker or database that is restarted on the same port with the same data when it ends. */
 function serverPart(name: string, start: () => Promise<RunningServer>): { part: Part; running: () => RunningServer } {
   let latest: RunningServer | undefined;
   const part: Part = {
@@ -204,16 +195,7 @@ function serverPart(name: string, start: () => Promise<RunningServer>): { part: 
   };
 }
 
-function processIds(kept: Readonly<Record<string, Kept>>): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(kept).flatMap(([name, { pids }]) => {
-      const [first] = pids();
-      return first === undefined ? [] : [[name, first] as const];
-    }),
-  );
-}
-
-/** Waits for all, so that what did start can be stopped, then throws the first reason. */
+/** Waits for all, so that the started parts can be stopped, then throws the first error. */
 async function allOrThrow(starting: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(starting);
   for (const result of results) if (result.status === "rejected") throw result.reason;

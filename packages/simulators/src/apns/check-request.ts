@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http2";
-import { type Refusal, refuse } from "./refusal.ts";
+import { type Refusal, refuse } from "./reasons.ts";
 
-/** Push types and what Apple wants at the end of their topic. */
+/** Push types, with the suffix that Apple requires for their topic. */
 const topicEndings: Readonly<Record<string, string>> = {
   alert: "",
   background: "",
@@ -21,11 +21,11 @@ const maxVoipPayload = 5120;
 const maxCollapseId = 64;
 
 const devicePath = "/3/device/";
-/** 32 bytes today; Apple says not to rely on it, and tokens of live activities are longer. */
+/** 32 bytes today, but Apple does not guarantee the length, and tokens of live activities are longer. */
 const deviceToken = /^(?:[0-9a-f]{2}){32,100}$/i;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The biggest payload of any push type: more is not worth reading. */
+/** The largest payload of all push types. The server keeps no more of a body. */
 export const maxBody = maxVoipPayload;
 
 /** The device token of the path, empty when there is none. */
@@ -43,61 +43,46 @@ export function checkPath(method: string | undefined, path: string | undefined):
   return undefined;
 }
 
-/** Node joins repeated headers with a comma, which none of these may contain. */
-const repeated = (value: string) => value.includes(", ");
+/** The headers of which a request has at most one. */
+const single = ["apns-topic", "apns-push-type", "apns-priority", "apns-expiration", "apns-id"] as const;
 
-const text = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(", ") : value);
+/** Checks all headers that Herald must send, also those for which Apple has defaults. */
+export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined {
+  const textOf = (name: string) => headers[name]?.toString();
+  const [topic, pushType, priority, expiration, id] = single.map(textOf);
+  const collapseId = textOf("apns-collapse-id");
 
-/** Every header that Herald promises to send; `optional` ones take Apple's defaults when absent. */
-export function checkHeaders(headers: IncomingHttpHeaders, allRequired: boolean): Refusal | undefined {
-  const topic = text(headers["apns-topic"]);
-  const pushType = text(headers["apns-push-type"]);
-  const priority = text(headers["apns-priority"]);
-  const expiration = text(headers["apns-expiration"]);
-  const id = text(headers["apns-id"]);
-  const collapseId = text(headers["apns-collapse-id"]);
+  // Node joins repeated headers with a comma. A single value of these headers never contains one.
+  const repeated = single.find((name) => textOf(name)?.includes(","));
+  if (repeated !== undefined) return refuse("DuplicateHeaders", `${repeated}: more than once`);
 
   if (!topic) return refuse("MissingTopic", "apns-topic: missing");
-  if (repeated(topic)) return refuse("DuplicateHeaders", "apns-topic: more than once");
   if (!/^[A-Za-z0-9.-]+$/.test(topic)) return refuse("BadTopic", "apns-topic: not a bundle id");
 
   if (pushType === undefined) return refuse("InvalidPushType", "apns-push-type: missing");
-  if (repeated(pushType)) return refuse("DuplicateHeaders", "apns-push-type: more than once");
   const ending = Object.hasOwn(topicEndings, pushType) ? topicEndings[pushType] : undefined;
   if (ending === undefined)
     return refuse("InvalidPushType", `apns-push-type: not one of ${Object.keys(topicEndings).join(", ")}`);
   if (!topic.endsWith(ending)) return refuse("BadTopic", `apns-topic: ends with ${ending} for push type ${pushType}`);
 
-  if (priority === undefined) {
-    if (allRequired) return refuse("BadPriority", "apns-priority: missing");
-  } else if (priority !== "10" && priority !== "5" && priority !== "1") {
-    if (repeated(priority)) return refuse("DuplicateHeaders", "apns-priority: more than once");
-    return refuse("BadPriority", "apns-priority: not one of 10, 5, 1");
-  } else if (priority === "10" && pushType === "background") {
+  if (priority === undefined) return refuse("BadPriority", "apns-priority: missing");
+  if (!["10", "5", "1"].includes(priority)) return refuse("BadPriority", "apns-priority: not one of 10, 5, 1");
+  if (priority === "10" && pushType === "background")
     return refuse("BadPriority", "apns-priority: a background push may not have 10");
-  }
 
-  if (expiration === undefined) {
-    if (allRequired) return refuse("BadExpirationDate", "apns-expiration: missing");
-  } else if (!/^\d{1,10}$/.test(expiration)) {
-    if (repeated(expiration)) return refuse("DuplicateHeaders", "apns-expiration: more than once");
+  if (expiration === undefined) return refuse("BadExpirationDate", "apns-expiration: missing");
+  if (!/^\d{1,10}$/.test(expiration))
     return refuse("BadExpirationDate", "apns-expiration: not 0 or a time in seconds since 1970");
-  }
 
-  if (id === undefined) {
-    if (allRequired) return refuse("BadMessageId", "apns-id: missing");
-  } else if (!uuid.test(id)) {
-    if (repeated(id)) return refuse("DuplicateHeaders", "apns-id: more than once");
-    return refuse("BadMessageId", "apns-id: not a UUID in its 8-4-4-4-12 form");
-  }
+  if (id === undefined) return refuse("BadMessageId", "apns-id: missing");
+  if (!uuid.test(id)) return refuse("BadMessageId", "apns-id: not a UUID in its 8-4-4-4-12 form");
 
-  if (collapseId !== undefined && Buffer.byteLength(collapseId) > maxCollapseId) {
+  if (collapseId !== undefined && Buffer.byteLength(collapseId) > maxCollapseId)
     return refuse("BadCollapseId", `apns-collapse-id: more than ${maxCollapseId} bytes`);
-  }
   return undefined;
 }
 
-/** `size` may be all that is known of a body too big to keep. */
+/** Checks the payload. `payload` may be incomplete when `size` exceeds `maxBody`. */
 export function checkPayload(pushType: string, payload: string, size: number): Refusal | undefined {
   const limit = pushType === "voip" ? maxVoipPayload : maxPayload;
   if (size > limit) return refuse("PayloadTooLarge", `payload: ${size} bytes, at most ${limit}`);
@@ -111,7 +96,7 @@ export function checkPayload(pushType: string, payload: string, size: number): R
   if (typeof document !== "object" || document === null || Array.isArray(document)) {
     return refuse("PayloadEmpty", "payload: not a JSON object");
   }
-  // MDM wakes a device with its own dictionary, without aps.
+  // An MDM push has its own dictionary without `aps`.
   if (pushType === "mdm") return undefined;
   const { aps } = document as { aps?: unknown };
   if (typeof aps !== "object" || aps === null || Array.isArray(aps))

@@ -70,7 +70,7 @@ describe("a scripted answer", () => {
     expect(answer.headers["retry-after"]).toBe("30");
   });
 
-  it("does not hide a request that is wrong", async () => {
+  it("does not replace the error of a wrong request", async () => {
     const client = await connected();
     simulators.script([{ status: 503 }]);
     expect(await client.send({ headers: { "apns-topic": undefined } })).toMatchObject({ status: 400 });
@@ -122,7 +122,7 @@ describe("no answer", () => {
   it("resets an answer in its middle", async () => {
     const client = await connected();
     simulators.script([{ status: 429, body: "0123456789", rst: "INTERNAL_ERROR" }]);
-    // Whether the client still shows the half that came is its own affair.
+    // The client may or may not return the half that arrived.
     const answer = await client.send();
     expect(answer).toMatchObject({ status: 429, rst: constants.NGHTTP2_INTERNAL_ERROR });
     expect(answer.body.length).toBeLessThan(10);
@@ -150,7 +150,7 @@ describe("no answer", () => {
 });
 
 describe("GOAWAY", () => {
-  it("ends each connection after so many streams: those before are answered, those after never happened", async () => {
+  it("ends each connection after a number of streams: earlier ones are answered, later ones are not processed", async () => {
     simulators.script([{ provider: "apns", goaway: 50, reason: "Shutdown" }]);
     let waiting = Array.from({ length: 120 }, (_, n) => deviceToken(n));
     const answered: number[] = [];
@@ -166,7 +166,7 @@ describe("GOAWAY", () => {
       expect(refused.every(({ answer }) => answer.rst === constants.NGHTTP2_REFUSED_STREAM)).toBe(true);
       if (full) {
         await closed;
-        // Streams of a client are odd, so the fiftieth is 99.
+        // A client's stream ids are odd, so the fiftieth is 99.
         expect(client.goaways[0]).toEqual({ code: 0, last: 99, data: '{"reason":"Shutdown"}' });
       }
       waiting = refused.map(({ token }) => token);

@@ -1,30 +1,21 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader } from "jose";
-import type { Refusal } from "./refusal.ts";
-import { refuse } from "./refusal.ts";
+import { type Refusal, refuse } from "./reasons.ts";
 
-/** A signing key that Apple would know, with the public half of the .p8 as PEM. */
+/** A signing key that Apple has issued, with the public half of the .p8 as PEM. */
 export interface ApnsKey {
   readonly keyId: string;
   readonly teamId: string;
   readonly publicKey: string;
 }
 
-/** What a connection's first authenticated request binds it to. */
+/** The identity to which a connection's first authenticated request binds it. */
 export interface Authentication {
   teamId?: string;
   keyId?: string;
-  /** The header that passed last, and until when (ms) it passes without another look. */
+  /** The last accepted header, and until when (ms) it is accepted without another check. */
   authorization?: string;
   until?: number;
-}
-
-interface ProviderTokensOptions {
-  /** Tokens of their teams are verified. Of a team without a key here only the token's form is checked. */
-  readonly keys: readonly ApnsKey[];
-  /** Refuse a second new token of a key within 20 minutes. */
-  readonly limitUpdates: boolean;
-  readonly now: () => number;
 }
 
 interface Token {
@@ -37,13 +28,25 @@ const minute = 60_000;
 /** "Refresh your token no more than once every 20 minutes and no less than once every 60 minutes." */
 const maxAge = 60 * minute;
 const minUpdate = 20 * minute;
-/** Clocks differ a little; a token from further ahead is wrong. */
+/** Clocks differ a little. A token from further in the future is invalid. */
 const maxSkew = minute;
-/** Tokens whose signature is remembered; a sender has a few at a time. */
+/** How many verified tokens are cached. A sender uses a few at a time. */
 const maxRemembered = 1000;
 
-/** Judges the `authorization` header of token-based connections. */
-export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokensOptions) {
+const invalid = (problem: string) => refuse("InvalidProviderToken", `authorization: ${problem}`);
+
+/** Checks the `authorization` header of token-based connections. */
+export function createProviderTokens({
+  keys,
+  limitUpdates,
+  now,
+}: {
+  /** Verifies tokens of these keys' teams. For a team without a key here, checks only the token's form. */
+  readonly keys: readonly ApnsKey[];
+  /** Refuse a second new token of a key within 20 minutes. */
+  readonly limitUpdates: boolean;
+  readonly now: () => number;
+}) {
   const known = new Map<string, { teamId: string; key: KeyObject }>();
   const teams = new Set<string>();
   const remembered = new Map<string, Token | Refusal>();
@@ -63,7 +66,7 @@ export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokens
   const signed = (jwt: string, key: KeyObject) => {
     const end = jwt.lastIndexOf(".");
     const signature = Buffer.from(jwt.slice(end + 1), "base64url");
-    // JWS wants r and s side by side (RFC 7518, 3.4), not DER.
+    // JWS signatures are r and s concatenated (RFC 7518, 3.4), not DER.
     return verify("sha256", Buffer.from(jwt.slice(0, end)), { key, dsaEncoding: "ieee-p1363" }, signature);
   };
 
@@ -71,23 +74,19 @@ export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokens
     try {
       const header = decodeProtectedHeader(jwt);
       const claims = decodeJwt(jwt);
-      if (header.alg !== "ES256")
-        return refuse("InvalidProviderToken", `authorization: alg is ${header.alg}, not ES256`);
-      if (!header.kid) return refuse("InvalidProviderToken", "authorization: the token's header has no kid");
-      if (!claims.iss) return refuse("InvalidProviderToken", "authorization: the token has no iss (the team id)");
-      if (!Number.isInteger(claims.iat))
-        return refuse("InvalidProviderToken", "authorization: the token has no iat in whole seconds");
+      if (header.alg !== "ES256") return invalid(`alg is ${header.alg}, not ES256`);
+      if (!header.kid) return invalid("the token's header has no kid");
+      if (!claims.iss) return invalid("the token has no iss (the team id)");
+      if (!Number.isInteger(claims.iat)) return invalid("the token has no iat in whole seconds");
       const token = { keyId: header.kid, teamId: claims.iss, issuedAt: Number(claims.iat) * 1000 };
       const owner = known.get(token.keyId);
       if (owner === undefined && !teams.has(token.teamId)) return token;
-      if (owner === undefined) return refuse("InvalidProviderToken", `authorization: no key ${token.keyId}`);
-      if (owner.teamId !== token.teamId)
-        return refuse("InvalidProviderToken", `authorization: key ${token.keyId} is of another team`);
-      if (!signed(jwt, owner.key))
-        return refuse("InvalidProviderToken", "authorization: the signature does not verify");
+      if (owner === undefined) return invalid(`no key ${token.keyId}`);
+      if (owner.teamId !== token.teamId) return invalid(`key ${token.keyId} is of another team`);
+      if (!signed(jwt, owner.key)) return invalid("the signature does not verify");
       return token;
     } catch {
-      return refuse("InvalidProviderToken", "authorization: not a JWT");
+      return invalid("not a JWT");
     }
   };
 
@@ -118,7 +117,7 @@ export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokens
   return {
     setKeys,
 
-    /** Undefined when the request is authenticated; `connection` then remembers by whom. */
+    /** Undefined when the request is authenticated; `connection` then stores the identity. */
     check(authorization: string | undefined, connection: Authentication): Refusal | undefined {
       const at = now();
       if (authorization !== undefined && authorization === connection.authorization && at < (connection.until ?? 0))
@@ -126,12 +125,12 @@ export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokens
       if (authorization === undefined)
         return refuse("MissingProviderToken", "authorization: missing, and no client certificate");
       const jwt = /^bearer +(\S+)$/i.exec(authorization)?.[1];
-      if (jwt === undefined) return refuse("InvalidProviderToken", "authorization: not `bearer <token>`");
+      if (jwt === undefined) return invalid("not `bearer <token>`");
       const token = recall(jwt);
       if ("reason" in token) return token;
       const age = at - token.issuedAt;
       if (age > maxAge) return refuse("ExpiredProviderToken", "authorization: the token is older than 60 minutes");
-      if (age < -maxSkew) return refuse("InvalidProviderToken", "authorization: the token's iat is in the future");
+      if (age < -maxSkew) return invalid("the token's iat is in the future");
       if (connection.teamId !== undefined && connection.teamId !== token.teamId) {
         return refuse("Forbidden", "authorization: this connection belongs to another team");
       }

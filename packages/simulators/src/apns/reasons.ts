@@ -1,7 +1,4 @@
-/**
- * The answers that Apple documents for a device request, reason → status
- * ("Handling notification responses from APNs").
- */
+/** Apple's documented answers to a device request, reason → status ("Handling notification responses from APNs"). */
 const statuses = {
   BadCollapseId: 400,
   BadDeviceToken: 400,
@@ -20,7 +17,7 @@ const statuses = {
   BadCertificate: 403,
   BadCertificateEnvironment: 403,
   BadEnvironmentKeyIdInToken: 403,
-  // What the real servers were seen to send where the page says …KeyIdInToken.
+  // The real servers send this where Apple's page says …KeyIdInToken.
   BadEnvironmentKeyInToken: 403,
   ExpiredProviderToken: 403,
   Forbidden: 403,
@@ -41,7 +38,7 @@ const statuses = {
 
 export type ApnsReason = keyof typeof statuses;
 
-/** What a status means when a script names no reason. */
+/** The reason of a status when a script names none. */
 const usual: Readonly<Record<number, ApnsReason>> = {
   400: "BadDeviceToken",
   403: "InvalidProviderToken",
@@ -63,5 +60,13 @@ export const reasonsOf = (status: number): readonly string[] =>
     .filter(([, of]) => of === status)
     .map(([reason]) => reason);
 
-/** 200 and every status that Apple answers with. */
+/** 200 and all error statuses that Apple uses. */
 export const apnsStatuses: readonly number[] = [...new Set<number>([200, ...Object.values(statuses)])].sort();
+
+/** Why a request is refused: Apple's reason, and the problem in words. */
+export interface Refusal {
+  readonly reason: ApnsReason;
+  readonly problem: string;
+}
+
+export const refuse = (reason: ApnsReason, problem: string): Refusal => ({ reason, problem });

@@ -134,19 +134,6 @@ describe("a wrong request", () => {
     expect(push).toMatchObject({ status, reason });
     expect(push?.problem).toBeTruthy();
   });
-
-  it("may leave out what Apple defaults when the simulator is told so, and gets an id", async () => {
-    const lenient = await startSimulators({ apns: { requireAllHeaders: false, environment: "production" } });
-    const connection = await connectApns(lenient);
-    const answer = await connection.send({
-      headers: { "apns-id": undefined, "apns-priority": undefined, "apns-expiration": undefined },
-    });
-    expect(answer.status).toBe(200);
-    expect(answer.headers["apns-id"]).toMatch(/^[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$/);
-    expect(answer.headers).not.toHaveProperty("apns-unique-id");
-    connection.close();
-    await lenient.stop();
-  });
 });
 
 describe("the provider token", () => {

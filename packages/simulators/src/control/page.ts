@@ -39,7 +39,7 @@ label { display: inline-flex; gap: .4rem; align-items: center; }
 #empty { text-align: center; color: var(--soft); padding: 2rem 0; }
 `;
 
-/** Everything from outside goes in as text, never as markup. */
+/** Inserts all external data as text, never as markup. */
 const script = `
 const names = { apns: "APNs · iOS", fcm: "FCM · Android", webpush: "Web Push" };
 const max = 200;
@@ -170,7 +170,7 @@ tick();
 setInterval(tick, 1000);
 `;
 
-/** What goes wrong at the push services, as rules of the script. */
+/** Failures of the push services, as rules of the script. */
 const failures: readonly (readonly [label: string, rule: Rule])[] = [
   ["APNs: app removed", { provider: "apns", status: 410 }],
   ["APNs: wrong key", { provider: "apns", status: 403, reason: "InvalidProviderToken" }],
@@ -227,8 +227,8 @@ ${switchesOf}
 `;
 
 /**
- * A lock screen that shows pushes as they arrive: one file without anything from outside, and its Content-Security-Policy. Opens go to the
- * gateway, where it is known.
+ * A lock screen that shows pushes as they arrive: one HTML file without external resources, and its Content-Security-Policy. Opens go to
+ * the gateway, if its origin is known.
  */
 export function page(gateway = ""): { readonly html: string; readonly policy: string } {
   const nonce = randomBytes(16).toString("base64");

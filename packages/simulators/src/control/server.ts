@@ -5,36 +5,27 @@ import type { AddressInfo } from "node:net";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { z } from "zod";
 import type { ApnsSimulator } from "../apns/server.ts";
+import type { Deps } from "../deps.ts";
 import type { FcmSimulator } from "../fcm/server.ts";
-import type { PushFilter, PushLog } from "../push-log.ts";
-import { InvalidScript } from "../script/rule.ts";
-import type { Script } from "../script/script.ts";
-import { providers } from "../simulator.ts";
+import { providers } from "../push-log.ts";
+import { InvalidScript, problemsOf } from "../script/rule.ts";
 import type { WebPushSimulator } from "../webpush/server.ts";
 import { isApplicationServerKey } from "../webpush/subscriptions.ts";
 import { page } from "./page.ts";
-import { streamPushes } from "./stream-pushes.ts";
-import { writePushes } from "./write-pushes.ts";
+import { streamPushes, writePushes } from "./pushes.ts";
 
 interface ControlOptions {
-  readonly log: PushLog;
-  readonly script: Script;
-  readonly host: string;
-  readonly publicHost: string;
-  readonly port: number;
-  /** The authority to trust for the providers' certificates, PEM. */
-  readonly ca: string;
-  /** Where the page's opens go, an origin. */
+  /** The origin to which the page sends opens. */
   readonly gateway?: string | undefined;
   readonly apns: ApnsSimulator;
   readonly fcm: FcmSimulator;
   readonly webpush: WebPushSimulator;
 }
 
-/** A page of a script of a thousand rules with bodies. */
+/** Enough for a script of a thousand rules with bodies. */
 const maxBody = "4mb";
 
-/** A cursor as `next` gave it, or an ISO 8601 time with offset. */
+/** A cursor from `next`, or an ISO 8601 time with offset. */
 const Since = z.union(
   [z.string().regex(/^\d+$/).transform(Number), z.iso.datetime({ offset: true }).transform((text) => new Date(text))],
   "a cursor (a number, as `next` of an earlier answer) or an ISO time such as 2026-01-31T12:00:00Z",
@@ -65,26 +56,24 @@ const Subscribe = z.strictObject({
 
 const ApnsKeys = z.array(z.strictObject({ keyId: z.string().min(1), teamId: z.string().min(1), publicKey: PublicKey }));
 
-const refuse = (response: Response, error: z.ZodError) => {
-  const errors = error.issues.map(({ path, message }) => `${path.join(".") || "request"}: ${message}`);
-  response.status(422).json({ errors });
-};
-
 /**
- * The control server, plain HTTP and meant for localhost: it asks for no credential.
+ * The control server: plain HTTP without credentials, for localhost only.
  *
- * `GET /pushes?provider=&token=&status=&since=` → `{ data: [push], next, dropped }`, oldest first; `since` is a cursor (what
- * `next` gave: only later ones) or an ISO time (that moment or later). `DELETE /pushes` → 204. `GET /stats`.
+ * `GET /pushes?provider=&token=&status=&since=` → `{ data: [push], next, dropped }`, oldest first; `since` is a cursor (the `next` of an
+ * answer: only later pushes) or an ISO time (that moment or later). `DELETE /pushes` → 204. `GET /stats`.
  * `GET|PUT|DELETE /script`. `POST /webpush/subscriptions { applicationServerKey?, prefix? }` → 201, a browser's subscription;
- * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]`: tokens of these teams are verified from now on.
+ * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]` verifies these teams' tokens from now on.
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 422 every problem at once.
  */
-export async function startControl(options: ControlOptions) {
-  const { log, script, host, publicHost, port, ca, gateway, apns, fcm, webpush } = options;
+export async function startControl(
+  { log, script, host, publicHost, identity: { ca } }: Deps,
+  port: number,
+  { gateway, apns, fcm, webpush }: ControlOptions,
+) {
   const app = express();
   app.disable("x-powered-by");
-  // The body is JSON whatever it is called: curl says otherwise unless told.
+  // Parse every body as JSON: curl sends another content type by default.
   const json = express.json({ limit: maxBody, type: () => true, strict: false });
 
   app.get("/", (_request, response) => {
@@ -101,9 +90,7 @@ export async function startControl(options: ControlOptions) {
   app.get("/events", (request, response) => streamPushes(log, request, response));
 
   app.get("/pushes", async (request, response) => {
-    const query = PushQuery.safeParse(request.query);
-    if (!query.success) return refuse(response, query.error);
-    const filter: PushFilter = query.data;
+    const filter = PushQuery.parse(request.query);
     const tail = { next: log.cursor(), dropped: log.dropped() };
     await writePushes(response, log.pushes(filter), tail);
   });
@@ -127,18 +114,14 @@ export async function startControl(options: ControlOptions) {
   });
 
   app.post("/webpush/subscriptions", json, (request, response) => {
-    const wanted = Subscribe.safeParse(request.body ?? {});
-    if (wanted.success) response.status(201).json(webpush.subscribe(wanted.data));
-    else refuse(response, wanted.error);
+    response.status(201).json(webpush.subscribe(Subscribe.parse(request.body ?? {})));
   });
   app.delete("/webpush/subscriptions/:id", (request, response) => {
     if (webpush.unsubscribe(request.params.id)) response.status(204).end();
     else response.status(404).json({ errors: ["id: no such subscription; it is the last part of the endpoint"] });
   });
   app.put("/apns/keys", json, (request, response) => {
-    const keys = ApnsKeys.safeParse(request.body);
-    if (!keys.success) return refuse(response, keys.error);
-    apns.setKeys(keys.data);
+    apns.setKeys(ApnsKeys.parse(request.body));
     response.status(204).end();
   });
 
@@ -148,6 +131,7 @@ export async function startControl(options: ControlOptions) {
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) return next(error);
     if (error instanceof InvalidScript) return void response.status(422).json({ errors: error.errors });
+    if (error instanceof z.ZodError) return void response.status(422).json({ errors: problemsOf(error, "request") });
     const status = z.object({ status: z.int().min(400).max(499) }).safeParse(error).data?.status ?? 500;
     const message =
       status === 500 ? "the simulator failed" : `body: ${error instanceof Error ? error.message : "not JSON"}`;

@@ -87,7 +87,7 @@ describe("/pushes", () => {
 });
 
 describe("/script", () => {
-  it("is put, shown with what it did, and deleted", async () => {
+  it("is put, shown with its counts, and deleted", async () => {
     const rules = [{ provider: "apns", times: 1, status: 503 }];
     expect(await call("PUT", "/script", rules)).toEqual({
       status: 200,
@@ -103,7 +103,7 @@ describe("/script", () => {
     expect(await call("PUT", "/script", { rules: [], seed: 7 })).toEqual({ status: 200, body: { seed: 7, rules: [] } });
   });
 
-  it("is refused with every problem at once, and the one before it stays", async () => {
+  it("is refused with every problem at once, and the previous one stays", async () => {
     await call("PUT", "/script", [{ status: 503 }]);
     const { status, body } = await call("PUT", "/script", [{ share: 2, status: 503 }, { speed: 1 }]);
     expect(status).toBe(422);
@@ -127,7 +127,7 @@ it("/stats counts answers and connections", async () => {
   expect(body.connections.apns.open).toBeGreaterThanOrEqual(1);
 });
 
-it("/info and /ca.pem say where to connect and whom to trust", async () => {
+it("/info and /ca.pem contain the addresses and the certificate authority", async () => {
   const { body } = await call("GET", "/info");
   expect(body).toMatchObject({ apns: simulators.apns.url, control: simulators.control.url, ca: simulators.ca });
   expect(await (await fetch(`${simulators.control.url}/ca.pem`)).text()).toBe(simulators.ca);

@@ -3,7 +3,7 @@ import type { Violation } from "./errors.ts";
 
 const camel = (name: string) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
-/** An object of the API: every field optional, in either of the spellings that protobuf's JSON takes, and no other. */
+/** An object of the API: every field is optional, in either spelling of protobuf's JSON. Unknown fields are errors. */
 const fields = (shape: Record<string, z.ZodType>) =>
   z.strictObject(
     Object.fromEntries(
@@ -119,18 +119,20 @@ const bytesOf = (value: unknown): number => {
 export interface CheckedMessage {
   /** The device: its token or fid; `topic:…` and `condition:…` otherwise. */
   readonly target: string;
-  /** The message as the device gets it, without its target. */
+  /** The message for the device, without its target. */
   readonly payload: Readonly<Record<string, unknown>>;
   readonly validateOnly: boolean;
 }
 
-/** What is wrong with a send request, every field at once; or the message in it. */
+const wrong = (field: string, description: string) => ({ violations: [{ field, description }] });
+
+/** Checks a send request. Returns its message, or the errors of all fields. */
 export function checkMessage(body: string): CheckedMessage | { readonly violations: readonly Violation[] } {
   let document: unknown;
   try {
     document = JSON.parse(body);
   } catch {
-    return { violations: [{ field: "", description: "Invalid JSON payload received." }] };
+    return wrong("", "Invalid JSON payload received.");
   }
   const parsed = SendRequest.safeParse(document);
   if (!parsed.success) {
@@ -141,25 +143,13 @@ export function checkMessage(body: string): CheckedMessage | { readonly violatio
   const { token, fid, topic, condition, ...payload } = parsed.data.message as Record<string, unknown>;
   const given = Object.entries({ token, fid, topic, condition }).filter(([, value]) => value !== undefined);
   const [first] = given;
-  if (first === undefined)
-    return { violations: [{ field: "message", description: "Recipient of the message is not set." }] };
-  if (given.length > 1) {
-    return {
-      violations: [
-        {
-          field: "message",
-          description: `oneof field 'target' is set more than once: exactly one of ${targets.join(", ")}`,
-        },
-      ],
-    };
-  }
+  if (first === undefined) return wrong("message", "Recipient of the message is not set.");
+  if (given.length > 1)
+    return wrong("message", `oneof field 'target' is set more than once: exactly one of ${targets.join(", ")}`);
   const android = payload.android as { data?: unknown; notification?: unknown } | undefined;
   const shown = [android?.data ?? payload.data, payload.notification, android?.notification];
   const bytes = shown.reduce<number>((sum, part) => sum + (part === undefined ? 0 : bytesOf(part)), 0);
-  if (bytes > maxBytes)
-    return {
-      violations: [{ field: "message", description: `Message is too big: ${bytes} bytes, at most ${maxBytes}` }],
-    };
+  if (bytes > maxBytes) return wrong("message", `Message is too big: ${bytes} bytes, at most ${maxBytes}`);
   const [kind, value] = first;
   return {
     target: kind === "token" || kind === "fid" ? String(value) : `${kind}:${value}`,

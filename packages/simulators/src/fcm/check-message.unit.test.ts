@@ -4,7 +4,7 @@ import { checkMessage } from "./check-message.ts";
 const check = (document: unknown) => checkMessage(JSON.stringify(document));
 
 describe("a message is accepted", () => {
-  it("with its target told apart from what the device gets", () => {
+  it("with its target separate from the payload", () => {
     expect(check({ message: { token: "a:b", data: { k: "v" } }, validate_only: true })).toEqual({
       target: "a:b",
       payload: { data: { k: "v" } },

@@ -12,9 +12,14 @@ const fcmErrors = {
 } as const satisfies Record<string, readonly [number, string, string]>;
 type FcmErrorCode = keyof typeof fcmErrors;
 
+const detailOf = (errorCode: FcmErrorCode) => ({
+  "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError",
+  errorCode,
+});
+
 const isFcmError = (reason: string): reason is FcmErrorCode => Object.hasOwn(fcmErrors, reason);
 
-/** Google's status for an HTTP status, where no FCM error says it (google.rpc.Code). */
+/** Google's status (google.rpc.Code) for an HTTP status without an FCM error. */
 const canonical: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",
@@ -38,21 +43,20 @@ const reply = (code: number, status: string, message: string, details: readonly 
   reason,
 });
 
-/** The error code that FCM gives with an HTTP status; undefined where it has none. */
+/** FCM's error code for an HTTP status; undefined if it has none. */
 const usual = (status: number): FcmErrorCode | undefined =>
   (Object.keys(fcmErrors) as FcmErrorCode[]).find((code) => fcmErrors[code][0] === status);
 
 /**
- * An error in Google's shape. A `reason` that FCM knows becomes its FcmError detail, any other is Google's own status;
- * without one, the status has its usual.
+ * An error in Google's shape. An FCM error code as `reason` becomes the FcmError detail; any other `reason` becomes Google's status.
+ * Without a `reason`, the HTTP status selects its usual FCM code.
  */
 export function fcmError(status: number, reason: string | undefined = usual(status)): Reply {
   const known = reason !== undefined && isFcmError(reason) ? reason : undefined;
   const google = known === undefined ? reason : fcmErrors[known][1];
-  const detail = { "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", errorCode: known };
   const text = google ?? canonical[status] ?? "UNKNOWN";
   const message = known === undefined ? `The request ended with ${text}.` : fcmErrors[known][2];
-  return reply(status, text, message, known === undefined ? [] : [detail], reason ?? text);
+  return reply(status, text, message, known === undefined ? [] : [detailOf(known)], reason ?? text);
 }
 
 export interface Violation {
@@ -61,16 +65,18 @@ export interface Violation {
   readonly description: string;
 }
 
-/** 400 with every field that is wrong, as google.rpc.BadRequest lists them. */
+/** 400 with all invalid fields, as a google.rpc.BadRequest. */
 export function invalidArgument(violations: readonly Violation[]): Reply {
-  const fcm = { "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", errorCode: "INVALID_ARGUMENT" };
   const bad = { "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations: violations };
   const message = violations[0]?.description ?? fcmErrors.INVALID_ARGUMENT[2];
   const problem = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
-  return { ...reply(400, "INVALID_ARGUMENT", message, [fcm, bad], "INVALID_ARGUMENT"), problem };
+  return {
+    ...reply(400, "INVALID_ARGUMENT", message, [detailOf("INVALID_ARGUMENT"), bad], "INVALID_ARGUMENT"),
+    problem,
+  };
 }
 
-/** 401 for the sender's own credential, which is not about the device: google.rpc.ErrorInfo and no FcmError. */
+/** 401 for an invalid credential of the sender. It is not about the device: google.rpc.ErrorInfo without FcmError. */
 export function unauthenticated(
   reason: "CREDENTIALS_MISSING" | "ACCESS_TOKEN_EXPIRED" | "ACCESS_TOKEN_TYPE_UNSUPPORTED",
   problem: string,
@@ -89,7 +95,7 @@ export function unauthenticated(
   };
 }
 
-/** An error of Google that no FCM code goes with. */
+/** An error of Google without an FCM code. */
 export const googleError = (status: number, problem: string): Reply => ({
   ...reply(status, canonical[status] ?? "UNKNOWN", problem, [], canonical[status] ?? "UNKNOWN"),
   problem,

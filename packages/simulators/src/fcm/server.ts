@@ -1,29 +1,24 @@
 import { randomBytes } from "node:crypto";
+import type { Deps } from "../deps.ts";
 import type { Reply } from "../exchange.ts";
-import { createH2Server } from "../h2-server.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
-import type { Parts } from "../parts.ts";
 import type { Rule } from "../script/rule.ts";
 import { settle } from "../script/settle.ts";
-import type { Simulator } from "../simulator.ts";
-import { createTimers } from "../timers.ts";
-import { checkMessage } from "./check-message.ts";
+import { createH2Server } from "../tls-servers.ts";
+import { type CheckedMessage, checkMessage } from "./check-message.ts";
 import { fcmError, googleError, invalidArgument, unauthenticated } from "./errors.ts";
 import { createTokenEndpoint, type FcmAccount, oauthError } from "./token-endpoint.ts";
 
 export interface FcmOptions {
-  /** Service accounts by which assertions are verified. None: any signature is accepted. */
+  /** Service accounts to verify assertions. Without any, every signature is accepted. */
   readonly accounts?: readonly FcmAccount[];
   /** Milliseconds since 1970, for the age of tokens. */
   readonly now?: () => number;
 }
 
-export interface FcmSimulator extends Simulator {
-  /** Access tokens given out since the start. */
-  tokensIssued(): number;
-}
+export type FcmSimulator = Awaited<ReturnType<typeof startFcm>>;
 
-/** A message has 4 KiB of content, but its JSON may be far longer: more than this is no message. */
+/** A message has 4 KiB of content, but its JSON may be far longer. A larger body is not a message. */
 const maxBody = 65_536;
 const sendPath = /^\/v1\/projects\/([^/?]+)\/messages:send$/;
 
@@ -39,19 +34,10 @@ const withExtras = (reply: Reply, { headers, body }: Rule): Reply => ({
   body: body ?? reply.body,
 });
 
-/** Google's token endpoint and FCM's HTTP v1 API on one origin, over HTTP/2 and HTTP/1.1. */
-export async function startFcm({
-  identity,
-  script,
-  log,
-  host,
-  publicHost,
-  port,
-  options,
-}: Parts<FcmOptions>): Promise<FcmSimulator> {
-  const { accounts = [], now = Date.now } = options;
-  const timers = createTimers();
-  const h2 = createH2Server({ provider: "fcm", identity, script, allowHttp1: true });
+/** Starts Google's token endpoint and FCM's HTTP v1 API on one origin, over HTTP/2 and HTTP/1.1. */
+export async function startFcm(deps: Deps, port: number, { accounts = [], now = Date.now }: FcmOptions) {
+  const { script, log } = deps;
+  const h2 = createH2Server("fcm", deps, { allowHTTP1: true });
   const tokens = createTokenEndpoint({ accounts, audience: () => `${url}/token`, now });
 
   const grant = async ({ method, headers, body, exchange, proven }: HttpRequest) => {
@@ -65,13 +51,12 @@ export async function startFcm({
       scripted: (rule, status) =>
         withExtras(oauthError(status, rule.reason ?? "internal_failure", "As the script says."), rule),
       exchange,
-      // Not a push, so not in the log.
+      // A token request is not a push, so it is not logged.
       record: () => {},
-      after: timers.after,
     });
   };
 
-  /** The refusal, or undefined when the sender may send for this project. */
+  /** The refusal; undefined when the sender may send for this project. */
   const authenticate = ({ headers: { authorization } }: HttpRequest, project: string): Reply | undefined => {
     if (authorization === undefined) return unauthenticated("CREDENTIALS_MISSING", "authorization: missing");
     const token = /^bearer +(\S+)$/i.exec(authorization)?.[1];
@@ -86,42 +71,39 @@ export async function startFcm({
     return undefined;
   };
 
-  const send = (request: HttpRequest, project: string) => {
-    const { method, headers, exchange, size } = request;
-    const text = request.body.toString();
-    const name = `projects/${project}/messages/0:${now()}%${randomBytes(8).toString("hex")}`;
-    const refuse = (reply: Reply, token = "") => {
-      const { status, reason, problem } = reply;
-      log.add({ provider: "fcm", token, headers, payload: text, id: "", status, reason, problem });
-      exchange.answer(reply);
-    };
-    if (method !== "POST") return refuse(googleError(405, "POST only"));
+  /** The message, or the refusal. */
+  const check = (request: HttpRequest, project: string): CheckedMessage | Reply => {
+    if (request.method !== "POST") return googleError(405, "POST only");
     const refusal = authenticate(request, project);
-    if (refusal !== undefined) return refuse(refusal);
+    if (refusal !== undefined) return refusal;
     request.proven();
-    if (!headers["content-type"]?.startsWith("application/json"))
-      return refuse(googleError(400, "content-type: not application/json"));
+    if (!request.headers["content-type"]?.startsWith("application/json"))
+      return googleError(400, "content-type: not application/json");
+    const { size } = request;
     if (size > maxBody)
-      return refuse(invalidArgument([{ field: "message", description: `Message is too big: ${size} bytes` }]));
-    const message = checkMessage(text);
-    if ("violations" in message) return refuse(invalidArgument(message.violations));
-    if (message.validateOnly) return exchange.answer(accepted(`projects/${project}/messages/fake_message_id`));
+      return invalidArgument([{ field: "message", description: `Message is too big: ${size} bytes` }]);
+    const message = checkMessage(request.body.toString());
+    return "violations" in message ? invalidArgument(message.violations) : message;
+  };
 
+  const send = (request: HttpRequest, project: string) => {
+    const { headers, exchange } = request;
+    const name = `projects/${project}/messages/0:${now()}%${randomBytes(8).toString("hex")}`;
+    const message = check(request, project);
+    if ("status" in message) {
+      const { status, reason, problem } = message;
+      const payload = request.body.toString();
+      log.add({ provider: "fcm", token: "", headers, payload, id: "", status, reason, problem });
+      return exchange.answer(message);
+    }
+    const { target: token, payload, validateOnly } = message;
+    if (validateOnly) return exchange.answer(accepted(`projects/${project}/messages/fake_message_id`));
     settle({
-      rule: script.match("fcm", message.target),
+      rule: script.match("fcm", token),
       natural: accepted(name),
       scripted: (rule, status) => withExtras(status === 200 ? accepted(name) : fcmError(status, rule.reason), rule),
       exchange,
-      record: (answered) =>
-        log.add({
-          provider: "fcm",
-          token: message.target,
-          headers,
-          payload: message.payload,
-          id: name,
-          ...answered,
-        }),
-      after: timers.after,
+      record: (answered) => log.add({ provider: "fcm", token, headers, payload, id: name, ...answered }),
     });
   };
 
@@ -135,15 +117,14 @@ export async function startFcm({
     send(request, project);
   });
 
-  const url = `https://${publicHost}:${await h2.listen(host, port)}`;
+  const url = await h2.listen(port);
+  const { connectionCount, stop } = h2;
   return {
-    name: "fcm",
+    name: "fcm" as const,
     url,
+    /** The number of access tokens issued since the start. */
     tokensIssued: tokens.issued,
-    connectionCount: h2.connectionCount,
-    async stop() {
-      timers.clear();
-      await h2.stop();
-    },
+    connectionCount,
+    stop,
   };
 }

@@ -99,7 +99,7 @@ describe("the token endpoint", () => {
     const client = new JWT({ email: clientEmail, key: mine.privateKey, scopes: [scope] });
     client.transporter.defaults = {
       ...client.transporter.defaults,
-      // The library knows no other address than Google's, so its request is carried to ours.
+      // The library always calls Google's address, so this redirects its request to the simulator.
       fetchImplementation: async (input: string | URL | Request, init?: RequestInit) => {
         const request = new Request(input, init);
         const headers = Object.fromEntries(request.headers);
@@ -192,7 +192,7 @@ describe("a correct message", () => {
     expect(simulators.pushes().map(({ token }) => token)).toEqual([fid, "topic:news", "condition:'a' in topics"]);
   });
 
-  it("is only looked at with validate_only", async () => {
+  it("is validated but not recorded with validate_only", async () => {
     expect(await send({ message, validate_only: true })).toMatchObject({
       status: 200,
       body: '{"name":"projects/herald-demo/messages/fake_message_id"}',
@@ -230,7 +230,7 @@ describe("a wrong request", () => {
     expect(JSON.parse(answer.body).error).toMatchObject({ code: status, status: google });
   });
 
-  it("with an expired token is told so", async () => {
+  it("with an expired token is refused with ACCESS_TOKEN_EXPIRED", async () => {
     const before = now;
     now += 3_600_000;
     const { status, body } = await send();

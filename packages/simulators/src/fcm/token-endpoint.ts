@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader, errors, importSPKI, jwtVerify } from "jose";
 import type { Reply } from "../exchange.ts";
 
-/** A service account that Google would know. */
+/** A service account that Google has issued. */
 export interface FcmAccount {
   readonly clientEmail: string;
   readonly projectId: string;
@@ -11,10 +11,10 @@ export interface FcmAccount {
 }
 
 const grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/** Google's address stands in every assertion that its own libraries make, wherever they are sent. */
+/** Google's libraries put this address into every assertion, even if they send it elsewhere. */
 const googleAudience = "https://oauth2.googleapis.com/token";
 const scopes = ["https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform"];
-/** Google's access tokens live an hour less a second. */
+/** Google's access tokens are valid for an hour minus a second. */
 const lifetimeSeconds = 3599;
 const maxAssertionSeconds = 3600;
 /** Clocks differ a little. */
@@ -41,9 +41,9 @@ interface Grant {
 }
 
 interface TokenEndpointOptions {
-  /** With none, any signature is accepted and only the assertion's form is checked. */
+  /** Without any, every signature is accepted and only the assertion's form is checked. */
   readonly accounts: readonly FcmAccount[];
-  /** This simulator's own `/token`, good as an audience too. */
+  /** This simulator's own `/token`, also a valid audience. */
   readonly audience: () => string;
   readonly now: () => number;
 }
@@ -54,7 +54,7 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
   const grants = new Map<string, Grant>();
   let issued = 0;
 
-  /** @returns what is wrong, in Google's terms */
+  /** @returns the error in Google's terms, else the account if it is known */
   const judge = async (assertion: string): Promise<Reply | FcmAccount | undefined> => {
     let claims: ReturnType<typeof decodeJwt>;
     try {
@@ -93,7 +93,7 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
   };
 
   return {
-    /** The issuer that an assertion names, unchecked: what a script may match. */
+    /** The issuer in an assertion, unverified, for a script to match. */
     issuerOf(body: string): string {
       try {
         return decodeJwt(new URLSearchParams(body).get("assertion") ?? "").iss ?? "";
@@ -117,7 +117,7 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
       return answer(200, { access_token: token, expires_in: lifetimeSeconds, token_type: "Bearer" });
     },
 
-    /** Who an access token was given to; undefined for one that was not, and for one whose time is over. */
+    /** The grant of an access token; undefined for an unknown or expired token. */
     holder(token: string): Grant | undefined {
       const grant = grants.get(token);
       return grant !== undefined && grant.expiresAt > now() ? grant : undefined;

@@ -1,35 +1,32 @@
-import { constants } from "node:http2";
 import { z } from "zod";
 import { apnsStatuses, reasonsOf } from "../apns/reasons.ts";
-import { providers } from "../simulator.ts";
+import { providers } from "../push-log.ts";
 
-/** The error codes of RFC 9113, section 7. */
-const resetCodes = {
-  NO_ERROR: constants.NGHTTP2_NO_ERROR,
-  PROTOCOL_ERROR: constants.NGHTTP2_PROTOCOL_ERROR,
-  INTERNAL_ERROR: constants.NGHTTP2_INTERNAL_ERROR,
-  FLOW_CONTROL_ERROR: constants.NGHTTP2_FLOW_CONTROL_ERROR,
-  SETTINGS_TIMEOUT: constants.NGHTTP2_SETTINGS_TIMEOUT,
-  STREAM_CLOSED: constants.NGHTTP2_STREAM_CLOSED,
-  FRAME_SIZE_ERROR: constants.NGHTTP2_FRAME_SIZE_ERROR,
-  REFUSED_STREAM: constants.NGHTTP2_REFUSED_STREAM,
-  CANCEL: constants.NGHTTP2_CANCEL,
-  COMPRESSION_ERROR: constants.NGHTTP2_COMPRESSION_ERROR,
-  CONNECT_ERROR: constants.NGHTTP2_CONNECT_ERROR,
-  ENHANCE_YOUR_CALM: constants.NGHTTP2_ENHANCE_YOUR_CALM,
-  INADEQUATE_SECURITY: constants.NGHTTP2_INADEQUATE_SECURITY,
-  HTTP_1_1_REQUIRED: constants.NGHTTP2_HTTP_1_1_REQUIRED,
-} as const;
-type ResetName = keyof typeof resetCodes;
-const resetNames = Object.keys(resetCodes) as [ResetName, ...ResetName[]];
+/** The error codes of RFC 9113, section 7, in the order of their numbers. */
+const resetNames = [
+  "NO_ERROR",
+  "PROTOCOL_ERROR",
+  "INTERNAL_ERROR",
+  "FLOW_CONTROL_ERROR",
+  "SETTINGS_TIMEOUT",
+  "STREAM_CLOSED",
+  "FRAME_SIZE_ERROR",
+  "REFUSED_STREAM",
+  "CANCEL",
+  "COMPRESSION_ERROR",
+  "CONNECT_ERROR",
+  "ENHANCE_YOUR_CALM",
+  "INADEQUATE_SECURITY",
+  "HTTP_1_1_REQUIRED",
+] as const;
 
-/** Longer waits than any client's timeout serve no test, and would keep a timer for nothing. */
+/** A longer delay than every client's timeout helps no test and keeps a useless timer. */
 const maxDelayMs = 600_000;
 
-/** RFC 9110's token, in the lower case that HTTP/2 asks for. */
+/** A token of RFC 9110, in lower case as HTTP/2 requires. */
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
-/** What a rule can be about: Google's token endpoint only when it is named. */
+/** The targets of a rule. A rule without `provider` does not apply to Google's token endpoint. */
 export const scriptTargets = [...providers, "fcm-token"] as const;
 export type ScriptTarget = (typeof scriptTargets)[number];
 
@@ -65,10 +62,10 @@ const anyGiven = (rule: Shape, fields: readonly Field[]) => fields.some((field) 
 /** The fields that decide the answer to one request; the others select requests or apply to the connection. */
 const answerFields = ["status", "delayMs", "rst", "hang", "closeSocket"] as const satisfies readonly Field[];
 
-/** True if the rule decides about single requests; a rule of the connection alone is passed over when one is matched. */
+/** Whether the rule decides single requests. The search for a request's rule skips rules that apply only to connections. */
 export const decidesRequests = (rule: Shape): boolean => anyGiven(rule, answerFields);
 
-/** What no single field can tell: [the field to blame, what would be right, true if it is so]. */
+/** Checks across fields: [the field to report, its message, whether the rule is wrong]. */
 const together: readonly (readonly [Field, string, (rule: Shape) => boolean])[] = [
   [
     "hang",
@@ -92,7 +89,7 @@ const together: readonly (readonly [Field, string, (rule: Shape) => boolean])[] 
   ],
 ];
 
-/** Only what Apple really answers, so that no test rests on an answer that never comes; a `body` lifts that. */
+/** Allows only answers that Apple really sends, so that no test depends on an impossible answer. With a `body`, allows all. */
 const unlikeApple = (rule: Shape): { field: Field; message: string } | undefined => {
   if (rule.provider !== "apns" || rule.status === undefined || rule.body !== undefined) return undefined;
   if (!apnsStatuses.includes(rule.status))
@@ -105,16 +102,16 @@ const unlikeApple = (rule: Shape): { field: Field; message: string } | undefined
 /**
  * One rule of a script.
  *
- * Which requests: `provider` (all when absent; `fcm-token` is Google's token endpoint, whose tokens are the accounts' e-mail
- * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), `share` of them (0..1, drawn from the seed), the
+ * Selects requests by `provider` (all when absent; `fcm-token` is Google's token endpoint, whose tokens are the accounts' e-mail
+ * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), a `share` of them (0..1, drawn from the seed), and the
  * first `times`.
- * What they get, once they are found correct: `status` with `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`;
- * after `delayMs`; or `rst` (an RFC 9113 code or its name), `closeSocket`, `hang` (no answer, ever). With a `status`, `rst` and
- * `closeSocket` break the answer in its middle.
- * Connections: `goaway` after every so many streams, with the last of them as the last one processed; `oneStreamStart`: one
- * stream at a time until the first authenticated request.
+ * Answers them, if they are valid, with `status` and `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`, after `delayMs`; or
+ * with `rst` (an RFC 9113 code or its name), `closeSocket`, or `hang` (never an answer). With a `status`, `rst` and `closeSocket` break
+ * the answer in the middle.
+ * Connections: `goaway: n` sends GOAWAY after every n streams and names the last of them as the last one processed; `oneStreamStart`
+ * allows one stream at a time until the first authenticated request.
  */
-export const Rule = shape.superRefine((rule, context) => {
+const Rule = shape.superRefine((rule, context) => {
   for (const [field, message, wrong] of together) {
     if (wrong(rule)) context.addIssue({ code: "custom", path: [field], message });
   }
@@ -129,16 +126,16 @@ export const Rule = shape.superRefine((rule, context) => {
 });
 export type Rule = Shape;
 
-export const resetCode = (rst: number | ResetName): number => (typeof rst === "number" ? rst : resetCodes[rst]);
+export const resetCode = (rst: NonNullable<Rule["rst"]>): number =>
+  typeof rst === "number" ? rst : resetNames.indexOf(rst);
 
 /** `[rule, …]`, or `{ rules, seed }` to draw another sample for `share`. */
 const ScriptDocument = z.preprocess(
   (body) => (Array.isArray(body) ? { rules: body } : body),
   z.strictObject({ rules: z.array(Rule).max(1000), seed: z.int().min(0).optional() }),
 );
-export type ScriptDocument = z.infer<typeof ScriptDocument>;
 
-/** Every problem of a script, one a line: `rules.0.share: …`. */
+/** A script with errors. `errors` has one line for each problem: `rules.0.share: …`. */
 export class InvalidScript extends Error {
   readonly errors: readonly string[];
   constructor(errors: readonly string[]) {
@@ -148,9 +145,13 @@ export class InvalidScript extends Error {
   }
 }
 
+/** One line for each problem. `whole` is the name of the whole value. */
+export const problemsOf = (error: z.ZodError, whole: string): string[] =>
+  error.issues.map(({ path, message }) => `${path.join(".") || whole}: ${message}`);
+
 /** @throws InvalidScript with every problem at once */
-export function parseScript(body: unknown): ScriptDocument {
-  const parsed = ScriptDocument.safeParse(body);
-  if (parsed.success) return parsed.data;
-  throw new InvalidScript(parsed.error.issues.map(({ path, message }) => `${path.join(".") || "script"}: ${message}`));
+export function parseScript(body: unknown) {
+  const { data, error } = ScriptDocument.safeParse(body);
+  if (error) throw new InvalidScript(problemsOf(error, "script"));
+  return data;
 }

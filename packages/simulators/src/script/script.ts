@@ -1,9 +1,9 @@
 import { decidesRequests, parseScript, type Rule, type ScriptTarget } from "./rule.ts";
 
-/** Any fixed number would do: what matters is that two runs draw the same. */
+/** Any fixed number works: two runs must draw the same. */
 const defaultSeed = 1;
 
-/** A rule with how often it was used. */
+/** A rule and its number of uses. */
 interface Entry {
   readonly rule: Rule;
   readonly decides: boolean;
@@ -12,7 +12,7 @@ interface Entry {
   readonly attempts: Map<string, number>;
 }
 
-/** FNV-1a with a final avalanche (murmur3's): close inputs must not draw close numbers. */
+/** FNV-1a with murmur3's final avalanche: similar inputs must not draw similar numbers. */
 const draw = (text: string): number => {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -25,15 +25,15 @@ const spent = ({ rule, used }: Entry) => rule.times !== undefined && used >= rul
 const concerns = ({ rule }: Entry, target: ScriptTarget) =>
   rule.provider === undefined ? target !== "fcm-token" : rule.provider === target;
 
-/** What the simulators were told to answer: none, and every correct request is accepted. */
+/** The rules for the simulators' answers. Without rules they accept every valid request. */
 export function createScript() {
   let entries: Entry[] = [];
   let seed = defaultSeed;
   const listeners = new Set<() => void>();
 
   /**
-   * Drawn from seed, rule, token and how often that token was tried, so neither the order of arrival nor the timing
-   * changes who is hit, and a retry may fare better.
+   * Drawn from seed, rule, token and the token's number of attempts. So the order and timing of arrivals do not change which tokens are
+   * hit, and a retry may succeed.
    */
   const inShare = (entry: Entry, index: number, token: string) => {
     const { share } = entry.rule;
@@ -45,9 +45,9 @@ export function createScript() {
 
   return {
     /**
-     * Replaces all rules; counts start again.
+     * Replaces all rules and resets their counts.
      * @param body an array of rules, or `{ rules, seed? }`
-     * @throws InvalidScript with every problem at once; the rules before it stay
+     * @throws InvalidScript with every problem at once; the earlier rules stay
      */
     replace(body: unknown): void {
       const script = parseScript(body);
@@ -56,12 +56,12 @@ export function createScript() {
       for (const listener of listeners) listener();
     },
 
-    /** The rules as given, each with `used`: how many requests or connections it has decided. */
+    /** The unchanged rules, each with `used`: how many requests or connections it has decided. */
     show: () => ({ seed, rules: entries.map(({ rule, used }) => ({ ...rule, used })) }),
 
     /**
-     * The first rule that matches, counted as used; undefined: answer as the provider would.
-     * @param alias another name of the same device that a prefix may match
+     * The first matching rule, counted as used; undefined: answer as the provider would.
+     * @param alias another name of the same device, which a prefix may match
      */
     match(provider: ScriptTarget, token: string, alias?: string): Rule | undefined {
       for (const [index, entry] of entries.entries()) {
@@ -75,13 +75,13 @@ export function createScript() {
       return undefined;
     },
 
-    /** The rule that wants a GOAWAY after the `streams`th stream of a connection, counted as used. */
+    /** The rule that requires a GOAWAY after the `streams`th stream of a connection, counted as used. */
     goaway(provider: ScriptTarget, streams: number): Rule | undefined {
       for (const entry of entries) {
         const { goaway } = entry.rule;
         if (goaway === undefined || spent(entry) || !concerns(entry, provider)) continue;
         if (streams % goaway !== 0) return undefined;
-        // A rule that decides requests too counts those.
+        // A rule that also decides requests counts the requests instead.
         if (!entry.decides) entry.used += 1;
         return entry.rule;
       }

@@ -65,7 +65,7 @@ describe("a share", () => {
     expect(hit(tenth, tokens.toReversed())).toEqual(hit(tenth));
   });
 
-  it("is another one with another seed", () => {
+  it("differs with another seed", () => {
     expect(hit({ rules: tenth, seed: 2 })).not.toEqual(hit({ rules: tenth, seed: 1 }));
   });
 
@@ -77,7 +77,7 @@ describe("a share", () => {
 });
 
 describe("connections", () => {
-  it("get a GOAWAY after every so many streams", () => {
+  it("get a GOAWAY after the given number of streams", () => {
     const script = scripted([{ provider: "apns", goaway: 3 }]);
     expect([1, 2, 3, 4, 5, 6].map((n) => script.goaway("apns", n) !== undefined)).toEqual([
       false,

@@ -3,22 +3,21 @@ import type { Attempt, Broken } from "../push-log.ts";
 import { type Rule, resetCode } from "./rule.ts";
 
 interface Settlement {
-  /** What the script says about this request, if anything. */
+  /** The script's rule for this request, if any. */
   readonly rule: Rule | undefined;
-  /** What the provider would answer by itself. */
+  /** The provider's answer without a rule. */
   readonly natural: Reply;
-  /** The provider's answer for a rule that has a status. */
+  /** The provider's answer for a rule with a status. */
   readonly scripted: (rule: Rule, status: number) => Reply;
   readonly exchange: Exchange;
   /** Called once, when the request is answered or broken. */
-  readonly record: (answered: Pick<Attempt, "status" | "reason" | "broken">) => void;
-  readonly after: (ms: number, action: () => void) => void;
+  readonly record: (answered: Pick<Attempt, "status" | "reason" | "problem" | "broken">) => void;
 }
 
 /** Answers one request as the script says. */
-export function settle({ rule, natural, scripted, exchange, record, after }: Settlement): void {
-  const recordAs = ({ status, reason }: Reply, broken?: Broken) =>
-    record({ status: broken ? null : status, reason, broken });
+export function settle({ rule, natural, scripted, exchange, record }: Settlement): void {
+  const recordAs = ({ status, reason, problem }: Reply, broken?: Broken) =>
+    record({ status: broken ? null : status, reason, problem, broken });
   if (rule === undefined) {
     recordAs(natural);
     exchange.answer(natural);
@@ -27,24 +26,21 @@ export function settle({ rule, natural, scripted, exchange, record, after }: Set
   const act = () => {
     const reply = rule.status === undefined ? natural : scripted(rule, rule.status);
     const { rst } = rule;
+    const breakOff = (action: () => void) => (rule.status === undefined ? action() : exchange.begin(reply, action));
     if (rule.hang === true) {
       recordAs(reply, "hang");
     } else if (rst !== undefined) {
       recordAs(reply, "rst");
-      breakOff(rule, reply, exchange, () => exchange.reset(resetCode(rst)));
+      breakOff(() => exchange.reset(resetCode(rst)));
     } else if (rule.closeSocket === true) {
       recordAs(reply, "closed");
-      breakOff(rule, reply, exchange, () => exchange.dropConnection());
+      breakOff(() => exchange.dropConnection());
     } else {
       recordAs(reply);
       exchange.answer(reply);
     }
   };
   if (rule.delayMs === undefined) act();
-  else after(rule.delayMs, act);
+  // The timer must not keep a stopped simulator alive.
+  else setTimeout(act, rule.delayMs).unref();
 }
-
-const breakOff = (rule: Rule, reply: Reply, exchange: Exchange, action: () => void) => {
-  if (rule.status === undefined) action();
-  else exchange.begin(reply, action);
-};

@@ -7,7 +7,7 @@ const headerBytes = saltBytes + 5;
 /** An uncompressed P-256 point. */
 const pointBytes = 65;
 const tagBytes = 16;
-/** Key, nonce and tag leave no room for less (RFC 8188, 2.1). */
+/** The smallest record size that RFC 8188, 2.1 allows. */
 const minRecord = tagBytes + 2;
 /** RFC 8188, 2: the delimiter of the last record. */
 const lastRecord = 2;
@@ -16,8 +16,8 @@ const derive = (secret: Buffer, salt: Buffer, info: Buffer, length: number) =>
   Buffer.from(hkdfSync("sha256", secret, salt, info, length));
 
 /**
- * The text of an `aes128gcm` body (RFC 8291: one record of RFC 8188), as the browser that subscribed reads it.
- * @throws Error that says which part is wrong
+ * Decrypts an `aes128gcm` body (RFC 8291: one record of RFC 8188) to text, as the subscribed browser does.
+ * @throws Error that names the invalid part
  */
 export function decrypt(body: Buffer, { ecdh, auth }: Pick<Subscriber, "ecdh" | "auth">): string {
   if (body.length < headerBytes) throw new Error("body: shorter than the header of aes128gcm");

@@ -1,35 +1,24 @@
 import { randomBytes } from "node:crypto";
+import type { Deps } from "../deps.ts";
 import type { Reply } from "../exchange.ts";
-import { createH2Server } from "../h2-server.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
-import { createHttp1Server } from "../http1-server.ts";
-import type { Parts } from "../parts.ts";
 import { settle } from "../script/settle.ts";
-import type { Simulator } from "../simulator.ts";
-import { createTimers } from "../timers.ts";
+import { createH2Server } from "../tls-servers.ts";
 import { checkRequest, keptFor, maxBody } from "./check-request.ts";
 import { decrypt } from "./decrypt.ts";
-import {
-  createSubscriptions,
-  type SubscribeOptions,
-  type Subscriber,
-  type WebPushSubscription,
-} from "./subscriptions.ts";
+import { createSubscriptions, type Subscriber } from "./subscriptions.ts";
 import { checkVapid, vapidKeyOf } from "./vapid.ts";
 
 export interface WebPushOptions {
   /** Milliseconds since 1970, for the age of VAPID tokens. */
   readonly now?: () => number;
-  /** Speaks HTTP/1.1 alone, as a UnifiedPush server may. Default: HTTP/2 too. */
+  /** Speaks only HTTP/1.1, as a UnifiedPush server may. Default: also HTTP/2. */
   readonly http1Only?: boolean;
+  /** Keeps the subscriptions, so that they survive a restart. Default: none. */
+  readonly subscriptionsFile?: string | undefined;
 }
 
-export interface WebPushSimulator extends Simulator {
-  /** A new subscription, as a browser would hand to its app. */
-  subscribe(options?: SubscribeOptions): WebPushSubscription;
-  /** Pushes to it are answered 410 from now on. `id` is the last part of the endpoint. @returns false if there is none */
-  unsubscribe(id: string): boolean;
-}
+export type WebPushSimulator = Awaited<ReturnType<typeof startWebPush>>;
 
 const pushPath = /^\/push\/([\w-]+)$/;
 
@@ -40,30 +29,25 @@ const failure = (status: number, problem: string): Reply => ({
   problem,
 });
 
-/** A push service of browsers (RFC 8030) that reads what it gets as the browser would. */
-export async function startWebPush({
-  identity,
-  script,
-  log,
-  host,
-  publicHost,
-  port,
-  options,
-}: Parts<WebPushOptions>): Promise<WebPushSimulator> {
-  const { now = Date.now, http1Only = false } = options;
-  const timers = createTimers();
-  const listener = http1Only
-    ? createHttp1Server(identity)
-    : createH2Server({ provider: "webpush", identity, script, allowHttp1: true });
-  const subscriptions = createSubscriptions(() => url);
+/** Starts a browser's push service (RFC 8030) that also decrypts pushes as the browser would. */
+export async function startWebPush(deps: Deps, port: number, options: WebPushOptions) {
+  const { now = Date.now, http1Only = false, subscriptionsFile } = options;
+  const { script, log } = deps;
+  const listener = createH2Server("webpush", deps, {
+    allowHTTP1: true,
+    ...(http1Only && {
+      ALPNCallback: ({ protocols }) => (protocols.includes("http/1.1") ? "http/1.1" : undefined),
+    }),
+  });
+  const subscriptions = createSubscriptions(() => url, subscriptionsFile);
 
-  /** What the browser shows: text, or null for a push without one. */
+  /** The payload for the browser: text, or null for a push without a body. */
   const open = (request: HttpRequest, subscriber: Subscriber) => {
     if (request.size === 0) return { payload: null };
     try {
       return { payload: decrypt(request.body, subscriber) };
     } catch (error) {
-      // A real service could not tell; the browser would throw it away without a word.
+      // A real service could not detect this, and the browser would silently drop the push.
       return failure(400, error instanceof Error ? error.message : "body: cannot be decrypted");
     }
   };
@@ -76,8 +60,7 @@ export async function startWebPush({
     const { applicationServerKey } = subscriber;
     const vapid = await checkVapid(request.headers.authorization, { audience: url, applicationServerKey, now: now() });
     if (vapid !== undefined) return failure(vapid.status, vapid.problem);
-    // Lax for an app that named no key, and strict from its first push on: a push with another key is refused.
-    subscriber.applicationServerKey ??= vapidKeyOf(request.headers.authorization);
+    subscriptions.bind(subscriber, vapidKeyOf(request.headers.authorization));
     request.proven();
     const wrong = checkRequest(request.headers, request.size);
     return wrong === undefined ? open(request, subscriber) : failure(wrong.status, wrong.problem);
@@ -85,35 +68,27 @@ export async function startWebPush({
 
   const receive = async (request: HttpRequest, id: string) => {
     const { headers, exchange } = request;
-    const endpoint = `${url}/push/${id}`;
+    const token = `${url}/push/${id}`;
     const vapidKey = vapidKeyOf(headers.authorization);
     const opened = await check(request, id);
-    if ("status" in opened) {
-      const { status, problem } = opened;
-      log.add({ provider: "webpush", token: endpoint, headers, vapidKey, payload: null, id: "", status, problem });
-      return exchange.answer(opened);
-    }
-    const message = randomBytes(16).toString("base64url");
+    const refusal = "status" in opened ? opened : undefined;
+    const payload = "payload" in opened ? opened.payload : null;
+    const message = refusal ? "" : randomBytes(16).toString("base64url");
     const accepted: Reply = {
       status: 201,
       headers: { location: `${url}/message/${message}`, ttl: String(keptFor(headers)) },
     };
     settle({
-      rule: script.match("webpush", endpoint, id),
-      natural: accepted,
+      rule: refusal ? undefined : script.match("webpush", token, id),
+      natural: refusal ?? accepted,
       scripted: (rule, status) => {
         const reply = status === 201 ? accepted : failure(status, rule.reason ?? "As the script says.");
-        return {
-          ...reply,
-          headers: { ...reply.headers, ...rule.headers },
-          body: rule.body ?? reply.body,
-          reason: rule.reason,
-        };
+        const all = { ...reply.headers, ...rule.headers };
+        return { status, headers: all, body: rule.body ?? reply.body, reason: rule.reason };
       },
       exchange,
       record: (answered) =>
-        log.add({ provider: "webpush", token: endpoint, headers, vapidKey, ...opened, id: message, ...answered }),
-      after: timers.after,
+        log.add({ provider: "webpush", token, headers, vapidKey, payload, id: message, ...answered }),
     });
   };
 
@@ -123,16 +98,8 @@ export async function startWebPush({
     receive(request, id).catch(() => request.exchange.answer(failure(500, "the simulator failed")));
   });
 
-  const url = `https://${publicHost}:${await listener.listen(host, port)}`;
-  return {
-    name: "webpush",
-    url,
-    subscribe: subscriptions.subscribe,
-    unsubscribe: subscriptions.unsubscribe,
-    connectionCount: listener.connectionCount,
-    async stop() {
-      timers.clear();
-      await listener.stop();
-    },
-  };
+  const url = await listener.listen(port);
+  const { subscribe, unsubscribe } = subscriptions;
+  const { connectionCount, stop } = listener;
+  return { name: "webpush" as const, url, subscribe, unsubscribe, connectionCount, stop };
 }

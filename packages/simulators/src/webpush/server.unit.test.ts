@@ -1,6 +1,9 @@
 import { createPrivateKey } from "node:crypto";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:http2";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { connect as tlsConnect } from "node:tls";
 import { importPKCS8, SignJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -73,11 +76,39 @@ it("does not take a push that was cut off before its body for one without a body
   const stream = session.request({ ":method": "POST", ":path": path, ...headers }, { endStream: false });
   stream.on("error", () => {});
   await once(stream, "ready");
-  await new Promise((resolve) => session.ping(resolve)); // it has the headers
+  await new Promise((resolve) => session.ping(resolve)); // the simulator has received the headers
   socket.destroy();
-  // Another connection is opened and answered in the meantime.
+  // The client opens another connection, and its push is answered.
   expect(await push()).toMatchObject({ status: 201 });
   expect(simulators.pushes()).toMatchObject([{ payload: { title: "Hello" }, status: 201 }]);
+});
+
+it("keeps subscriptions in a file: after a restart they answer as before", async () => {
+  const shared = simulators;
+  const folder = await mkdtemp(join(tmpdir(), "herald-subscriptions-"));
+  const start = (port: number) =>
+    startSimulators({
+      identityFile: join(folder, "identity.json"),
+      ports: { webpush: port },
+      webpush: { subscriptionsFile: join(folder, "subscriptions.ndjson") },
+    });
+  try {
+    simulators = await start(0);
+    subscription = simulators.webpush.subscribe();
+    const ended = simulators.webpush.subscribe();
+    simulators.webpush.unsubscribe(ended.endpoint.split("/").at(-1) ?? "");
+    expect(await push()).toMatchObject({ status: 201 });
+    await simulators.stop();
+    simulators = await start(Number(new URL(simulators.webpush.url).port));
+    expect(await push()).toMatchObject({ status: 201 });
+    const other = await authorization({}, { keys: otherVapid });
+    expect(await push({ headers: { authorization: other } })).toMatchObject({ status: 403 });
+    expect(await push({ path: new URL(ended.endpoint).pathname })).toMatchObject({ status: 410 });
+    await simulators.stop();
+  } finally {
+    simulators = shared;
+    await rm(folder, { recursive: true });
+  }
 });
 
 describe("a correct push", () => {

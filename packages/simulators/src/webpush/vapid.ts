@@ -5,13 +5,8 @@ const maxAgeSeconds = 86_400;
 const skewSeconds = 60;
 const pointBytes = 65;
 
-/** Why a push is not authorised: 401 when there is no credential that could be read, 403 when it is not good. */
-export interface VapidRefusal {
-  readonly status: 401 | 403;
-  readonly problem: string;
-}
-
-const refuse = (status: 401 | 403, problem: string): VapidRefusal => ({ status, problem });
+/** Why a push is not authorised: 401 for a missing or unreadable credential, 403 for an invalid one. */
+const refuse = (status: 401 | 403, problem: string) => ({ status, problem: `authorization: ${problem}` });
 
 /** `vapid t=…, k=…` with its parameters in any order. */
 const parametersOf = (authorization: string) => {
@@ -24,30 +19,30 @@ const parametersOf = (authorization: string) => {
 interface Expected {
   /** Origin of the push resource. */
   readonly audience: string;
-  /** The key the subscription is bound to, base64url; undefined until it is bound. */
+  /** The key that the subscription is bound to, base64url; undefined until it is bound. */
   readonly applicationServerKey: string | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
 
-/** The public key that a push is signed with, as it was sent; undefined where none can be read. */
+/** The public key in a push's `authorization`, unverified; undefined if it has none. */
 export const vapidKeyOf = (authorization: string | undefined): string | undefined =>
   authorization === undefined ? undefined : parametersOf(authorization)?.get("k");
 
-/** Judges the `authorization` of a push by RFC 8292; undefined when it is good. */
+/** Checks the `authorization` of a push against RFC 8292; undefined when it is valid. */
 export async function checkVapid(
   authorization: string | undefined,
   { audience, applicationServerKey, now }: Expected,
-): Promise<VapidRefusal | undefined> {
-  if (authorization === undefined) return refuse(401, "authorization: missing");
+): Promise<ReturnType<typeof refuse> | undefined> {
+  if (authorization === undefined) return refuse(401, "missing");
   const parameters = parametersOf(authorization);
   const [t, k] = [parameters?.get("t"), parameters?.get("k")];
-  if (!t || !k) return refuse(401, "authorization: not `vapid t=<JWT>, k=<public key>`");
+  if (!t || !k) return refuse(401, "not `vapid t=<JWT>, k=<public key>`");
   const point = Buffer.from(k, "base64url");
   if (point.length !== pointBytes || point[0] !== 4)
-    return refuse(403, "authorization: k is not an uncompressed P-256 key in base64url");
+    return refuse(403, "k is not an uncompressed P-256 key in base64url");
   if (applicationServerKey !== undefined && !point.equals(Buffer.from(applicationServerKey, "base64url"))) {
-    return refuse(403, "authorization: k is not the key that this subscription was made for");
+    return refuse(403, "k is not the key that this subscription was made for");
   }
   try {
     const x = point.subarray(1, 33).toString("base64url");
@@ -61,14 +56,14 @@ export async function checkVapid(
       clockTolerance: skewSeconds,
     });
     if (Number(payload.exp) > now / 1000 + maxAgeSeconds + skewSeconds)
-      return refuse(403, "authorization: exp is more than 24 hours ahead");
+      return refuse(403, "exp is more than 24 hours ahead");
     if (!/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/\S+)$/.test(payload.sub ?? "")) {
-      return refuse(403, "authorization: sub is not a mailto: or https: URL");
+      return refuse(403, "sub is not a mailto: or https: URL");
     }
     return undefined;
   } catch (error) {
-    if (error instanceof errors.JOSEError) return refuse(403, `authorization: ${error.message}`);
-    // A point that is not on the curve.
-    return refuse(403, "authorization: k is not a key of P-256");
+    if (error instanceof errors.JOSEError) return refuse(403, error.message);
+    // The point is not on the curve.
+    return refuse(403, "k is not a key of P-256");
   }
 }

@@ -1,0 +1,53 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { findBinary, runCommand } from "../processes/run-command.ts";
+import { cacheFolder, provision } from "./provision.ts";
+
+/** An install takes half a minute on two cores. After ten minutes it hangs. */
+const installTimeoutMs = 600_000;
+
+/** The places in which Herald looks for Go, for error messages. */
+export const goAccepted = "Go (https://go.dev/dl) on PATH, in $GOROOT, /usr/local/go or ~/go";
+
+/**
+ * Finds the `go` command on PATH, else in GOROOT or, without GOROOT, in the default folders of Go's installers, which do not change PATH
+ * before the next login. Throws when Go is missing.
+ */
+export async function findGo(env: NodeJS.ProcessEnv): Promise<string> {
+  const { PATH = "", GOROOT, HOME = homedir() } = env;
+  const folders = GOROOT ? [join(GOROOT, "bin")] : ["/usr/local/go/bin", join(HOME, "go/bin")];
+  const go = (await findBinary("go", PATH)) ?? (await findBinary("go", folders.join(":")));
+  if (!go) throw new Error(`go is neither on PATH nor in ${folders.join(" or ")}`);
+  return go;
+}
+
+/** Compiles a pinned Go program into the folder. Throws with the reason if Go is missing or fails. */
+export async function goInstall(module: string, folder: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const go = await findGo(env);
+  const goEnv = { ...env, HOME: env.HOME || homedir(), GOBIN: folder, CGO_ENABLED: "0", GOFLAGS: "-buildvcs=false" };
+  const { ok, why } = await runCommand(go, ["install", module], { env: goEnv, timeoutMs: installTimeoutMs });
+  if (!ok) throw new Error(`go install ${module}: ${why}`);
+}
+
+type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
+
+/** The folder of a pinned Go program, compiled once into the user's cache. Throws with the reason if Go is missing. */
+export const goProgram = (name: string, module: string, { env, progress }: Fetch): Promise<string> =>
+  provision({ cache: cacheFolder(env), name, progress }, (folder) => {
+    progress(`${name}: compiling ${module}`);
+    return goInstall(module, folder, env);
+  });
+
+/**
+ * A folder with the pinned Python packages, fetched once into the user's cache. Run `python3` with the folder as `PYTHONPATH`. It is not
+ * a virtual environment, because a virtual environment cannot be renamed. Throws with the reason if Python or pip is missing.
+ */
+export const pipInstall = (name: string, requirements: readonly string[], { env, progress }: Fetch): Promise<string> =>
+  provision({ cache: cacheFolder(env), name, progress }, async (folder) => {
+    const python = await findBinary("python3", env.PATH);
+    if (!python) throw new Error(`${name} needs python3 on the PATH`);
+    progress(`${name}: fetching from PyPI`);
+    const args = ["-m", "pip", "install", "--quiet", "--no-input", "--target", folder, ...requirements];
+    const { ok, why } = await runCommand(python, args, { env, timeoutMs: installTimeoutMs });
+    if (!ok) throw new Error(`pip install ${requirements.join(" ")}: ${why}`);
+  });

@@ -1,0 +1,44 @@
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** The programs read the file every 50 ms, or later on a busy machine. */
+const readWithinMs = 250;
+
+export type DemoClock = {
+  /** The environment for programs that use this clock. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Sets the programs' clocks back by `behindMs`. Resolves when they have read it. */
+  set(behindMs: number): Promise<void>;
+  /** Returns the programs to the real time. */
+  end(): Promise<void>;
+};
+
+/**
+ * The clock of a first start. The API has no field for the time of an event, so the clock starts a day behind and moves forward while the
+ * demo project's history is made. Undefined if the history exists already.
+ */
+export async function startDemoClock(dataDir: string, env: NodeJS.ProcessEnv, behindMs: number) {
+  const isMade = await readFile(join(dataDir, "demo-history.json")).then(
+    () => true,
+    () => false,
+  );
+  if (isMade) return undefined;
+  const file = join(dataDir, "demo-clock");
+  const preload = new URL("./shifted-clock.ts", import.meta.url);
+  preload.search = encodeURIComponent(file);
+  await mkdir(dataDir, { recursive: true });
+  await writeFile(file, String(behindMs));
+  const clock: DemoClock = {
+    env: { ...env, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ""} --import=${preload.href}`.trim() },
+    set: async (ms) => {
+      await writeFile(file, String(ms));
+      await delay(readWithinMs);
+    },
+    end: async () => {
+      await rm(file, { force: true });
+      await delay(readWithinMs);
+    },
+  };
+  return clock;
+}

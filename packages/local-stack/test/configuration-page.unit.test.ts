@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { AnalyticsConfig } from "../../../services/analytics/src/config.ts";
+import { DispatchConfig } from "../../../services/dispatch/src/config.ts";
+import { GatewayConfig } from "../../../services/gateway/src/config.ts";
+import { RegistryConfig } from "../../../services/registry/src/config.ts";
+import { BootstrapConfig } from "../../bus/src/ensure-streams.ts";
+import { configurationPage } from "./configuration-page.ts";
+
+const page = configurationPage([
+  { name: "bootstrap", schema: BootstrapConfig, source: "packages/bus/src/ensure-streams.ts" },
+  { name: "gateway", schema: GatewayConfig, source: "services/gateway/src/config.ts" },
+  { name: "registry", schema: RegistryConfig, source: "services/registry/src/config.ts" },
+  { name: "dispatch", schema: DispatchConfig, source: "services/dispatch/src/config.ts" },
+  { name: "analytics", schema: AnalyticsConfig, source: "services/analytics/src/config.ts" },
+]);
+
+test("the page in docs/reference is this one (npm run docs)", async () => {
+  await expect(page).toMatchFileSnapshot("../../../docs/reference/configuration.md");
+});
+
+test("a secret has its file beside it, and a default is written as one would set it", () => {
+  expect(page).toContain("| `HERALD_ADMIN_TOKEN`<br>`HERALD_ADMIN_TOKEN_FILE` | **required** |");
+  expect(page).toContain("| `HERALD_DISPATCH_RETENTION` | `90d` |");
+  expect(page).toContain("| `HERALD_GATEWAY_LIMIT_BODY_MEMORY` | `64MiB` |");
+  expect(page).not.toContain("HERALD_GATEWAY_PORT_FILE");
+});

@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { AnalyticsConfig } from "../../../services/analytics/src/config.ts";
+import { DispatchConfig } from "../../../services/dispatch/src/config.ts";
+import { GatewayConfig } from "../../../services/gateway/src/config.ts";
+import { RegistryConfig } from "../../../services/registry/src/config.ts";
+import { BootstrapConfig } from "../../bus/src/ensure-streams.ts";
+
+/** The deployed parts and their services in docker-compose.yml, for the tests of both deployments. */
+
+export type Environment = Record<string, string>;
+type ComposeService = {
+  image: string;
+  environment?: Environment;
+  env_file?: string[];
+  networks?: string[];
+  ports?: string[];
+  stop_grace_period?: string;
+};
+type Compose = { services: Record<string, ComposeService>; networks: Record<string, unknown> };
+
+export const root = join(import.meta.dirname, "../../..");
+export const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+export const schemas = {
+  bootstrap: BootstrapConfig,
+  gateway: GatewayConfig,
+  registry: RegistryConfig,
+  dispatch: DispatchConfig,
+  analytics: AnalyticsConfig,
+} as const;
+export type Part = keyof typeof schemas;
+export const parts = Object.keys(schemas) as Part[];
+export const services = parts.filter((part) => part !== "bootstrap");
+
+export const compose: Compose = parse(read("docker-compose.yml"), { merge: true });
