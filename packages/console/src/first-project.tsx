@@ -1,12 +1,12 @@
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button, Modal } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { admin } from "./api/clients.ts";
 import { problemsOf } from "./api/problems.ts";
+import { Field, Form } from "./parts/field.tsx";
 import { Copyable, Problem } from "./parts/page.tsx";
 import { Brand } from "./sign-in.tsx";
-import { texts } from "./texts/common.ts";
 
 const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
   const [name, setName] = useState("");
@@ -16,10 +16,6 @@ const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
     mutationFn: () => admin.projects.create({ name: name.trim() }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    making.mutate();
-  };
   if (making.data) {
     const { project, token } = making.data;
     const go = () => {
@@ -28,45 +24,41 @@ const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
     };
     return (
       <div className="stack">
-        <p className="muted sign-in-note">{texts.projects.token}</p>
+        <p className="muted sign-in-note">Its first token. Copy it now: Herald does not show it again.</p>
         <pre className="code">{token && <Copyable value={token} />}</pre>
-        <Button onClick={go}>{texts.projects.go}</Button>
+        <Button onClick={go}>Continue</Button>
       </div>
     );
   }
   const named = problemsOf(making.error, "#/project/name");
   return (
-    <form onSubmit={submit} className="stack">
-      <TextInput
-        label={texts.projects.name}
-        value={name}
-        onChange={(event) => setName(event.currentTarget.value)}
-        error={named}
-        data-autofocus
-      />
+    <Form onSubmit={making.mutate} className="stack">
+      <Field label="Name" value={name} onChange={setName} error={named} data-autofocus />
       {making.error && !named && <Problem error={making.error} />}
       <Button type="submit" loading={making.isPending} disabled={name.trim() === ""}>
-        {texts.projects.create}
+        Create project
       </Button>
-    </form>
+    </Form>
   );
 };
 
 export const NewProject = ({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }) => (
-  <Modal opened={opened} onClose={onClose} title={texts.projects.title}>
+  <Modal opened={opened} onClose={onClose} title="New project">
     {opened && <NewProjectForm onDone={onClose} />}
   </Modal>
 );
 
-/** Where there is no project yet. */
+/** The page that is shown until a project exists. */
 export const FirstProject = () => (
   <main className="sign-in">
     <div className="stack">
       <Brand />
       <section className="panel">
         <div className="inside stack">
-          <h1 className="sign-in-title">{texts.projects.firstTitle}</h1>
-          <p className="muted sign-in-note">{texts.projects.first}</p>
+          <h1 className="sign-in-title">Create your first project</h1>
+          <p className="muted sign-in-note">
+            A project holds an app's devices, notifications, providers and tokens. Most companies have one for each app.
+          </p>
           <NewProjectForm />
         </div>
       </section>

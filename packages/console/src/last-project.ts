@@ -1,6 +1,6 @@
 const key = "herald-project";
 
-/** The project that this browser looked at last. Storage may be off. */
+/** The project that this browser showed last. Browser storage may be disabled. */
 export const lastProject = {
   get: (): string | null => {
     try {

@@ -1,5 +1,8 @@
 import "./mantine.css";
-import "./styles.css";
+import "./styles/base.css";
+import "./styles/layout.css";
+import "./styles/components.css";
+import "./styles/pages.css";
 import { MantineProvider } from "@mantine/core";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
@@ -19,12 +22,12 @@ const queries = new QueryClient({
   queryCache: new QueryCache({ onError }),
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
-    // The browser's word about the network says nothing about the gateway.
+    // Whether the browser is online says nothing about the gateway.
     mutations: { networkMode: "always" },
     queries: {
       networkMode: "always",
       staleTime: 5_000,
-      // What passes is asked for again until it has passed; the page says so meanwhile.
+      // Temporary errors are retried by polling, so that the page shows the error meanwhile.
       retry: false,
       refetchInterval: ({ state: { error } }) => error !== null && retryAfterMs(error),
     },

@@ -1,13 +1,12 @@
 import { Button } from "@mantine/core";
 import { Empty } from "./parts/page.tsx";
-import { texts } from "./texts/common.ts";
 
 export const Missing = () => (
   <Empty
-    title={texts.errors.notFound}
+    title="There is no such page."
     action={
       <Button component="a" href="/console/" variant="default">
-        {texts.errors.home}
+        Go to the overview
       </Button>
     }
   />

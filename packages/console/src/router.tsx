@@ -8,6 +8,7 @@ import {
 } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { admin } from "./api/clients.ts";
+import { orMissing } from "./api/problems.ts";
 import { lastProject } from "./last-project.ts";
 import { Missing } from "./missing.tsx";
 
@@ -17,8 +18,10 @@ const home = createRoute({
   getParentRoute: () => root,
   path: "/",
   loader: async () => {
-    const { data } = await admin.projects.list({ perPage: 100 }).page();
-    const project = data.find(({ id }) => id === lastProject.get()) ?? data[0];
+    const last = lastProject.get();
+    const project =
+      (last && (await orMissing(admin.projects.get(last), undefined))) ||
+      (await admin.projects.list({ perPage: 1 }).page()).data[0];
     if (project) throw redirect({ to: "/p/$project", params: { project: project.id } });
   },
   component: lazyRouteComponent(() => import("./first-project.tsx"), "FirstProject"),
@@ -30,7 +33,7 @@ const shell = createRoute({
   component: lazyRouteComponent(() => import("./shell.tsx"), "Shell"),
 });
 
-/** A page is loaded when it is opened. */
+/** Loads the code of a page when the page is opened. */
 type Load = () => Promise<{ readonly default: () => ReactNode }>;
 
 const page = (path: string, load: Load) =>

@@ -1,14 +1,13 @@
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
-import { isPassing, isUnreachable } from "./api/problems.ts";
+import { isPassing, isUnreachable, unreachable } from "./api/problems.ts";
 import { connection, currentSession, type Session, signIn, signOut } from "./api/session.ts";
 import { SignInForm, SignInPage } from "./sign-in.tsx";
-import { texts } from "./texts/common.ts";
 
 declare global {
   interface Window {
-    /** Put there by boot.js, which has taken it out of the address. */
+    /** Set by boot.js, which removes the code from the address. */
     heraldSignInCode?: string | undefined;
   }
 }
@@ -23,9 +22,12 @@ export const useSession = (): Signed => {
   return signed;
 };
 
+/** Whether the operator may send and change, not only read. */
+export const useMayWrite = (): boolean => useSession().session.role !== "viewer";
+
 type State = { readonly session?: Session | undefined; readonly ended?: boolean; readonly note?: string | undefined };
 
-/** Works once, so it is read once. */
+/** A code works once, so it is read and cleared at once. */
 const signInCode = window.heraldSignInCode;
 window.heraldSignInCode = undefined;
 
@@ -34,7 +36,7 @@ const begin = async (): Promise<State> => ({
 });
 let begun: Promise<State> | undefined;
 
-/** Shows what is below it to those who have a session. When one ends, the page stays as it is under a form to sign in again. */
+/** Shows its children only with a session. When the session ends, the page stays in place under a sign-in form. */
 export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
   const queries = useQueryClient();
   const [state, setState] = useState<State | undefined>(undefined);
@@ -45,8 +47,14 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
       begun.then(setState, (error: unknown) => {
         begun = undefined;
         if (isPassing(error)) setTimeout(start, 2_000);
-        if (isUnreachable(error)) setState({ note: texts.errors.unreachable });
-        else setState({ note: signInCode === undefined ? undefined : texts.signIn.codeFailed });
+        if (isUnreachable(error)) setState({ note: unreachable });
+        else
+          setState({
+            note:
+              signInCode === undefined
+                ? undefined
+                : "The link no longer works: a link signs in once. Sign in with a token, or make a new link.",
+          });
       });
     };
     start();
@@ -72,7 +80,7 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
   if (state === undefined)
     return (
       <Center h="100dvh">
-        <Loader size="sm" aria-label={texts.common.loading} />
+        <Loader size="sm" aria-label="Loading" />
       </Center>
     );
   const onSession = (next: Session) => {
@@ -89,9 +97,12 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
         withCloseButton={false}
         closeOnEscape={false}
         closeOnClickOutside={false}
-        title={texts.signIn.title}
+        title="Sign in to Herald"
       >
-        <SignInForm note={texts.signIn.again} onSession={onSession} />
+        <SignInForm
+          note="Your session has ended. Sign in again to go on: what you were writing is still here."
+          onSession={onSession}
+        />
       </Modal>
     </SessionContext.Provider>
   );

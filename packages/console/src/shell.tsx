@@ -1,64 +1,27 @@
 import { ActionIcon, AppShell, Burger, Menu, NavLink, SegmentedControl, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { useProject } from "./api/clients.ts";
 import { LiveEvents, useProbe } from "./api/live.tsx";
-import { useProjectName, useProjects } from "./api/projects.ts";
-import { NewProject } from "./first-project.tsx";
+import { unreachable } from "./api/problems.ts";
 import { lastProject } from "./last-project.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
+import { ProjectMenu } from "./project-menu.tsx";
 import { useSession } from "./session-context.tsx";
 import { Brand } from "./sign-in.tsx";
-import { texts } from "./texts/common.ts";
 
-const places: readonly { readonly name: IconName & keyof typeof texts.nav; readonly path: string }[] = [
-  { name: "overview", path: "" },
-  { name: "compose", path: "/compose" },
-  { name: "notifications", path: "/notifications" },
-  { name: "trace", path: "/trace" },
-  { name: "devices", path: "/devices" },
-  { name: "topics", path: "/topics" },
-  { name: "users", path: "/users" },
-  { name: "settings", path: "/settings" },
-  { name: "operations", path: "/operations" },
+const places: readonly { readonly name: IconName; readonly label: string; readonly path: string }[] = [
+  { name: "overview", label: "Overview", path: "" },
+  { name: "compose", label: "Compose", path: "/compose" },
+  { name: "notifications", label: "Notifications", path: "/notifications" },
+  { name: "trace", label: "Delivery trace", path: "/trace" },
+  { name: "devices", label: "Devices", path: "/devices" },
+  { name: "topics", label: "Topics", path: "/topics" },
+  { name: "users", label: "Users", path: "/users" },
+  { name: "settings", label: "Settings", path: "/settings" },
+  { name: "operations", label: "Operations", path: "/operations" },
 ];
-
-const ProjectMenu = () => {
-  const { id } = useProject();
-  const navigate = useNavigate();
-  const [creating, setCreating] = useState(false);
-  const { data } = useProjects();
-  const name = useProjectName();
-  return (
-    <>
-      <Menu position="bottom-start" width={240}>
-        <Menu.Target>
-          <button type="button" className="project-button" aria-label={`${texts.nav.project}: ${name}`}>
-            <span className="cut grow">{name}</span>
-            <Icon name="chevron" size={16} />
-          </button>
-        </Menu.Target>
-        <Menu.Dropdown mah={360} style={{ overflowY: "auto" }}>
-          {data?.data.map((project) => (
-            <Menu.Item
-              key={project.id}
-              onClick={() => void navigate({ to: "/p/$project", params: { project: project.id } })}
-              rightSection={project.id === id ? <Icon name="check" size={14} /> : null}
-            >
-              <span className="break">{project.name}</span>
-            </Menu.Item>
-          ))}
-          <Menu.Divider />
-          <Menu.Item leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
-            {texts.nav.newProject}
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
-      <NewProject opened={creating} onClose={() => setCreating(false)} />
-    </>
-  );
-};
 
 const AccountMenu = () => {
   const { session, signOut } = useSession();
@@ -67,24 +30,24 @@ const AccountMenu = () => {
     <Menu position="top-start" width={240} closeOnItemClick={false}>
       <Menu.Target>
         <button type="button" className="project-button">
-          <span className="hidden">{texts.nav.account}: </span>
+          <span className="hidden">Account: </span>
           <span className="grow cut">{session.name}</span>
           <span className="muted">{session.role}</span>
           <Icon name="more" size={16} />
         </button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{texts.nav.colors}</Menu.Label>
+        <Menu.Label>Colours</Menu.Label>
         <SegmentedControl
           size="xs"
           fullWidth
-          aria-label={texts.nav.colors}
+          aria-label="Colours"
           value={colorScheme}
           onChange={(value) => setColorScheme(value as "auto" | "light" | "dark")}
           data={[
-            { value: "auto", label: texts.nav.system },
-            { value: "light", label: texts.nav.light },
-            { value: "dark", label: texts.nav.dark },
+            { value: "auto", label: "As the system" },
+            { value: "light", label: "Light" },
+            { value: "dark", label: "Dark" },
           ]}
         />
         <Menu.Divider />
@@ -95,15 +58,15 @@ const AccountMenu = () => {
           rel="noreferrer"
           rightSection={<Icon name="external" size={14} />}
         >
-          {texts.nav.docs}
+          API reference
         </Menu.Item>
-        <Menu.Item onClick={() => void signOut()}>{texts.nav.signOut}</Menu.Item>
+        <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );
 };
 
-/** What stands around every page of a project. */
+/** The frame of every page of a project: header, menu and banner. */
 export const Shell = () => {
   const { id } = useProject();
   const [opened, { toggle, close }] = useDisclosure();
@@ -120,13 +83,13 @@ export const Shell = () => {
       padding={0}
     >
       <AppShell.Header className="shell-nav shell-head">
-        <Burger opened={opened} onClick={toggle} size="sm" aria-label={texts.nav.menu} />
+        <Burger opened={opened} onClick={toggle} size="sm" aria-label="Menu" />
         <Brand />
         <span className="grow" />
         <ActionIcon
           component={Link}
           to={`/p/${id}/compose`}
-          aria-label={texts.nav.compose}
+          aria-label="Compose"
           size="lg"
           variant="light"
           color="herald"
@@ -134,7 +97,7 @@ export const Shell = () => {
           <Icon name="compose" />
         </ActionIcon>
       </AppShell.Header>
-      <AppShell.Navbar className="shell-nav" aria-label={texts.nav.main}>
+      <AppShell.Navbar className="shell-nav" aria-label="Main">
         <div className="nav-brand">
           <Brand />
         </div>
@@ -142,12 +105,12 @@ export const Shell = () => {
           <ProjectMenu />
         </div>
         <AppShell.Section grow className="nav-part nav-places">
-          {places.map(({ name, path: to }) => (
+          {places.map(({ name, label, path: to }) => (
             <NavLink
               key={name}
               component={Link}
               to={`/p/${id}${to}`}
-              label={texts.nav[name]}
+              label={label}
               leftSection={<Icon name={name} />}
               activeOptions={{ exact: to === "" }}
               active={to === "" ? own === "" : own === to || own.startsWith(`${to}/`)}
@@ -162,7 +125,7 @@ export const Shell = () => {
       <AppShell.Main className="shell-main">
         {gone && (
           <div className="gone" role="alert">
-            <Icon name="warning" /> {texts.errors.unreachable}
+            <Icon name="warning" /> {unreachable}
           </div>
         )}
         <LiveEvents key={id} gone={gone}>

@@ -1,9 +1,9 @@
 import { Button, PasswordInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { type Session, signIn } from "./api/session.ts";
+import { Form } from "./parts/field.tsx";
 import { Problem } from "./parts/page.tsx";
-import { texts } from "./texts/common.ts";
 
 type Props = { readonly note?: string | undefined; readonly onSession: (session: Session) => void };
 
@@ -16,36 +16,31 @@ export const SignInForm = ({ note, onSession }: Props) => {
       onSession(session);
     },
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (token.trim() !== "") signing.mutate();
-  };
   return (
-    <form onSubmit={submit} className="stack">
+    <Form onSubmit={() => token.trim() !== "" && signing.mutate()} className="stack">
       {note && <p className="muted sign-in-note">{note}</p>}
       <PasswordInput
-        label={texts.signIn.token}
-        description={texts.signIn.hint}
+        label="Operator token"
+        description="It stays on this page until you sign in, then a cookie replaces it. Nothing stores the token."
         value={token}
         onChange={(event) => setToken(event.currentTarget.value)}
         autoComplete="off"
         spellCheck={false}
         data-autofocus
         autoFocus
-        inputWrapperOrder={["label", "input", "description"]}
       />
       {signing.error && <Problem error={signing.error} />}
       <Button type="submit" loading={signing.isPending} disabled={token.trim() === ""} fullWidth>
-        {texts.signIn.submit}
+        Sign in
       </Button>
-    </form>
+    </Form>
   );
 };
 
 export const Brand = () => (
   <span className="brand">
     <img src="/console/icon.svg" alt="" width={26} height={26} />
-    {texts.product}
+    Herald
   </span>
 );
 
@@ -55,7 +50,7 @@ export const SignInPage = (props: Props) => (
       <Brand />
       <section className="panel">
         <div className="inside stack">
-          <h1 className="sign-in-title">{texts.signIn.title}</h1>
+          <h1 className="sign-in-title">Sign in to Herald</h1>
           <SignInForm {...props} />
         </div>
       </section>

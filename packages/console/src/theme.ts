@@ -41,7 +41,8 @@ export const theme = createTheme({
   components: {
     Button: { defaultProps: { size: "sm" } },
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
-    TextInput: { defaultProps: { size: "sm" } },
+    // The description of a field stands below the field.
+    InputWrapper: { defaultProps: { inputWrapperOrder: ["label", "input", "error", "description"] } },
     Modal: { defaultProps: { centered: true, closeButtonProps: { "aria-label": "Close" } } },
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Tooltip: { defaultProps: { openDelay: 250, withArrow: true } },

@@ -13,7 +13,7 @@ export const heraldOf = (projectId: string): Herald => {
   return found;
 };
 
-/** The project of the page, and its client. */
+/** The id of the project that the page shows, and its client. */
 export const useProject = (): { readonly id: string; readonly herald: Herald } => {
   const { project = "" } = useParams({ strict: false }) as { project?: string };
   return { id: project, herald: heraldOf(project) };

@@ -4,11 +4,11 @@ import { useProject } from "./clients.ts";
 import { isSignedOut, isUnreachable } from "./problems.ts";
 import { connection, probe } from "./session.ts";
 
-/** Events of one moment lead to one refresh. */
+/** Events that arrive within this time cause one refresh. */
 const gatherMs = 700;
 const reopenMs = 4_000;
 
-/** What an event changes: the first words of query keys, which begin with the project. */
+/** The queries that an event makes stale, by the second part of their key; the first part is the project. */
 const changedBy = (type: string): readonly string[] => {
   const [, , entity] = type.split(".");
   if (entity === "notification" || entity === "delivery") return ["notifications", "stats", "deliveries", "trace"];
@@ -22,18 +22,18 @@ const changedBy = (type: string): readonly string[] => {
 
 const LiveContext = createContext({ live: false, gone: false });
 
-/** Whether events arrive. Where they do not, pages ask again every few seconds. */
+/** Whether the stream of events is open. Without it pages poll every few seconds. */
 export const useLive = (): boolean => useContext(LiveContext).live;
 
-/** Whether Herald does not answer, which the shell says above every page. */
+/** Whether Herald is unreachable. The shell then shows a banner above every page. */
 export const useGone = (): boolean => useContext(LiveContext).gone;
 
-/** How often a page asks for what changes while nobody touches it, in milliseconds. */
+/** Poll interval for data that changes without the user, in milliseconds. */
 export const usePollMs = (): number => (useLive() ? 15_000 : 4_000);
 
 const probeKey = ["probe"] as const;
 
-/** Asks whether Herald answers. When it does again, everything that is shown is read again. */
+/** Polls whether Herald is unreachable. When Herald answers again, all queries are refetched. */
 export const useProbe = (): boolean => {
   const queries = useQueryClient();
   const { error } = useQuery({
@@ -56,7 +56,7 @@ export const useProbe = (): boolean => {
 
 type Props = { readonly gone: boolean; readonly children: ReactNode };
 
-/** Follows the project's events, and refreshes what they change. */
+/** Follows the project's events and refetches the queries that they make stale. */
 export const LiveEvents = ({ gone, children }: Props) => {
   const { id, herald } = useProject();
   const queries = useQueryClient();

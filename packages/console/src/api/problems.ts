@@ -1,16 +1,18 @@
 import { HeraldError } from "@herald/client";
-import { texts } from "../texts/common.ts";
 
-/** No answer, or that of a proxy whose gateway does not answer. */
+/** No answer, or a 5xx from a proxy that could not reach the gateway. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof HeraldError &&
   (["unreachable", "timeout"].includes(error.slug) ||
     (error.slug === "unexpected-answer" && (error.status ?? 0) >= 500));
 
-/** What a person reads about an error: the API's own sentences. */
+export const unreachable =
+  "Herald does not answer. Check that the gateway is running; this page tries again by itself.";
+
+/** An error in sentences; those of Herald's API are shown unchanged. */
 export const sentencesOf = (error: unknown): readonly string[] => {
   if (error instanceof HeraldError) {
-    if (isUnreachable(error)) return [texts.errors.unreachable];
+    if (isUnreachable(error)) return [unreachable];
     return error.errors;
   }
   return [error instanceof Error ? error.message : String(error)];
@@ -18,13 +20,13 @@ export const sentencesOf = (error: unknown): readonly string[] => {
 
 export const isSignedOut = (error: unknown): boolean => error instanceof HeraldError && error.status === 401;
 
-/** Waits pass by themselves; what was refused stays refused. */
+/** Whether a retry may succeed: no answer, 429 and 5xx. Other errors would only repeat. */
 export const isPassing = (error: unknown): boolean =>
   !(error instanceof HeraldError) || error.status === undefined || error.status === 429 || error.status >= 500;
 
 const retryMs = 3_000;
 
-/** When a page asks again for what passes by itself, in milliseconds: not before Herald wants it to. */
+/** Milliseconds until a page retries, at least Herald's Retry-After; false if a retry would fail again. */
 export const retryAfterMs = (error: unknown): number | false =>
   isPassing(error) && Math.max(retryMs, (error instanceof HeraldError ? (error.retryAfter ?? 0) : 0) * 1_000);
 
@@ -35,3 +37,13 @@ export const problemsOf = (error: unknown, pointer: string): string | undefined 
   const found = error.problems.filter((one) => one.pointer === pointer || one.pointer?.startsWith(`${pointer}/`));
   return found.length > 0 ? found.map(({ detail }) => detail).join("; ") : undefined;
 };
+
+/** Resolves to `otherwise` if the resource does not exist (404) or its id is malformed (422). */
+export const orMissing = async <Value, Otherwise>(
+  asked: Promise<Value>,
+  otherwise: Otherwise,
+): Promise<Value | Otherwise> =>
+  asked.catch((error: unknown) => {
+    if (error instanceof HeraldError && (error.status === 404 || error.status === 422)) return otherwise;
+    throw error;
+  });

@@ -1,4 +1,4 @@
-/** The first rows of a list that is read by key alone. `more`: there are others. */
+/** The first rows of a list that has cursors but no page numbers. `more`: the list continues. */
 export const firstRows = async <Row>(
   list: AsyncIterable<Row>,
   limit: number,

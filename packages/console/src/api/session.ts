@@ -5,10 +5,10 @@ export type Session = { readonly name: string; readonly role: string };
 
 export type SignInWith = { readonly token: string } | { readonly code: string };
 
-/** In this page's memory alone. The session's own secret is in a cookie that no script can read. */
+/** Only in this page's memory. The session's own secret is in a cookie that no script can read. */
 let csrfToken = "";
 
-/** A session that is begun again has another CSRF token: each request takes the one of its time. */
+/** Reads the CSRF token at each request: a new session has a new token. */
 const withCsrfToken: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers);
   if (csrfToken !== "") headers.set("herald-csrf", csrfToken);
@@ -20,10 +20,10 @@ const withCsrfToken: typeof fetch = async (input, init) => {
   }
 };
 
-/** Says `lost` when a request, of a page or of the stream of events, reached no gateway, and `ended` when the session has. */
+/** Emits `lost` when a request or the stream of events does not reach the gateway, and `ended` when the session ends. */
 export const connection = new EventTarget();
 
-/** Longer waits are shown at once, with the reason and the time, instead of a page that seems to hang. */
+/** The page shows the reason and the time of a longer wait at once, instead of seeming to hang. */
 const maxWaitMs = 1_500;
 
 const options = {

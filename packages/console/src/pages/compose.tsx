@@ -1,32 +1,30 @@
-import { Button, JsonInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
+import { Button, JsonInput, SegmentedControl, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
 import { problemsOf } from "../api/problems.ts";
 import { useProjectName } from "../api/projects.ts";
+import { Field } from "../parts/field.tsx";
 import { count } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Page, Panel } from "../parts/page.tsx";
-import { useSession } from "../session-context.tsx";
-import { texts } from "../texts/common.ts";
-import { composeTexts } from "../texts/compose.ts";
+import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
 import { isEmpty, moreOf, notificationOf, useDraft } from "./compose/draft.ts";
 import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
 import { TestDialog } from "./compose/test-dialog.tsx";
 
-/** Long enough that one who types is not counted at every key: dry runs have a quota. */
+/** Long enough that typing does not start a dry run at every key: dry runs have a quota. */
 const typingMs = 600;
 
-/** As `datetime-local` wants it, in this browser's time zone. */
+/** A time in the format of `datetime-local`, in this browser's time zone. */
 const localTime = (at: Date): string =>
   new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 
 const Compose = ({ id }: { readonly id: string }) => {
   const { herald } = useProject();
-  const { session } = useSession();
   const { draft, change, clear } = useDraft(id);
   const [dialog, setDialog] = useState<"send" | "test" | undefined>();
   const [settled] = useDebouncedValue(draft, typingMs);
@@ -37,7 +35,7 @@ const Compose = ({ id }: { readonly id: string }) => {
     queryKey: [id, "dry-run", settled],
     queryFn: ({ signal }) => {
       const { send_at: _, ...notification } = notificationOf(settled);
-      // Counting needs no words yet.
+      // The dry run counts devices before a title or body is typed, but the API requires one.
       const worded = settled.title || settled.body ? notification : { ...notification, body: "…" };
       return herald.notifications.dryRun(worded, { signal });
     },
@@ -49,37 +47,35 @@ const Compose = ({ id }: { readonly id: string }) => {
   const field = (name: string) => problemsOf(error, `#/notification/${name}`);
   const counted = dryRun.data && !dryRun.isPlaceholderData && settled === draft ? dryRun.data.devices : undefined;
   const total = counted?.total;
-  const isSender = session.role !== "viewer";
+  const isSender = useMayWrite();
   const badMore = moreOf(draft) === undefined;
-  const c = composeTexts;
 
   return (
     <Page
-      title={texts.nav.compose}
-      name={texts.nav.compose}
+      title="Compose"
       actions={
         !isEmpty(draft) && (
           <Button variant="subtle" color="gray" onClick={clear}>
-            {c.clear}
+            Throw away
           </Button>
         )
       }
     >
       <div className="columns wide">
         <div className="stack">
-          <Panel title={c.message}>
+          <Panel title="Message">
             <div className="stack fields">
-              <TextInput
-                label={c.title}
+              <Field
+                label="Title"
                 value={draft.title}
-                onChange={(event) => change({ title: event.currentTarget.value })}
+                onChange={(title) => change({ title })}
                 error={field("title")}
                 maxLength={300}
                 rightSectionWidth={64}
                 rightSection={<span className="muted small">{draft.title.length} / 256</span>}
               />
               <Textarea
-                label={c.body}
+                label="Text"
                 value={draft.body}
                 onChange={(event) => change({ body: event.currentTarget.value })}
                 error={field("body")}
@@ -88,30 +84,30 @@ const Compose = ({ id }: { readonly id: string }) => {
                 maxRows={10}
               />
               <div className="columns two tight">
-                <TextInput
-                  label={c.link}
-                  placeholder={c.linkPlaceholder}
+                <Field
+                  label="Link"
+                  placeholder="https://… or /path/in/the/app"
                   value={draft.link}
-                  onChange={(event) => change({ link: event.currentTarget.value })}
+                  onChange={(link) => change({ link })}
                   error={field("link_to")}
                 />
-                <TextInput
-                  label={c.image}
+                <Field
+                  label="Image"
                   placeholder="https://…"
                   value={draft.image}
-                  onChange={(event) => change({ image: event.currentTarget.value })}
+                  onChange={(image) => change({ image })}
                   error={field("image")}
                 />
               </div>
               <details className="payload" open={draft.more !== ""}>
-                <summary>{c.more}</summary>
+                <summary>More fields as JSON</summary>
                 <JsonInput
-                  aria-label={c.more}
-                  description={c.moreHint}
+                  aria-label="More fields as JSON"
+                  description="Any field of POST /api/v1/notifications: data, badge, sound, priority, ttl, collapse_id, localizations …"
                   placeholder='{ "data": { "order": "17" }, "priority": "normal" }'
                   value={draft.more}
                   onChange={(more) => change({ more })}
-                  error={badMore ? c.notJson : undefined}
+                  error={badMore ? 'Write a JSON object, such as { "priority": "normal" }' : undefined}
                   autosize
                   minRows={3}
                   formatOnBlur
@@ -119,43 +115,42 @@ const Compose = ({ id }: { readonly id: string }) => {
               </details>
             </div>
           </Panel>
-          <Panel title={c.who}>
+          <Panel title="Who gets it">
             <Targets value={draft.targets} onChange={(targets) => change({ targets })} error={field("targets")} />
           </Panel>
           <Panel
-            title={c.when}
+            title="When"
             actions={
               <SegmentedControl
                 size="xs"
-                aria-label={c.when}
+                aria-label="When"
                 value={draft.sendAt === "" ? "now" : "later"}
                 onChange={(value) =>
                   change({ sendAt: value === "now" ? "" : localTime(new Date(Date.now() + 3_600_000)) })
                 }
                 data={[
-                  { value: "now", label: c.whenNow },
-                  { value: "later", label: c.whenLater },
+                  { value: "now", label: "Now" },
+                  { value: "later", label: "Later" },
                 ]}
               />
             }
           >
             {draft.sendAt === "" ? (
-              <p className="muted text">{c.nowHint}</p>
+              <p className="muted text">It is sent as soon as you confirm.</p>
             ) : (
-              <TextInput
+              <Field
                 type="datetime-local"
-                label={c.sendAt}
-                description={c.sendAtHint(Intl.DateTimeFormat().resolvedOptions().timeZone)}
-                inputWrapperOrder={["label", "input", "description"]}
+                label="Send at"
+                description={`In your time zone, ${Intl.DateTimeFormat().resolvedOptions().timeZone}; at most 30 days ahead.`}
                 value={draft.sendAt}
                 min={localTime(new Date())}
-                onChange={(event) => event.currentTarget.value && change({ sendAt: event.currentTarget.value })}
+                onChange={(sendAt) => sendAt && change({ sendAt })}
                 maw={280}
               />
             )}
           </Panel>
           <div className="send-bar">
-            {!isSender && <span className="muted text grow">{c.viewer}</span>}
+            {!isSender && <span className="muted text grow">Your role can read, but not send.</span>}
             <Button
               variant="default"
               size="md"
@@ -163,7 +158,7 @@ const Compose = ({ id }: { readonly id: string }) => {
               disabled={!hasContent || badMore || !isSender}
               leftSection={<Icon name="devices" />}
             >
-              {c.testFirst}
+              Send to one device first
             </Button>
             <Button
               size="md"
@@ -171,7 +166,9 @@ const Compose = ({ id }: { readonly id: string }) => {
               disabled={!hasContent || badMore || !total || Boolean(error) || !isSender}
               leftSection={<Icon name={draft.sendAt ? "clock" : "send"} />}
             >
-              {total === undefined ? c.review : c.reviewCount(count(total), total)}
+              {total === undefined
+                ? "Review and send"
+                : `Send to ${count(total)} ${total === 1 ? "device" : "devices"}…`}
             </Button>
           </div>
         </div>

@@ -1,31 +1,40 @@
-import { Table } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import type { DeliveryTrace } from "@herald/client";
 import { Link, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
-import { exactTime, platformNames, Status } from "../parts/format.tsx";
-import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
-import { texts } from "../texts/common.ts";
-import { deviceTexts } from "../texts/devices.ts";
-import { notificationTexts } from "../texts/notifications.ts";
-import { traceTexts } from "../texts/trace.ts";
+import { useRead } from "../api/read.ts";
+import { exactTime, platformNames, Sentence, Status } from "../parts/format.tsx";
+import { type Column, Rows } from "../parts/list.tsx";
+import { Facts, mono, Page, Panel, Problem } from "../parts/page.tsx";
 
-const t = traceTexts;
+const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
+  { title: "Attempt", cell: ({ attempt }) => attempt },
+  {
+    title: "Outcome",
+    cell: ({ outcome, reason }) => (
+      <>
+        <Status value={outcome} /> {reason}
+      </>
+    ),
+  },
+  { title: "The provider said", cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id) },
+  { title: "At", right: true, wide: true, cell: ({ at }) => <span className="nowrap">{exactTime(at)}</span> },
+];
 
 /** Why one device got one notification, or did not. */
 export default function DeliveryTracePage() {
   const { id, herald } = useProject();
   const { notification = "", device = "" } = useParams({ strict: false }) as { notification?: string; device?: string };
-  const { data, error, refetch } = useQuery({
-    queryKey: [id, "trace", notification, device],
-    queryFn: ({ signal }) => herald.notifications.trace(notification, device, { signal }),
-    refetchInterval: 3_000,
-  });
+  const { data, error, refetch } = useRead(
+    [id, "trace", notification, device],
+    (options) => herald.notifications.trace(notification, device, options),
+    { everyMs: 3_000 },
+  );
   return (
     <Page
-      name={texts.nav.trace}
+      name="Delivery trace"
       title={
         <span className="title-line">
-          {t.title} {data && <Status value={data.opened_at ? "opened" : data.status} />}
+          Delivery trace {data && <Status value={data.opened_at ? "opened" : data.status} />}
         </span>
       }
     >
@@ -33,72 +42,48 @@ export default function DeliveryTracePage() {
       {data && (
         <div className="columns wide">
           <div className="stack">
-            <Panel title={t.story}>
+            <Panel title="What happened">
               <ol className="story">
                 {data.explanation.map((sentence, index) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: a story is told in its order
                   <li key={index} className="break">
-                    {sentence}
+                    <Sentence text={sentence} />
                   </li>
                 ))}
               </ol>
             </Panel>
             {data.attempts.length > 0 && (
-              <Panel flush title={t.attempts}>
-                {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
-                <section className="scroll" aria-label={t.attempts} tabIndex={0}>
-                  <Table className="table">
-                    <Table.Thead>
-                      <Table.Tr>
-                        <Table.Th>{t.attempt}</Table.Th>
-                        <Table.Th>{t.outcome}</Table.Th>
-                        <Table.Th>{t.provider}</Table.Th>
-                        <Table.Th className="right">{t.at}</Table.Th>
-                      </Table.Tr>
-                    </Table.Thead>
-                    <Table.Tbody>
-                      {data.attempts.map((one) => (
-                        <Table.Tr key={one.attempt}>
-                          <Table.Td>{one.attempt}</Table.Td>
-                          <Table.Td>
-                            <Status value={one.outcome} /> {one.reason}
-                          </Table.Td>
-                          <Table.Td className="mono break">{one.provider_reason ?? one.provider_id}</Table.Td>
-                          <Table.Td className="right nowrap">{exactTime(one.at)}</Table.Td>
-                        </Table.Tr>
-                      ))}
-                    </Table.Tbody>
-                  </Table>
-                </section>
+              <Panel flush title="Attempts">
+                <Rows
+                  rows={data.attempts}
+                  columns={attemptColumns}
+                  keyOf={({ attempt }) => String(attempt)}
+                  label="Attempts"
+                />
               </Panel>
             )}
           </div>
-          <Panel title={t.which}>
+          <Panel title="Which delivery">
             <Facts
               facts={[
                 [
-                  t.notification,
+                  "Notification",
                   <Link key="n" className="link mono cut" to={`/p/${id}/notifications/${notification}`}>
                     {notification}
                   </Link>,
                 ],
                 [
-                  deviceTexts.device,
+                  "Device",
                   <Link key="d" className="link mono cut" to={`/p/${id}/devices/${device}`}>
                     {device}
                   </Link>,
                 ],
-                [deviceTexts.platform, platformNames[data.device.platform] ?? data.device.platform],
-                [deviceTexts.status, data.device.status],
-                data.matched !== undefined && [
-                  t.matched,
-                  <code key="m" className="mono">
-                    {data.matched}
-                  </code>,
-                ],
-                data.user_id !== undefined && [deviceTexts.user, data.user_id],
-                data.next_attempt_at !== undefined && [t.nextAttempt, exactTime(data.next_attempt_at)],
-                data.opened_at !== undefined && [notificationTexts.opened, exactTime(data.opened_at)],
+                ["Platform", platformNames[data.device.platform] ?? data.device.platform],
+                ["Status", data.device.status],
+                data.matched !== undefined && ["Matched target", mono(data.matched)],
+                data.user_id !== undefined && ["User", data.user_id],
+                data.next_attempt_at !== undefined && ["Next attempt", exactTime(data.next_attempt_at)],
+                data.opened_at !== undefined && ["Opened", exactTime(data.opened_at)],
               ]}
             />
           </Panel>

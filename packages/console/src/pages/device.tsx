@@ -1,33 +1,24 @@
-import { Button, Group, TextInput } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Button, Group } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useProject } from "../api/clients.ts";
-import { usePollMs } from "../api/live.tsx";
+import { useRead, useRefresh } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
+import { Field, Form } from "../parts/field.tsx";
 import { platformNames, Status, Time } from "../parts/format.tsx";
 import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
-import { Copyable, Facts, Page, Panel, Problem } from "../parts/page.tsx";
-import { useSession } from "../session-context.tsx";
-import { texts } from "../texts/common.ts";
-import { deviceTexts } from "../texts/devices.ts";
+import { Copyable, Facts, JsonCode, Page, Panel, Problem } from "../parts/page.tsx";
+import { useMayWrite } from "../session-context.tsx";
 import { Timeline } from "./device/timeline.tsx";
-
-const t = deviceTexts;
 
 export default function DevicePage() {
   const { id, herald } = useProject();
-  const { session } = useSession();
   const { device = "" } = useParams({ strict: false }) as { device?: string };
-  const queries = useQueryClient();
   const navigate = useNavigate();
   const [topic, setTopic] = useState("");
-  const refresh = () => void queries.invalidateQueries({ queryKey: [id] });
-  const { data, error, refetch } = useQuery({
-    queryKey: [id, "devices", device],
-    queryFn: ({ signal }) => herald.devices.get(device, { signal }),
-    refetchInterval: usePollMs(),
-  });
+  const refresh = useRefresh(id);
+  const { data, error, refetch } = useRead([id, "devices", device], (options) => herald.devices.get(device, options));
   const subscribing = useMutation({
     mutationFn: ({ name, add }: { name: string; add: boolean }) =>
       add ? herald.devices.subscribe(device, name) : herald.devices.unsubscribe(device, name),
@@ -40,14 +31,10 @@ export default function DevicePage() {
     mutationFn: (status: "active" | "inactive") => herald.devices.update(device, { status }),
     onSuccess: refresh,
   });
-  const may = session.role !== "viewer";
-  const subscribe = (event: FormEvent) => {
-    event.preventDefault();
-    subscribing.mutate({ name: topic.trim(), add: true });
-  };
+  const may = useMayWrite();
   return (
     <Page
-      name={t.device}
+      name="Device"
       title={
         <span className="title-line">
           <span className="cut mono">{device}</span> {data && <Status value={data.status} />}
@@ -62,12 +49,12 @@ export default function DevicePage() {
               loading={changing.isPending}
               onClick={() => changing.mutate(data.status === "active" ? "inactive" : "active")}
             >
-              {data.status === "active" ? t.deactivate : t.activate}
+              {data.status === "active" ? "Deactivate" : "Activate"}
             </Button>
             <Confirm
-              label={texts.common.delete}
-              title={t.deleteTitle}
-              verb={t.deleteVerb}
+              label="Delete"
+              title="Delete this device?"
+              verb="Delete the device"
               size="sm"
               act={() => herald.devices.delete(device)}
               onDone={() => {
@@ -75,7 +62,7 @@ export default function DevicePage() {
                 void navigate({ to: `/p/${id}/devices` });
               }}
             >
-              {t.deleteText}
+              It gets nothing any more, and its credential stops working. The app can register it again.
             </Confirm>
           </>
         )
@@ -89,19 +76,19 @@ export default function DevicePage() {
             <Timeline device={device} />
           </div>
           <div className="stack">
-            <Panel title={t.facts}>
+            <Panel title="Device">
               <Facts
                 facts={[
                   [
-                    t.platform,
+                    "Platform",
                     `${platformNames[data.platform] ?? data.platform}${data.environment ? `, ${data.environment}` : ""}`,
                   ],
-                  [t.token, <Copyable key="t" value={data.token} />],
+                  ["Push token", <Copyable key="t" value={data.token} />],
                   [
-                    t.user,
+                    "User",
                     data.user_id === null ? (
                       <span key="n" className="muted">
-                        {texts.common.none}
+                        none
                       </span>
                     ) : (
                       <Link key="u" className="link" to={`/p/${id}/users/${encodeURIComponent(data.user_id)}`}>
@@ -109,12 +96,12 @@ export default function DevicePage() {
                       </Link>
                     ),
                   ],
-                  [t.lastSeen, <Time key="l" at={data.last_seen_at} />],
-                  [texts.common.created, <Time key="c" at={data.created_at} />],
+                  ["Last seen", <Time key="l" at={data.last_seen_at} />],
+                  ["Created", <Time key="c" at={data.created_at} />],
                 ]}
               />
             </Panel>
-            <Panel title={texts.nav.topics}>
+            <Panel title="Topics">
               <div className="stack">
                 {subscribing.error && <Problem error={subscribing.error} />}
                 <Group gap={6}>
@@ -124,7 +111,7 @@ export default function DevicePage() {
                       {may && (
                         <button
                           type="button"
-                          aria-label={t.unsubscribe(name)}
+                          aria-label={`Unsubscribe from ${name}`}
                           onClick={() => subscribing.mutate({ name, add: false })}
                         >
                           ×
@@ -132,33 +119,38 @@ export default function DevicePage() {
                       )}
                     </span>
                   ))}
-                  {data.topics.length === 0 && <span className="muted text">{t.noTopics}</span>}
+                  {data.topics.length === 0 && <span className="muted text">Subscribed to no topic.</span>}
                 </Group>
                 {may && (
-                  <form className="find" onSubmit={subscribe}>
-                    <TextInput
+                  <Form className="find" onSubmit={() => subscribing.mutate({ name: topic.trim(), add: true })}>
+                    <Field
                       size="xs"
                       className="grow"
-                      aria-label={t.subscribe}
-                      placeholder={t.subscribe}
+                      aria-label="Topic to subscribe to"
+                      placeholder="Topic to subscribe to"
                       value={topic}
-                      onChange={(event) => setTopic(event.currentTarget.value)}
+                      onChange={setTopic}
                     />
                     <Button type="submit" size="xs" variant="default" disabled={topic.trim() === ""}>
-                      {t.add}
+                      Add
                     </Button>
-                  </form>
+                  </Form>
                 )}
               </div>
             </Panel>
-            {(["metadata", "identifiers"] as const).map((field) => (
+            {(
+              [
+                ["metadata", "Metadata"],
+                ["identifiers", "Identifiers"],
+              ] as const
+            ).map(([field, title]) => (
               <Panel
                 key={field}
-                title={t[field]}
+                title={title}
                 actions={
                   may && (
                     <JsonEditor
-                      title={t[field]}
+                      title={title}
                       value={data[field]}
                       save={(value) => herald.devices.update(device, { [field]: patchOf(data[field], value) })}
                       onDone={refresh}
@@ -167,12 +159,9 @@ export default function DevicePage() {
                 }
               >
                 {Object.keys(data[field]).length === 0 ? (
-                  <span className="muted text">{texts.common.none}</span>
+                  <span className="muted text">none</span>
                 ) : (
-                  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
-                  <pre className="code" tabIndex={0}>
-                    {JSON.stringify(data[field], null, 2)}
-                  </pre>
+                  <JsonCode value={data[field]} />
                 )}
               </Panel>
             ))}

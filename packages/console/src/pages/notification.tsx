@@ -1,40 +1,37 @@
 import type { Delivery, Notification } from "@herald/client";
 import { Button, Progress } from "@mantine/core";
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { usePollMs } from "../api/live.tsx";
 import { useProjectName } from "../api/projects.ts";
+import { useRefresh, useRows } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { ChoiceFilter, useFilters } from "../parts/filters.tsx";
 import { count, duration, exactTime, percent, platformNames, Status, Time } from "../parts/format.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
-import { Copyable, Empty, Facts, Page, Panel, Problem } from "../parts/page.tsx";
-import { useSession } from "../session-context.tsx";
-import { texts } from "../texts/common.ts";
-import { composeTexts } from "../texts/compose.ts";
-import { notificationTexts } from "../texts/notifications.ts";
+import { Copyable, Facts, mono, Page, Panel, Problem } from "../parts/page.tsx";
+import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
 
-const t = notificationTexts;
 const final = ["completed", "cancelled", "expired"];
 
 const Funnel = ({ notification }: { readonly notification: Notification }) => {
   const { counts } = notification;
   const bars = [
-    { name: t.devices, value: counts.devices, color: "var(--muted)", note: "" },
+    { name: "Devices", value: counts.devices, color: "var(--muted)", note: "" },
     {
-      name: t.accepted,
+      name: "Accepted",
       value: counts.accepted,
       color: "var(--good)",
       note: counts.devices ? percent(counts.accepted / counts.devices) : "",
     },
     {
-      name: t.opened,
+      name: "Opened",
       value: counts.opened,
       color: "var(--open)",
-      note: counts.accepted ? `${percent(counts.opened / counts.accepted)} ${t.funnelOf}` : "",
+      note: counts.accepted ? `${percent(counts.opened / counts.accepted)} of accepted` : "",
     },
   ];
   const rest = (["failed", "skipped", "expired", "cancelled", "pending"] as const).filter((name) => counts[name] > 0);
@@ -56,7 +53,7 @@ const Funnel = ({ notification }: { readonly notification: Notification }) => {
         <div className="toolbar small">
           {rest.map((name) => (
             <span key={name} className={name === "failed" ? "bad" : "muted"}>
-              <b>{count(counts[name])}</b> {t[name].toLowerCase()}
+              <b>{count(counts[name])}</b> {name}
             </span>
           ))}
         </div>
@@ -70,7 +67,7 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
     ...Object.entries(notification.failures).map(([reason, devices]) => ({ reason, devices, status: "failed" })),
     ...Object.entries(notification.skips).map(([reason, devices]) => ({ reason, devices, status: "skipped" })),
   ].toSorted((one, other) => other.devices - one.devices);
-  if (rows.length === 0) return <p className="muted text">{t.noReasons}</p>;
+  if (rows.length === 0) return <p className="muted text">No device failed or was skipped.</p>;
   return (
     <ul className="reasons">
       {rows.map(({ reason, devices, status }) => (
@@ -88,65 +85,58 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
 
 const Deliveries = ({ notification }: { readonly notification: string }) => {
   const { id, herald } = useProject();
-  const { search, page, setPage } = useFilters();
+  const { search, filtered, page, setPage } = useFilters();
   const { status } = search;
-  const query = useQuery({
-    queryKey: [id, "deliveries", notification, status, page],
-    queryFn: ({ signal }) => herald.notifications.deliveries(notification, { signal, perPage: 25, status }).page(page),
-    placeholderData: keepPreviousData,
-    refetchInterval: usePollMs(),
-  });
+  const query = useRows([id, "deliveries", notification, status, page], ({ signal }) =>
+    herald.notifications.deliveries(notification, { signal, perPage: 25, status }).page(page),
+  );
   const columns: readonly Column<Delivery>[] = [
     {
-      title: t.device,
+      title: "Device",
       cell: (row) => (
-        <Link className="link mono" to={`/p/${id}/notifications/${notification}/devices/${row.device_id}`}>
+        <Link className="link mono id-cut" to={`/p/${id}/notifications/${notification}/devices/${row.device_id}`}>
           {row.device_id}
         </Link>
       ),
     },
-    { title: t.platform, cell: (row) => platformNames[row.platform] ?? row.platform },
-    { title: t.status, cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
+    { title: "Platform", cell: (row) => platformNames[row.platform] ?? row.platform },
+    { title: "Status", cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
     {
-      title: t.reason,
+      title: "Reason",
       cell: (row) => (
         <span className="break">
           {row.reason} {row.provider_reason && <span className="muted">{row.provider_reason}</span>}
         </span>
       ),
     },
-    { title: t.attempts, right: true, wide: true, cell: (row) => row.attempts },
-    { title: t.at, right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
+    { title: "Attempts", right: true, wide: true, cell: (row) => row.attempts },
+    { title: "At", right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
   ];
   return (
-    <Panel
-      flush
-      title={t.deliveries}
+    <List
       actions={
         <ChoiceFilter
           name="status"
-          label={t.status}
+          label="Status"
           values={["accepted", "failed", "pending", "skipped", "expired", "cancelled"]}
         />
       }
-    >
-      <List
-        query={query}
-        columns={columns}
-        keyOf={(row) => row.device_id}
-        label={t.deliveries}
-        onPage={setPage}
-        empty={<Empty title={status ? t.noDeliveriesFiltered : t.noDeliveries} />}
-      />
-    </Panel>
+      query={query}
+      columns={columns}
+      keyOf={(row) => row.device_id}
+      label="Deliveries"
+      onPage={setPage}
+      unmatched={filtered && "No delivery has this status."}
+      empty={{ title: "No device yet. Devices appear here as soon as the targets are expanded." }}
+    />
   );
 };
 
 export default function NotificationPage() {
   const { id, herald } = useProject();
-  const { session } = useSession();
+  const mayWrite = useMayWrite();
   const { notification: ntf = "" } = useParams({ strict: false }) as { notification?: string };
-  const queries = useQueryClient();
+  const refresh = useRefresh(id);
   const navigate = useNavigate();
   const pollMs = usePollMs();
   const app = useProjectName();
@@ -156,17 +146,14 @@ export default function NotificationPage() {
     refetchInterval: ({ state }) => (state.data && final.includes(state.data.status) ? pollMs : 1_500),
   });
   if (!data)
-    return (
-      <Page title={texts.nav.notifications} name={texts.nav.notifications}>
-        {error && <Problem error={error} onRetry={() => void refetch()} />}
-      </Page>
-    );
+    return <Page title="Notifications">{error && <Problem error={error} onRetry={() => void refetch()} />}</Page>;
   const { counts, opens } = data;
   const isFinal = final.includes(data.status);
   const done = counts.devices - counts.pending;
+  const progress = `${count(done)} of ${count(counts.devices)} devices are final`;
   const begun = Date.parse(data.send_at ?? data.created_at);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
-  const name = data.title ?? data.body ?? t.silent;
+  const name = data.title ?? data.body ?? "(silent)";
   const asDraft = () => {
     saveDraft(id, {
       ...emptyDraft,
@@ -192,18 +179,18 @@ export default function NotificationPage() {
       actions={
         <>
           <Button variant="default" onClick={asDraft}>
-            {t.duplicate}
+            Use as a draft
           </Button>
-          {!isFinal && session.role !== "viewer" && (
+          {!isFinal && mayWrite && (
             <Confirm
-              label={t.cancel}
-              title={t.cancelTitle}
-              verb={t.cancelVerb}
+              label="Cancel sending"
+              title="Cancel this notification?"
+              verb="Cancel it"
               size="sm"
               act={() => herald.notifications.cancel(ntf)}
-              onDone={() => void queries.invalidateQueries({ queryKey: [id] })}
+              onDone={refresh}
             >
-              {t.cancelText}
+              Devices that already have it keep it. Nothing more is sent.
             </Confirm>
           )}
         </>
@@ -213,25 +200,21 @@ export default function NotificationPage() {
         {error && <Problem error={error} onRetry={() => void refetch()} />}
         {!isFinal && counts.devices > 0 && (
           <div className="panel inside" role="status">
-            <Progress
-              value={(done / counts.devices) * 100}
-              animated
-              aria-label={t.progress(count(done), count(counts.devices))}
-            />
-            <span className="muted small">{t.progress(count(done), count(counts.devices))}</span>
+            <Progress value={(done / counts.devices) * 100} animated aria-label={progress} />
+            <span className="muted small">{progress}</span>
           </div>
         )}
         <div className="columns wide">
           <div className="stack">
-            <Panel title={t.funnel}>
+            <Panel title="From devices to opens">
               <Funnel notification={data} />
             </Panel>
-            <Panel title={t.reasons}>
+            <Panel title="Why devices failed or were skipped">
               <Reasons notification={data} />
             </Panel>
           </div>
           <div className="stack">
-            <Panel title={t.content}>
+            <Panel title="Content">
               <div className="stack">
                 <LockScreen
                   platform="web"
@@ -240,30 +223,25 @@ export default function NotificationPage() {
                 />
                 <Facts
                   facts={[
-                    [texts.common.id, <Copyable key="id" value={data.id} />],
-                    [
-                      t.targets,
-                      <span key="t" className="mono">
-                        {data.targets.slice(0, 20).join(", ")}
-                      </span>,
-                    ],
+                    ["Id", <Copyable key="id" value={data.id} />],
+                    ["Targets", mono(data.targets.slice(0, 20).join(", "))],
                     data.unmatched.length > 0 && [
-                      t.unmatched,
+                      "Matched nothing",
                       <span key="u" className="warn mono">
                         {data.unmatched.join(", ")}
                       </span>,
                     ],
-                    data.link_to !== undefined && [composeTexts.link, data.link_to],
-                    data.send_at !== undefined && [t.scheduled, exactTime(data.send_at)],
-                    [t.created, exactTime(data.created_at)],
-                    data.completed_at !== undefined && [t.took, duration(seconds)],
+                    data.link_to !== undefined && ["Link", data.link_to],
+                    data.send_at !== undefined && ["Scheduled for", exactTime(data.send_at)],
+                    ["Created", exactTime(data.created_at)],
+                    data.completed_at !== undefined && ["Took", duration(seconds)],
                     counts.accepted > 0 &&
                       seconds > 0 && [
-                        t.speed,
-                        t.perSecond(count(Math.max(1, Math.round(done / Math.max(seconds, 0.05))))),
+                        "Speed",
+                        `${count(Math.max(1, Math.round(done / Math.max(seconds, 0.05))))} a second`,
                       ],
-                    opens?.first_opened_at !== undefined && [t.firstOpen, <Time key="f" at={opens.first_opened_at} />],
-                    opens?.time_to_open !== undefined && [t.timeToOpen, duration(opens.time_to_open.p50)],
+                    opens?.first_opened_at !== undefined && ["First open", <Time key="f" at={opens.first_opened_at} />],
+                    opens?.time_to_open !== undefined && ["Half of the opens within", duration(opens.time_to_open.p50)],
                   ]}
                 />
               </div>

@@ -1,7 +1,7 @@
 import { TabbedPage } from "../parts/tabbed-page.tsx";
-import { texts } from "../texts/common.ts";
-import { operationsTexts } from "../texts/operations.ts";
+
+const tabs = { status: "Status", letters: "Dead letters", operators: "Operators", audit: "Audit log" };
 
 export default function Operations() {
-  return <TabbedPage title={texts.nav.operations} path="/operations" tabs={operationsTexts.tabs} />;
+  return <TabbedPage title="Operations" path="/operations" tabs={tabs} />;
 }

@@ -1,58 +1,48 @@
-import { Button, Progress, SegmentedControl, Skeleton } from "@mantine/core";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Progress, SegmentedControl, Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
-import { useLive, usePollMs } from "../api/live.tsx";
+import { useLive } from "../api/live.tsx";
+import { useRead, useRows } from "../api/read.ts";
+import { ComposeButton } from "../parts/compose-button.tsx";
 import { count, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Page, Panel, Problem } from "../parts/page.tsx";
-import { texts } from "../texts/common.ts";
-import { notificationTexts } from "../texts/notifications.ts";
-import { overviewTexts } from "../texts/overview.ts";
 import { Attention, useProviders } from "./overview/attention.tsx";
 import { useLatest } from "./overview/latest.ts";
 import { Plot } from "./overview/plot.tsx";
 
-const t = overviewTexts;
-
 const ranges = {
-  day: { hours: 24, interval: "hour" },
-  week: { hours: 168, interval: "hour" },
-  month: { hours: 720, interval: "day" },
+  day: { hours: 24, interval: "hour", label: "24 hours" },
+  week: { hours: 168, interval: "hour", label: "7 days" },
+  month: { hours: 720, interval: "day", label: "30 days" },
 } as const;
 type Range = keyof typeof ranges;
 
 const Statistics = () => {
   const { id, herald } = useProject();
   const [range, setRange] = useState<Range>("day");
-  const pollMs = usePollMs();
   const live = useLive();
-  const { data, error, refetch } = useQuery({
-    queryKey: [id, "stats", range],
-    queryFn: ({ signal }) => {
-      const { hours, interval } = ranges[range];
-      const from = new Date(Date.now() - hours * 3_600_000).toISOString();
-      const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-      return herald.stats({ from, interval, time_zone: zone }, { signal });
-    },
-    placeholderData: keepPreviousData,
-    refetchInterval: pollMs,
+  const { data, error, refetch } = useRows([id, "stats", range], ({ signal }) => {
+    const { hours, interval } = ranges[range];
+    const from = new Date(Date.now() - hours * 3_600_000).toISOString();
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    return herald.stats({ from, interval, time_zone: zone }, { signal });
   });
   const totals = data?.totals;
   const figures = [
-    { name: t.sent, value: totals && count(totals.sent), color: "good" },
-    { name: t.opened, value: totals && count(totals.opened), color: "open" },
-    { name: t.openRate, value: totals && percent(totals.open_rate) },
-    { name: t.failed, value: totals && count(totals.failed), color: totals && totals.failed > 0 ? "bad" : "" },
+    { name: "Sent", value: totals && count(totals.sent), color: "good" },
+    { name: "Opened", value: totals && count(totals.opened), color: "open" },
+    { name: "Open rate", value: totals && percent(totals.open_rate) },
+    { name: "Failed", value: totals && count(totals.failed), color: totals && totals.failed > 0 ? "bad" : "" },
   ];
   return (
     <Panel
       title={
         <span className="with-icon">
-          {t.traffic}
+          Sent and opened
           <span className={live ? "live good" : "live muted"}>
-            <i className="dot" /> {live ? t.live : t.polling}
+            <i className="dot" /> {live ? "live" : "every few seconds"}
           </span>
         </span>
       }
@@ -60,10 +50,10 @@ const Statistics = () => {
       actions={
         <SegmentedControl
           size="xs"
-          aria-label={t.range}
+          aria-label="Time range"
           value={range}
           onChange={(value) => setRange(value as Range)}
-          data={(Object.keys(ranges) as Range[]).map((value) => ({ value, label: t.ranges[value] }))}
+          data={(Object.keys(ranges) as Range[]).map((value) => ({ value, label: ranges[value].label }))}
         />
       }
     >
@@ -89,30 +79,34 @@ const Statistics = () => {
 const FirstSteps = () => {
   const { id, herald } = useProject();
   const providers = useProviders();
-  const devices = useQuery({
-    queryKey: [id, "devices", "any"],
-    queryFn: () => herald.devices.list({ perPage: 1 }).page(),
-    refetchInterval: 3_000,
-  });
-  const sent = useQuery({
-    queryKey: [id, "notifications", "any"],
-    queryFn: () => herald.notifications.list({ perPage: 1 }).page(),
-    refetchInterval: 3_000,
+  const devices = useRead([id, "devices", "any"], () => herald.devices.list({ perPage: 1 }).page(), { everyMs: 3_000 });
+  const sent = useRead([id, "notifications", "any"], () => herald.notifications.list({ perPage: 1 }).page(), {
+    everyMs: 3_000,
   });
   if (!devices.data || !sent.data || providers.some(({ data }) => data === undefined)) return null;
   const steps = [
     {
       done: providers.some(({ data }) => data),
-      text: t.steps.provider,
-      hint: t.steps.providerHint,
+      text: "Give the project a provider",
+      hint: "APNs for iOS, FCM for Android, Web Push for browsers. A test push proves its key.",
       to: `/p/${id}/settings/providers`,
     },
-    { done: devices.data.pagination.count > 0, text: t.steps.device, hint: t.steps.deviceHint, to: `/p/${id}/devices` },
-    { done: sent.data.pagination.count > 0, text: t.steps.send, hint: t.steps.sendHint, to: `/p/${id}/compose` },
+    {
+      done: devices.data.pagination.count > 0,
+      text: "Register a device",
+      hint: "Your app does it: POST /api/v1/devices, or PUT /identification without a credential.",
+      to: `/p/${id}/devices`,
+    },
+    {
+      done: sent.data.pagination.count > 0,
+      text: "Send it a notification",
+      hint: "Compose counts the devices and shows how it looks before it is sent.",
+      to: `/p/${id}/compose`,
+    },
   ];
   if (steps.every(({ done }) => done)) return null;
   return (
-    <Panel title={t.steps.title}>
+    <Panel title="First push">
       <ol className="steps">
         {steps.map(({ done, text, hint, to }, index) => (
           <li key={text} className={done ? "done" : ""}>
@@ -137,14 +131,14 @@ const Running = () => {
     query.data?.filter(({ status }) => ["sending", "accepted", "scheduled", "paused"].includes(status)) ?? [];
   const rows = running.length > 0 ? running.slice(0, 8) : (query.data?.slice(0, 5) ?? []);
   return (
-    <Panel title={running.length > 0 ? t.running : t.latest}>
+    <Panel title={running.length > 0 ? "Running now" : "Latest notifications"}>
       {query.error && <Problem error={query.error} />}
-      {query.data?.length === 0 && <p className="muted text">{t.nothing}</p>}
+      {query.data?.length === 0 && <p className="muted text">Nothing was sent yet.</p>}
       <ul className="plain-list">
         {rows.map(({ id: ntf, title, body, status, counts, send_at, created_at }) => (
           <li key={ntf} className="running">
             <Link to={`/p/${id}/notifications/${ntf}`} className="link cut" dir="auto">
-              {title ?? body ?? notificationTexts.silent}
+              {title ?? body ?? "(silent)"}
             </Link>
             <span className="muted small">
               <Time at={send_at ?? created_at} />
@@ -154,7 +148,7 @@ const Running = () => {
               <Progress
                 className="running-bar"
                 value={((counts.devices - counts.pending) / counts.devices) * 100}
-                aria-label={notificationTexts.progress(count(counts.devices - counts.pending), count(counts.devices))}
+                aria-label={`${count(counts.devices - counts.pending)} of ${count(counts.devices)} devices are final`}
               />
             )}
           </li>
@@ -167,15 +161,7 @@ const Running = () => {
 export default function Overview() {
   const { id } = useProject();
   return (
-    <Page
-      title={texts.nav.overview}
-      name={texts.nav.overview}
-      actions={
-        <Button component={Link} to={`/p/${id}/compose`} leftSection={<Icon name="compose" size={16} />}>
-          {texts.nav.compose}
-        </Button>
-      }
-    >
+    <Page title="Overview" actions={<ComposeButton project={id} />}>
       <div className="stack">
         <FirstSteps />
         <Statistics />

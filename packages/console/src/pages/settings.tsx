@@ -1,7 +1,14 @@
 import { TabbedPage } from "../parts/tabbed-page.tsx";
-import { texts } from "../texts/common.ts";
-import { settingsTexts } from "../texts/settings.ts";
+
+const tabs = {
+  general: "General",
+  providers: "Providers",
+  tokens: "Tokens",
+  webhooks: "Webhooks",
+  identity: "Identity keys",
+  limits: "Limits",
+};
 
 export default function Settings() {
-  return <TabbedPage title={texts.nav.settings} path="/settings" tabs={settingsTexts.tabs} />;
+  return <TabbedPage title="Settings" path="/settings" tabs={tabs} />;
 }

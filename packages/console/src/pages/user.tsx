@@ -1,77 +1,63 @@
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
-import { usePollMs } from "../api/live.tsx";
+import { useRead, useRefresh, useRows } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { List } from "../parts/list.tsx";
-import { Empty, Page, Panel } from "../parts/page.tsx";
-import { useSession } from "../session-context.tsx";
-import { texts } from "../texts/common.ts";
-import { userTexts } from "../texts/users.ts";
+import { Page } from "../parts/page.tsx";
+import { useMayWrite } from "../session-context.tsx";
 import { notificationColumns } from "./notifications.tsx";
 import { deviceColumns } from "./trace.tsx";
 
-const t = userTexts;
-
 export default function UserPage() {
   const { id, herald } = useProject();
-  const { session } = useSession();
+  const mayWrite = useMayWrite();
+  const refresh = useRefresh(id);
   const { user = "" } = useParams({ strict: false }) as { user?: string };
-  const queries = useQueryClient();
   const navigate = useNavigate();
-  const pollMs = usePollMs();
-  const devices = useQuery({
-    queryKey: [id, "users", "one", user],
-    queryFn: async ({ signal }) => ({ data: (await herald.users.get(user, { signal })).devices }),
-    refetchInterval: pollMs,
-  });
-  const sent = useQuery({
-    queryKey: [id, "notifications", "user", user],
-    queryFn: ({ signal }) => herald.users.notifications(user, { signal, perPage: 25 }).page(),
-    placeholderData: keepPreviousData,
-    refetchInterval: pollMs,
-  });
+  const devices = useRead([id, "users", "one", user], async ({ signal }) => ({
+    data: (await herald.users.get(user, { signal })).devices,
+  }));
+  const sent = useRows([id, "notifications", "user", user], ({ signal }) =>
+    herald.users.notifications(user, { signal, perPage: 25 }).page(),
+  );
   return (
     <Page
       name={user}
       title={<span className="break">{user}</span>}
       actions={
-        session.role !== "viewer" && (
+        mayWrite && (
           <Confirm
-            label={t.erase}
-            title={t.eraseTitle(user)}
-            verb={t.eraseVerb}
+            label="Erase"
+            title={`Erase ${user}?`}
+            verb="Erase this user"
             size="sm"
             act={() => herald.users.erase(user)}
             onDone={() => {
-              void queries.invalidateQueries({ queryKey: [id] });
+              refresh();
               void navigate({ to: `/p/${id}/users` });
             }}
           >
-            {t.eraseText}
+            Their devices are deleted, and Herald forgets the user everywhere: databases within an hour, streams within
+            30 days. This cannot be undone.
           </Confirm>
         )
       }
     >
       <div className="stack">
-        <Panel flush title={texts.nav.devices}>
-          <List
-            query={devices}
-            columns={deviceColumns(id)}
-            keyOf={(row) => row.id}
-            label={texts.nav.devices}
-            empty={<Empty title={t.noDevices} />}
-          />
-        </Panel>
-        <Panel flush title={t.sent}>
-          <List
-            query={sent}
-            columns={notificationColumns(id)}
-            keyOf={(row) => row.id}
-            label={t.sent}
-            empty={<Empty title={t.nothingSent} />}
-          />
-        </Panel>
+        <List
+          query={devices}
+          columns={deviceColumns(id)}
+          keyOf={(row) => row.id}
+          label="Devices"
+          empty={{ title: "This user is logged in on no device." }}
+        />
+        <List
+          query={sent}
+          columns={notificationColumns(id)}
+          keyOf={(row) => row.id}
+          label="Sent to this user"
+          empty={{ title: "Nothing was sent to user:<id> yet." }}
+        />
       </div>
     </Page>
   );

@@ -1,14 +1,13 @@
 import { Button, Group, Modal } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { texts } from "../texts/common.ts";
 import { Problem } from "./page.tsx";
 
 type Props = {
   readonly label: ReactNode;
   readonly title: string;
   readonly children: ReactNode;
-  /** What the button of the dialog says, as a verb with its object. */
+  /** The label of the dialog's button: a verb with its object. */
   readonly verb: string;
   readonly act: () => Promise<unknown>;
   readonly onDone?: () => void;
@@ -16,7 +15,7 @@ type Props = {
   readonly size?: string;
 };
 
-/** A button whose act asks first. */
+/** A button that asks for confirmation before it acts. */
 export const Confirm = ({ label, title, children, verb, act, onDone, danger = true, size = "compact-sm" }: Props) => {
   const [opened, setOpened] = useState(false);
   const acting = useMutation({
@@ -41,7 +40,7 @@ export const Confirm = ({ label, title, children, verb, act, onDone, danger = tr
           {acting.error && <Problem error={acting.error} />}
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={() => setOpened(false)}>
-              {texts.common.cancel}
+              Cancel
             </Button>
             <Button color={danger ? "red" : undefined} loading={acting.isPending} onClick={() => acting.mutate()}>
               {verb}

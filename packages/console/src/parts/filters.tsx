@@ -1,7 +1,6 @@
 import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type CSSProperties, useState } from "react";
-import { texts } from "../texts/common.ts";
 
 /** The filters of a list live in the page's address, so that a link shows the same rows. */
 export const useFilters = () => {
@@ -15,13 +14,20 @@ export const useFilters = () => {
     );
     void navigate({ to: ".", search: next, replace: true } as never);
   };
-  return { search, set, page: Number(search.page ?? 1), setPage: (page: number) => set({ page: String(page) }) };
+  const filtered = Object.keys(search).some((name) => name !== "page");
+  return {
+    search,
+    filtered,
+    set,
+    page: Number(search.page ?? 1),
+    setPage: (page: number) => set({ page: String(page) }),
+  };
 };
 
 type ChoiceProps = {
   readonly name: string;
   readonly label: string;
-  /** As they are in the address, or with what each is called. */
+  /** Values as they stand in the address, or a label for each. */
   readonly values: readonly string[] | Readonly<Record<string, string>>;
 };
 
@@ -31,7 +37,7 @@ export const ChoiceFilter = ({ name, label, values }: ChoiceProps) => {
   const named = Array.isArray(values)
     ? values.map((value: string) => ({ value, label: value }))
     : Object.entries(values).map(([value, text]) => ({ value, label: text }));
-  // A link may have one that is not offered.
+  // A link may contain a value that the list does not offer.
   const isOther = chosen !== "" && !named.some(({ value }) => value === chosen);
   return (
     <Select
@@ -40,11 +46,7 @@ export const ChoiceFilter = ({ name, label, values }: ChoiceProps) => {
       className="filter"
       value={chosen}
       onChange={(value) => set({ [name]: value ?? undefined })}
-      data={[
-        { value: "", label: `${label}: ${texts.common.all.toLowerCase()}` },
-        ...named,
-        ...(isOther ? [{ value: chosen, label: chosen }] : []),
-      ]}
+      data={[{ value: "", label: `${label}: all` }, ...named, ...(isOther ? [{ value: chosen, label: chosen }] : [])]}
       allowDeselect={false}
       comboboxProps={{ width: "max-content", position: "bottom-start" }}
     />
@@ -53,7 +55,7 @@ export const ChoiceFilter = ({ name, label, values }: ChoiceProps) => {
 
 type TextProps = { readonly name: string; readonly label: string; readonly width?: number; readonly type?: string };
 
-/** Applied by Enter or by leaving it. */
+/** A text filter that Enter or leaving the field applies. */
 export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProps) => {
   const { search, set } = useFilters();
   const [typed, setTyped] = useState(search[name] ?? "");
@@ -75,7 +77,15 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
   );
 };
 
-/** A day as the API wants it: its first moment here. */
+/** Days as `from` and `until`. */
+export const DayFilters = () => (
+  <>
+    <TextFilter name="from" label="From" type="date" width={172} />
+    <TextFilter name="until" label="Until" type="date" width={172} />
+  </>
+);
+
+/** The start of a day in this browser's time zone, as an ISO time; `later` adds days. */
 export const dayStart = (day: string | undefined, later = 0): string | undefined => {
   if (day === undefined) return undefined;
   const at = new Date(`${day}T00:00`);

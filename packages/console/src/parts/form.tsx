@@ -1,7 +1,7 @@
 import { Button, Group, Modal } from "@mantine/core";
 import { type UseMutationResult, useMutation } from "@tanstack/react-query";
-import type { FormEvent, ReactNode } from "react";
-import { texts } from "../texts/common.ts";
+import type { ReactNode } from "react";
+import { Form } from "./field.tsx";
 import { Problem } from "./page.tsx";
 
 type Props = {
@@ -10,31 +10,38 @@ type Props = {
   readonly act: () => Promise<unknown>;
   readonly onClose: () => void;
   readonly ready?: boolean;
+  /** The label of the button that closes the dialog. Default: `Cancel`; a dialog that stays open after its act uses `Close`. */
+  readonly leave?: string;
   readonly children: ReactNode;
   readonly size?: string;
 };
 
-/** A form in a dialog. What the API refuses is said above its buttons. */
-export const FormDialog = ({ title, verb, act, onClose, ready = true, children, size = "md" }: Props) => {
+/** A form in a dialog. Errors of the API are shown above its buttons. */
+export const FormDialog = ({
+  title,
+  verb,
+  act,
+  onClose,
+  ready = true,
+  leave = "Cancel",
+  children,
+  size = "md",
+}: Props) => {
   const acting: UseMutationResult<unknown, unknown, void> = useMutation({ mutationFn: act });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    acting.mutate();
-  };
   return (
     <Modal opened onClose={onClose} title={title} size={size} closeOnClickOutside={false}>
-      <form className="stack fields" onSubmit={submit}>
+      <Form className="stack fields" onSubmit={acting.mutate}>
         {children}
         {acting.error !== null && <Problem error={acting.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
-            {texts.common.cancel}
+            {leave}
           </Button>
           <Button type="submit" loading={acting.isPending} disabled={!ready}>
             {verb}
           </Button>
         </Group>
-      </form>
+      </Form>
     </Modal>
   );
 };

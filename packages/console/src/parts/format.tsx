@@ -1,5 +1,4 @@
 import { useEffect, useState } from "react";
-import { texts } from "../texts/common.ts";
 
 const whole = new Intl.NumberFormat("en");
 const dateTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
@@ -8,6 +7,15 @@ export const count = (value: number): string => whole.format(value);
 
 export const percent = (rate: number | null | undefined): string =>
   rate === null || rate === undefined ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.1 ? 1 : 0)} %`;
+
+const byteUnits = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** In its largest unit: `1.5 MiB`. */
+export const bytes = (value: number): string => {
+  const power = Math.min(byteUnits.length - 1, Math.floor(Math.log2(Math.max(1, value)) / 10));
+  const scaled = value / 1_024 ** power;
+  return `${Number.isInteger(scaled) ? scaled : scaled.toFixed(1)} ${byteUnits[power]}`;
+};
 
 const steps: readonly (readonly [seconds: number, unit: string])[] = [
   [86_400, "d"],
@@ -32,12 +40,12 @@ const useNow = (everyMs: number): number => {
   return now;
 };
 
-/** A moment as people say it; its exact time is in the title. */
+/** A time in words; the exact time is in the title. */
 export const Time = ({ at }: { readonly at: string | undefined }) => {
   const now = useNow(10_000);
-  if (at === undefined) return <span className="muted">{texts.common.never}</span>;
+  if (at === undefined) return <span className="muted">never</span>;
   const seconds = (now - Date.parse(at)) / 1_000;
-  const words = seconds >= 0 ? texts.common.ago(duration(seconds)) : texts.common.inTime(duration(-seconds));
+  const words = seconds >= 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`;
   return (
     <time dateTime={at} title={dateTime.format(new Date(at))} className="nowrap">
       {words}
@@ -46,6 +54,14 @@ export const Time = ({ at }: { readonly at: string | undefined }) => {
 };
 
 export const exactTime = (at: string): string => dateTime.format(new Date(at));
+
+/** A sentence of the API: its times are formatted for people, and text between backticks as code. */
+export const Sentence = ({ text }: { readonly text: string }) =>
+  text.split(/(`[^`]+`|\d{4}-\d\d-\d\dT[\d:.]+Z)/).map((part, index) => {
+    if (index % 2 === 0) return part;
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence do not move
+    return part.startsWith("`") ? <code key={index}>{part.slice(1, -1)}</code> : exactTime(part);
+  });
 
 const tones: Readonly<Record<string, string>> = {
   completed: "good",
@@ -73,7 +89,7 @@ const tones: Readonly<Record<string, string>> = {
   unknown: "warn",
 };
 
-/** A state by its own word, which is never said by colour alone. */
+/** A status as text with a colour. Colour alone would not be accessible. */
 export const Status = ({ value }: { readonly value: string }) => (
   <span className={`status ${tones[value] ?? "muted"}`}>{value.replaceAll(/[_-]/g, " ")}</span>
 );

@@ -1,13 +1,10 @@
-import { Button, Group, JsonInput, Modal } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { Button, JsonInput } from "@mantine/core";
 import { useState } from "react";
-import { texts } from "../texts/common.ts";
-import { composeTexts } from "../texts/compose.ts";
-import { Problem } from "./page.tsx";
+import { FormDialog } from "./form.tsx";
 
-type Json = Record<string, unknown>;
+import { type Json, objectOf } from "./json.ts";
 
-/** What a merge patch must say so that `before` becomes `after`: fields that are gone are null. */
+/** The JSON merge patch that turns `before` into `after`: removed fields are null. */
 export const patchOf = (before: Json, after: Json): Json => ({
   ...Object.fromEntries(
     Object.keys(before)
@@ -16,15 +13,6 @@ export const patchOf = (before: Json, after: Json): Json => ({
   ),
   ...after,
 });
-
-const objectOf = (text: string): Json | undefined => {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed) ? (parsed as Json) : undefined;
-  } catch {
-    return undefined;
-  }
-};
 
 type Props = {
   readonly title: string;
@@ -35,28 +23,21 @@ type Props = {
 
 /** A JSON object that people edit as text. */
 export const JsonEditor = ({ title, value, save, onDone }: Props) => {
-  const [opened, setOpened] = useState(false);
-  const [text, setText] = useState("");
-  const parsed = objectOf(text);
-  const saving = useMutation({
-    mutationFn: () => save(parsed ?? {}),
-    onSuccess: () => {
-      setOpened(false);
-      onDone();
-    },
-  });
-  const open = () => {
-    setText(JSON.stringify(value, null, 2));
-    saving.reset();
-    setOpened(true);
+  const [text, setText] = useState<string>();
+  const parsed = objectOf(text ?? "");
+  const close = () => setText(undefined);
+  const act = async () => {
+    await save(parsed ?? {});
+    close();
+    onDone();
   };
   return (
     <>
-      <Button size="compact-sm" variant="default" onClick={open}>
-        {texts.common.edit}
+      <Button size="compact-sm" variant="default" onClick={() => setText(JSON.stringify(value, null, 2))}>
+        Edit
       </Button>
-      <Modal opened={opened} onClose={() => setOpened(false)} title={title} size="lg">
-        <div className="stack">
+      {text !== undefined && (
+        <FormDialog title={title} verb="Save" act={act} onClose={close} ready={parsed !== undefined} size="lg">
           <JsonInput
             aria-label={title}
             value={text}
@@ -64,19 +45,10 @@ export const JsonEditor = ({ title, value, save, onDone }: Props) => {
             autosize
             minRows={8}
             maxRows={20}
-            error={parsed === undefined ? composeTexts.notJson : undefined}
+            error={parsed === undefined ? 'Write a JSON object, such as { "priority": "normal" }' : undefined}
           />
-          {saving.error && <Problem error={saving.error} />}
-          <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={() => setOpened(false)}>
-              {texts.common.cancel}
-            </Button>
-            <Button disabled={parsed === undefined} loading={saving.isPending} onClick={() => saving.mutate()}>
-              {texts.common.save}
-            </Button>
-          </Group>
-        </div>
-      </Modal>
+        </FormDialog>
+      )}
     </>
   );
 };

@@ -2,40 +2,87 @@ import type { Pagination } from "@herald/client";
 import { Button, Skeleton, Table } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { texts } from "../texts/common.ts";
 import { count } from "./format.tsx";
-import { Problem } from "./page.tsx";
+import { Empty, type EmptyProps, Panel, Problem } from "./page.tsx";
 
 export type Column<Row> = {
   readonly title: ReactNode;
   readonly right?: boolean;
-  /** Not where the screen is narrow. */
+  /** Hidden on narrow screens. */
   readonly wide?: boolean;
   readonly cell: (row: Row) => ReactNode;
 };
 
 export type ListPage<Row> = { readonly data: readonly Row[]; readonly pagination?: Pagination | undefined };
 
-type Props<Row> = {
-  readonly query: UseQueryResult<ListPage<Row>>;
+type TableProps<Row> = {
+  readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
-  readonly empty: ReactNode;
   readonly label: string;
+};
+
+const classOf = <Row,>({ right, wide }: Column<Row>) => `${right ? "right " : ""}${wide ? "wide-only" : ""}`;
+
+/** Rows as a table, which scrolls if it is wider than the screen. */
+export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
+    <section className="scroll" aria-label={label} tabIndex={0}>
+      <Table className="table">
+        <Table.Thead>
+          <Table.Tr>
+            {columns.map((column, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
+              <Table.Th key={index} className={classOf(column)}>
+                {column.title === "" ? <span className="hidden">Actions</span> : column.title}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((row) => (
+            <Table.Tr key={keyOf(row)}>
+              {columns.map((column, index) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
+                <Table.Td key={index} className={classOf(column)}>
+                  {column.cell(row)}
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </section>
+  );
+}
+
+type Props<Row> = Omit<TableProps<Row>, "rows"> & {
+  readonly query: UseQueryResult<ListPage<Row>>;
+  /** Stand in place of the title. */
+  readonly filters?: ReactNode;
+  readonly actions?: ReactNode;
+  /** Stand above the rows. */
+  readonly children?: ReactNode;
+  readonly empty?: EmptyProps;
+  /** Why no row is shown while a filter is set, in place of `empty`. */
+  readonly unmatched?: string | false;
   readonly onPage?: (page: number) => void;
-  readonly onRow?: (row: Row) => void;
+  /** Loads more rows of a list without a count. */
+  readonly onMore?: (() => void) | undefined;
 };
 
 const waiting = ["a", "b", "c", "d", "e"];
 
-/** A page of a list as a table: while it loads, when it failed, when there is nothing, and otherwise. */
-export function List<Row>({ query, columns, keyOf, empty, label, onPage, onRow }: Props<Row>) {
+/** A page of a list as a panel with a table, with its states: loading, failed, empty. */
+export function List<Row>(props: Props<Row>) {
+  const { query, columns, keyOf, label, filters, actions, children, empty, unmatched, onPage, onMore } = props;
   const { data, error, refetch } = query;
   const rows = data?.data;
   const pagination = data?.pagination;
-  const classOf = ({ right, wide }: Column<Row>) => `${right ? "right " : ""}${wide ? "wide-only" : ""}`;
   return (
-    <>
+    <Panel flush title={!filters && label} actions={actions} filters={filters}>
+      {children}
       {error && (
         <div className="inside">
           <Problem error={error} onRetry={() => void refetch()} />
@@ -48,60 +95,32 @@ export function List<Row>({ query, columns, keyOf, empty, label, onPage, onRow }
           ))}
         </div>
       )}
-      {rows?.length === 0 && empty}
-      {rows && rows.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard where it is wider than the screen
-        <section className="scroll" aria-label={label} tabIndex={0}>
-          <Table className="table" highlightOnHover={onRow !== undefined}>
-            <Table.Thead>
-              <Table.Tr>
-                {columns.map((column, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
-                  <Table.Th key={index} className={classOf(column)}>
-                    {column.title === "" ? <span className="hidden">{texts.common.actions}</span> : column.title}
-                  </Table.Th>
-                ))}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {rows.map((row) => (
-                <Table.Tr key={keyOf(row)} onClick={onRow && (() => onRow(row))} style={onRow && { cursor: "pointer" }}>
-                  {columns.map((column, index) => (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
-                    <Table.Td key={index} className={classOf(column)}>
-                      {column.cell(row)}
-                    </Table.Td>
-                  ))}
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </section>
-      )}
+      {rows?.length === 0 && (unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
+      {rows && rows.length > 0 && <Rows rows={rows} columns={columns} keyOf={keyOf} label={label} />}
       {pagination && pagination.pages > 1 && onPage && (
         <nav className="pager" aria-label={label}>
           <span className="muted">
-            {texts.common.rows(count(pagination.from), count(pagination.to), count(pagination.count))}
+            {count(pagination.from)}–{count(pagination.to)} of {count(pagination.count)}
           </span>
           <span className="grow" />
-          <Button
-            size="compact-sm"
-            variant="default"
-            disabled={pagination.page <= 1}
-            onClick={() => onPage(pagination.page - 1)}
-          >
-            {texts.common.previous}
-          </Button>
-          <Button
-            size="compact-sm"
-            variant="default"
-            disabled={pagination.page >= pagination.pages}
-            onClick={() => onPage(pagination.page + 1)}
-          >
-            {texts.common.next}
-          </Button>
+          <PagerButton disabled={pagination.page <= 1} onClick={() => onPage(pagination.page - 1)}>
+            Previous
+          </PagerButton>
+          <PagerButton disabled={pagination.page >= pagination.pages} onClick={() => onPage(pagination.page + 1)}>
+            Next
+          </PagerButton>
         </nav>
       )}
-    </>
+      {onMore && (
+        <nav className="pager" aria-label={label}>
+          <span className="grow" />
+          <PagerButton onClick={onMore}>More</PagerButton>
+        </nav>
+      )}
+    </Panel>
   );
 }
+
+const PagerButton = (props: { disabled?: boolean; onClick: () => void; children: string }) => (
+  <Button size="compact-sm" variant="default" {...props} />
+);

@@ -1,5 +1,5 @@
-import { composeTexts } from "../texts/compose.ts";
 import { Icon } from "./icon.tsx";
+import type { Json } from "./json.ts";
 
 export type Shown = {
   readonly title?: string | undefined;
@@ -7,8 +7,6 @@ export type Shown = {
   readonly image?: string | undefined;
   readonly link?: string | undefined;
 };
-
-type Json = Record<string, unknown>;
 
 const at = (value: unknown, ...path: string[]): unknown =>
   path.reduce<unknown>(
@@ -18,7 +16,7 @@ const at = (value: unknown, ...path: string[]): unknown =>
 
 const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
 
-/** What a platform's payload shows. */
+/** The visible fields of a platform's payload. */
 export const shownBy = (platform: string, payload: unknown): Shown => {
   const message = at(payload, "message") ?? payload;
   const from = platform === "ios" ? at(payload, "aps", "alert") : at(message, "notification");
@@ -30,7 +28,7 @@ export const shownBy = (platform: string, payload: unknown): Shown => {
   };
 };
 
-/** A notification as the platform's lock screen shows it. Images stay addresses: the console loads nothing from elsewhere. */
+/** A notification as the platform's lock screen shows it. An image is shown as its URL: the console loads nothing from other hosts. */
 export const LockScreen = ({ platform, shown, app }: { platform: string; shown: Shown; app: string }) => (
   <div className={`lock lock-${platform}`}>
     {platform !== "web" && (
@@ -44,7 +42,7 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
         <span className="cut grow" dir="auto">
           {app}
         </span>
-        <span className="lock-now">{composeTexts.now}</span>
+        <span className="lock-now">now</span>
       </div>
       {shown.title && (
         <div className="lock-title" dir="auto">
@@ -56,7 +54,7 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
           {shown.body}
         </div>
       )}
-      {!shown.title && !shown.body && <div className="lock-body lock-none">{composeTexts.nothingYet}</div>}
+      {!shown.title && !shown.body && <div className="lock-body lock-none">Title and text appear here.</div>}
       {shown.image && (
         <div className="lock-image">
           <Icon name="image" size={22} />

@@ -3,21 +3,20 @@ import { Button, CopyButton } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 import { useGone } from "../api/live.tsx";
 import { isUnreachable, sentencesOf } from "../api/problems.ts";
-import { texts } from "../texts/common.ts";
 import { Icon } from "./icon.tsx";
 
 type PageProps = {
   readonly title: ReactNode;
-  /** In the browser's tab. */
-  readonly name: string;
+  /** The title of the browser's tab. Default: the page's. */
+  readonly name?: string;
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
 };
 
-export const Page = ({ title, name, about, actions, children }: PageProps) => {
+export const Page = ({ title, name = String(title), about, actions, children }: PageProps) => {
   useEffect(() => {
-    document.title = `${name} · ${texts.product}`;
+    document.title = `${name} · Herald`;
   }, [name]);
   return (
     <div className="page">
@@ -34,9 +33,9 @@ export const Page = ({ title, name, about, actions, children }: PageProps) => {
 type PanelProps = {
   readonly title?: ReactNode;
   readonly actions?: ReactNode;
-  /** Instead of a title: what the rows are chosen by. */
+  /** Filters of the rows, in place of a title. */
   readonly filters?: ReactNode;
-  /** Without space around it: for tables. */
+  /** Without padding, for tables. */
   readonly flush?: boolean;
   readonly children: ReactNode;
 };
@@ -54,16 +53,18 @@ export const Panel = ({ title, actions, filters, flush = false, children }: Pane
   </section>
 );
 
-/** What there is to do where there is nothing yet. */
-export const Empty = ({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) => (
+export type EmptyProps = { readonly title: string; readonly text?: ReactNode; readonly action?: ReactNode };
+
+/** Shown in place of an empty list: what to do first. */
+export const Empty = ({ title, text, action }: EmptyProps) => (
   <div className="empty">
     <strong>{title}</strong>
-    {children && <p>{children}</p>}
+    {text && <p>{text}</p>}
     {action}
   </div>
 );
 
-/** The API's own sentences. What is read again by itself is silent where the shell says already that Herald does not answer. */
+/** An error in the API's own sentences. Hidden for queries that retry while the shell already shows that Herald is unreachable. */
 export const Problem = ({
   error,
   onRetry,
@@ -79,35 +80,33 @@ export const Problem = ({
         <Icon name="warning" />
       </span>
       <div className="grow">
-        <strong>{texts.errors.title}</strong>
+        <strong>This did not work</strong>
         {sentencesOf(error).map((sentence) => (
           <p key={sentence} className="break">
             {sentence}
           </p>
         ))}
         {error instanceof HeraldError && error.requestId && (
-          <p className="muted mono break">
-            {texts.errors.request} {error.requestId}
-          </p>
+          <p className="muted mono break">Request {error.requestId}</p>
         )}
       </div>
       {onRetry && (
         <Button variant="default" size="xs" style={{ flexShrink: 0 }} onClick={onRetry}>
-          {texts.errors.retry}
+          Try again
         </Button>
       )}
     </div>
   );
 };
 
-/** A value that people paste elsewhere. */
+/** A value with a button that copies it. */
 export const Copyable = ({ value, children }: { readonly value: string; readonly children?: ReactNode }) => (
   <CopyButton value={value} timeout={1_500}>
     {({ copied, copy }) => (
       <button
         type="button"
         className="copyable mono"
-        title={copied ? texts.common.copied : texts.common.copy}
+        title={copied ? "Copied" : "Copy"}
         onClick={(event) => {
           event.stopPropagation();
           copy();
@@ -134,4 +133,14 @@ export const Facts = ({ facts }: { readonly facts: readonly (Fact | false | unde
         ),
     )}
   </dl>
+);
+
+/** An id, an address or another value for machines. */
+export const mono = (value: ReactNode) => <span className="mono break">{value}</span>;
+
+export const JsonCode = ({ value }: { readonly value: unknown }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
+  <pre className="code" tabIndex={0}>
+    {JSON.stringify(value, null, 2)}
+  </pre>
 );

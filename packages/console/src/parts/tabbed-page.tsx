@@ -5,7 +5,7 @@ import { Page } from "./page.tsx";
 
 type Props = {
   readonly title: string;
-  /** Below the project, such as `/settings`. The first tab is there, each other below it. */
+  /** Path below the project, such as `/settings`. It shows the first tab; each other tab has a path below it. */
   readonly path: string;
   readonly tabs: Readonly<Record<string, string>>;
 };
@@ -19,7 +19,7 @@ export const TabbedPage = ({ title, path, tabs }: Props) => {
   const current = others.find((tab) => here.includes(`${path}/${tab}`)) ?? first;
   const go = (tab: string | null) => navigate({ to: `/p/${id}${path}${tab === first ? "" : `/${tab}`}` });
   return (
-    <Page title={title} name={title}>
+    <Page title={title}>
       <Tabs value={current} onChange={(tab) => void go(tab)} mb="md">
         <Tabs.List className="tabs">
           {Object.entries(tabs).map(([tab, label]) => (

@@ -4,21 +4,20 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { count, platformNames } from "../../parts/format.tsx";
 import { LockScreen, type Shown, shownBy } from "../../parts/lock-screen.tsx";
-import { Panel, Problem } from "../../parts/page.tsx";
-import { composeTexts } from "../../texts/compose.ts";
+import { JsonCode, Panel, Problem } from "../../parts/page.tsx";
 
 const platforms = ["ios", "android", "web"] as const;
 
 type Props = {
   readonly dryRun: UseQueryResult<DryRun>;
-  /** Whether there is somebody to count. */
+  /** Whether a target is named. */
   readonly hasTargets: boolean;
-  /** What was typed, for platforms that nobody in the audience has. */
+  /** The typed content, shown for platforms that no device of the audience has. */
   readonly typed: Shown;
   readonly app: string;
 };
 
-/** How many devices, and what each platform shows: both by dry run, so it is what would be sent. */
+/** The number of devices and the preview of each platform. Both come from a dry run, so they match the real send. */
 export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   const [platform, setPlatform] = useState<(typeof platforms)[number]>("ios");
   const { data, error, isFetching } = dryRun;
@@ -26,16 +25,13 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   const total = data?.devices.total;
   return (
     <div className="stack sticky">
-      <Panel
-        title={composeTexts.audience}
-        actions={isFetching && <span className="muted small">{composeTexts.counting}</span>}
-      >
+      <Panel title="Audience" actions={isFetching && <span className="muted small">counting…</span>}>
         {error && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
-        {!error && !hasTargets && <p className="muted text">{composeTexts.noTargets}</p>}
+        {!error && !hasTargets && <p className="muted text">Name at least one target to count its devices.</p>}
         {!error && data && hasTargets && (
           <>
             <p className="audience-total" aria-live="polite">
-              <b>{count(total ?? 0)}</b> {composeTexts.devices(total ?? 0)}
+              <b>{count(total ?? 0)}</b> {(total ?? 0) === 1 ? "device" : "devices"}
             </p>
             <ul className="audience-bars">
               {platforms.map((name) => (
@@ -50,7 +46,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
             </ul>
             {data.unmatched.length > 0 && (
               <p className="warn text">
-                {composeTexts.unmatched}{" "}
+                Matches no active device:{" "}
                 {data.unmatched.map((target) => (
                   <code key={target} className="mono break chip">
                     {target}
@@ -62,11 +58,11 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         )}
       </Panel>
       <Panel
-        title={composeTexts.preview}
+        title="Preview"
         actions={
           <SegmentedControl
             size="xs"
-            aria-label={composeTexts.preview}
+            aria-label="Preview"
             value={platform}
             onChange={(value) => setPlatform(value as typeof platform)}
             data={platforms.map((name) => ({ value: name, label: platformNames[name] ?? name }))}
@@ -76,11 +72,8 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         <LockScreen platform={platform} app={app} shown={payload === undefined ? typed : shownBy(platform, payload)} />
         {payload !== undefined && (
           <details className="payload">
-            <summary>{composeTexts.payload}</summary>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
-            <pre className="code" tabIndex={0}>
-              {JSON.stringify(payload, null, 2)}
-            </pre>
+            <summary>The payload as it is sent</summary>
+            <JsonCode value={payload} />
           </details>
         )}
       </Panel>

@@ -1,14 +1,15 @@
 import type { NewNotification } from "@herald/client";
 import { useCallback, useState } from "react";
+import { type Json, objectOf } from "../../parts/json.ts";
 
-/** What someone is writing, as the form has it. */
+/** An unsent notification, field by field as the form shows it. */
 export type Draft = {
   readonly title: string;
   readonly body: string;
   readonly image: string;
   readonly link: string;
   readonly targets: readonly string[];
-  /** As `datetime-local` has it; empty: now. */
+  /** In the format of `datetime-local`; empty: now. */
   readonly sendAt: string;
   /** Further fields as JSON. */
   readonly more: string;
@@ -17,7 +18,7 @@ export type Draft = {
 export const emptyDraft: Draft = { title: "", body: "", image: "", link: "", targets: [], sendAt: "", more: "" };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
-/** Where storage is off, a draft outlives the page but not the tab. */
+/** Fallback for disabled browser storage: the draft survives a change of page, but not a reload. */
 const kept = new Map<string, Draft>();
 
 const read = (projectId: string): Draft => {
@@ -25,7 +26,7 @@ const read = (projectId: string): Draft => {
     const text = localStorage.getItem(keyOf(projectId));
     if (text) return { ...emptyDraft, ...JSON.parse(text) };
   } catch {
-    // Below.
+    // The map below may have it.
   }
   return kept.get(projectId) ?? emptyDraft;
 };
@@ -35,11 +36,11 @@ export const saveDraft = (projectId: string, draft: Draft): void => {
   try {
     localStorage.setItem(keyOf(projectId), JSON.stringify(draft));
   } catch {
-    // The map has it.
+    // Storage is disabled; the map has the draft.
   }
 };
 
-/** The draft of a project. It is kept with every key that is pressed, until it is sent or thrown away. */
+/** The draft of a project. It is saved at every keystroke, until it is sent or discarded. */
 export const useDraft = (projectId: string) => {
   const [draft, setDraft] = useState(() => read(projectId));
   const change = useCallback(
@@ -58,19 +59,9 @@ export const useDraft = (projectId: string) => {
 export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON.stringify(emptyDraft);
 
 /** The fields of `more`; undefined when it is not a JSON object. */
-export const moreOf = ({ more }: Draft): Record<string, unknown> | undefined => {
-  if (more.trim() === "") return {};
-  try {
-    const parsed: unknown = JSON.parse(more);
-    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
-      ? (parsed as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-};
+export const moreOf = ({ more }: Draft): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
-/** The notification that a draft stands for. */
+/** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
   ...(draft.title !== "" && { title: draft.title }),

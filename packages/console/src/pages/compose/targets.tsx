@@ -1,8 +1,9 @@
 import { TagsInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { composeTexts } from "../../texts/compose.ts";
+import { firstRows } from "../../api/rows.ts";
 
 type Props = {
   readonly value: readonly string[];
@@ -10,42 +11,68 @@ type Props = {
   readonly error?: string | undefined;
 };
 
-/** Beginnings of targets, with what follows them. */
+/** The kinds of targets that the field suggests; after a colon the user types the rest. */
 const kinds = ["all", "topic:", "user:", "device:", "metadata:", "identifiers:", "condition:", "token:"];
 
-/** Who gets it: completed from the project's topics; the dry run says what is wrong with the rest. */
-export const Targets = ({ value, onChange, error }: Props) => {
+const maxCompletions = 20;
+const typingMs = 150;
+
+/** Topics and users that begin with the typed text. `topic:` may be left out. */
+const useCompletions = (typed: string): readonly string[] => {
   const { id, herald } = useProject();
-  const [search, setSearch] = useState("");
-  const [opened, setOpened] = useState(false);
-  const topics = useQuery({
-    queryKey: [id, "topics", "names"],
-    queryFn: () => herald.topics.list({ perPage: 100 }).page(),
+  const [search] = useDebouncedValue(typed, typingMs);
+  const [, kind = "topic", prefix = ""] = /^(?:(topic|user):)?(.*)$/.exec(search) ?? [];
+  const options = { prefix: prefix === "" ? undefined : prefix, perPage: maxCompletions + 1 };
+  const { data } = useQuery({
+    queryKey: [id, `${kind}s`, "completions", prefix],
+    queryFn: async ({ signal }) => {
+      if (kind === "user") {
+        const users = await firstRows(herald.users.list({ signal, ...options }), maxCompletions);
+        return users.data.map(({ user_id }) => `user:${user_id}`);
+      }
+      const topics = await firstRows(herald.topics.list({ signal, ...options }), maxCompletions);
+      return topics.data.map(({ name }) => `topic:${name}`);
+    },
+    // Conditions, metadata and other targets have no completions.
+    enabled: kind === "user" || /^[\w.~-]*$/.test(prefix),
     placeholderData: keepPreviousData,
     staleTime: 30_000,
   });
-  const names = topics.data?.data.map(({ name }) => `topic:${name}`) ?? [];
+  return data ?? [];
+};
+
+/** The field for targets. It completes topics and users; errors in other targets come from the dry run. */
+export const Targets = ({ value, onChange, error }: Props) => {
+  const [search, setSearch] = useState("");
+  const [opened, setOpened] = useState(false);
+  const names = useCompletions(search);
   const isBeginning = (target: string) => target.endsWith(":");
   return (
     <TagsInput
-      label={composeTexts.targets}
-      description={composeTexts.targetsHint}
-      inputWrapperOrder={["label", "input", "error", "description"]}
-      placeholder={value.length === 0 ? composeTexts.targetsPlaceholder : undefined}
+      label="Targets"
+      description="Each target names a set of devices; every device of any of them gets it once. Press Enter after each."
+      placeholder={
+        value.length === 0
+          ? "all, topic:news, user:u_17, condition:'news' in topics && metadata.plan == 'pro'"
+          : undefined
+      }
       value={[...value]}
       onChange={(targets) => {
         const beginning = targets.find((target) => !value.includes(target) && isBeginning(target));
-        // A beginning goes back into the field, where its end is typed.
+        // A kind such as `user:` goes back into the field, for the user to complete it.
         if (beginning !== undefined) {
           setTimeout(() => setSearch(beginning));
           return;
         }
-        // It would cover what comes next.
+        // An open dropdown would cover the next fields.
         setTimeout(() => setOpened(false));
         onChange(targets.map((target) => target.trim()).filter((target) => target !== ""));
       }}
       searchValue={search}
-      onSearchChange={setSearch}
+      onSearchChange={(text) => {
+        setSearch(text);
+        if (text !== "") setOpened(true);
+      }}
       data={[...kinds.slice(0, 1), ...names, ...kinds.slice(1)]}
       dropdownOpened={opened}
       onDropdownOpen={() => setOpened(true)}
@@ -55,7 +82,7 @@ export const Targets = ({ value, onChange, error }: Props) => {
       maxDropdownHeight={280}
       error={error}
       clearable
-      clearButtonProps={{ "aria-label": composeTexts.clearTargets }}
+      clearButtonProps={{ "aria-label": "Remove all targets" }}
     />
   );
 };

@@ -1,47 +1,36 @@
 import type { DeviceNotification } from "@herald/client";
-import { Button, TextInput } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { usePollMs } from "../../api/live.tsx";
-import { firstRows } from "../../api/rows.ts";
+import { useFirstRows } from "../../api/read.ts";
+import { FindForm } from "../../parts/field.tsx";
 import { Status, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
-import { Empty, Panel } from "../../parts/page.tsx";
-import { texts } from "../../texts/common.ts";
-import { deviceTexts } from "../../texts/devices.ts";
-import { notificationTexts } from "../../texts/notifications.ts";
+import { Panel } from "../../parts/page.tsx";
 
-const t = deviceTexts;
-
-/** What was sent to a device, newest first, and why it did not get something else. */
+/** The notifications for a device, newest first: those it was sent, and why it did not get the others. */
 export const Timeline = ({ device }: { readonly device: string }) => {
   const { id, herald } = useProject();
   const navigate = useNavigate();
-  const [limit, setLimit] = useState(20);
-  const [asked, setAsked] = useState("");
-  const query = useQuery({
-    queryKey: [id, "deliveries", "device", device, limit],
-    queryFn: ({ signal }) =>
-      firstRows<DeviceNotification>(herald.devices.notifications(device, { signal, perPage: 20 }), limit),
-    refetchInterval: usePollMs(),
-  });
+  const sent = useFirstRows(
+    [id, "deliveries", "device", device],
+    (options) => herald.devices.notifications(device, options),
+    20,
+  );
   const trace = (notification: string) => `/p/${id}/notifications/${notification}/devices/${device}`;
   const columns: readonly Column<DeviceNotification>[] = [
     {
-      title: notificationTexts.message,
+      title: "Message",
       cell: ({ notification }) => (
         <Link className="row-link" to={`/p/${id}/notifications/${notification.id}`}>
           <b className="cut" dir="auto">
-            {notification.title ?? notification.body ?? notificationTexts.silent}
+            {notification.title ?? notification.body ?? "(silent)"}
           </b>
         </Link>
       ),
     },
-    { title: t.status, cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
+    { title: "Status", cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
     {
-      title: notificationTexts.reason,
+      title: "Reason",
       wide: true,
       cell: (row) => (
         <span className="break">
@@ -49,52 +38,33 @@ export const Timeline = ({ device }: { readonly device: string }) => {
         </span>
       ),
     },
-    { title: notificationTexts.at, right: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
+    { title: "At", right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
     {
       title: "",
       right: true,
       cell: (row) => (
         <Link className="link" to={trace(row.notification.id)}>
-          {notificationTexts.trace}
+          Why?
         </Link>
       ),
     },
   ];
-  const ask = (event: FormEvent) => {
-    event.preventDefault();
-    void navigate({ to: trace(asked.trim()) });
-  };
   return (
     <>
-      <Panel flush title={t.timeline}>
-        <List
-          query={query}
-          columns={columns}
-          keyOf={(row) => row.notification.id}
-          label={t.timeline}
-          empty={<Empty title={t.timelineEmpty} />}
+      <List
+        {...sent}
+        columns={columns}
+        keyOf={(row) => row.notification.id}
+        label="What was sent to it"
+        empty={{ title: "Nothing was sent to this device yet." }}
+      />
+      <Panel title="Why did it not get a notification?">
+        <FindForm
+          label="Notification id, ntf_…"
+          verb="Why?"
+          variant="default"
+          onFind={(notification) => void navigate({ to: trace(notification) })}
         />
-        {query.data?.more && (
-          <div className="pager">
-            <Button size="compact-sm" variant="default" onClick={() => setLimit(limit + 40)}>
-              {texts.common.more}
-            </Button>
-          </div>
-        )}
-      </Panel>
-      <Panel title={t.whyNot}>
-        <form onSubmit={ask} className="find">
-          <TextInput
-            className="grow"
-            aria-label={t.whyNotLabel}
-            placeholder={t.whyNotLabel}
-            value={asked}
-            onChange={(event) => setAsked(event.currentTarget.value)}
-          />
-          <Button type="submit" variant="default" disabled={asked.trim() === ""}>
-            {notificationTexts.trace}
-          </Button>
-        </form>
       </Panel>
     </>
   );

@@ -1,86 +1,80 @@
 import type { AuditFilters, AuditRow } from "@herald/client";
 import { Button, Drawer } from "@mantine/core";
-import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { useProjectName } from "../../api/projects.ts";
-import { firstRows } from "../../api/rows.ts";
-import { ChoiceFilter, dayStart, TextFilter, useFilters } from "../../parts/filters.tsx";
+import { useFirstRows } from "../../api/read.ts";
+import { ChoiceFilter, DayFilters, dayStart, TextFilter, useFilters } from "../../parts/filters.tsx";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { type Column, List } from "../../parts/list.tsx";
-import { Copyable, Empty, Facts, Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts/common.ts";
-import { notificationTexts } from "../../texts/notifications.ts";
-import { operationsTexts } from "../../texts/operations.ts";
-
-const t = operationsTexts.audit;
-/** Rows are read by key alone, so they are not counted. */
-const rowsAtATime = 100;
-
-const mono = (value: string) => <span className="mono break">{value}</span>;
+import { Copyable, Facts, JsonCode, mono, Problem } from "../../parts/page.tsx";
 
 const State = ({ title, value }: { readonly title: string; readonly value: AuditRow["before"] }) =>
   value === undefined || value === null ? null : (
     <div>
       <h3 className="small muted">{title}</h3>
-      <pre className="code">{JSON.stringify(value, null, 2)}</pre>
+      <JsonCode value={value} />
     </div>
   );
 
 const Detail = ({ row, onClose }: { readonly row: AuditRow; readonly onClose: () => void }) => (
-  <Drawer opened onClose={onClose} title={t.row(count(row.sequence))} position="right" size="lg">
+  <Drawer opened onClose={onClose} title={`Audit row ${count(row.sequence)}`} position="right" size="lg">
     <div className="stack">
       <Facts
         facts={[
-          [t.action, mono(row.action)],
-          [t.target, mono(row.target)],
-          [t.operator, `${row.operator.name} (${row.operator.role})`],
-          [t.operatorId, mono(row.operator.id)],
-          row.project_id !== undefined && [texts.nav.project, mono(row.project_id)],
-          [t.address, mono(row.address)],
-          row.request_id !== undefined && [texts.errors.request, mono(row.request_id)],
-          [t.at, exactTime(row.at)],
-          [t.hash, <Copyable key="h" value={row.hash} />],
-          [t.previousHash, <Copyable key="p" value={row.previous_hash} />],
+          ["Action", mono(row.action)],
+          ["Target", mono(row.target)],
+          ["Operator", `${row.operator.name} (${row.operator.role})`],
+          ["Operator id", mono(row.operator.id)],
+          row.project_id !== undefined && ["Project", mono(row.project_id)],
+          ["Address", mono(row.address)],
+          row.request_id !== undefined && ["Request", mono(row.request_id)],
+          ["At", exactTime(row.at)],
+          ["Hash", <Copyable key="h" value={row.hash} />],
+          ["Hash of the row before", <Copyable key="p" value={row.previous_hash} />],
         ]}
       />
-      <State title={t.before} value={row.before} />
-      <State title={t.after} value={row.after} />
+      <State title="Before" value={row.before} />
+      <State title="After" value={row.after} />
     </div>
   </Drawer>
 );
 
-/** Below the gateway's origin, so the session's cookie goes with it. */
+/** On the gateway's origin, so the browser sends the session cookie. */
 const exportAddress = (filters: AuditFilters): string => {
   const given = Object.entries(filters).filter(([, value]) => value !== undefined);
   return `/admin/v1/audit/export?${new URLSearchParams(given as [string, string][])}`;
 };
 
-/** Checks the whole chain when it is asked to, and says what it found. */
+/** Checks the whole chain at the press of a button, and shows the result. */
 const Check = ({ filters }: { readonly filters: AuditFilters }) => {
   const checking = useMutation({ mutationFn: () => admin.audit.check() });
   const found = checking.data;
   return (
     <div className="inside stack">
       <div className="toolbar">
-        <span className="muted small grow">{t.about}</span>
+        <span className="muted small grow">
+          Each change, sign-in and send of an operator, newest first. Each row has the hash of the row before it.
+        </span>
         <Button size="compact-sm" variant="default" loading={checking.isPending} onClick={() => checking.mutate()}>
-          {t.check}
+          Check all rows
         </Button>
         <Button component="a" href={exportAddress(filters)} download="audit.ndjson" size="compact-sm" variant="default">
-          {t.export}
+          Export as NDJSON
         </Button>
       </div>
       {checking.error && <Problem error={checking.error} />}
       {found?.valid && (
         <div className="test-result" role="status">
           <strong className="good with-icon">
-            <Icon name="check" size={16} /> {t.valid(count(found.checked))}
+            <Icon name="check" size={16} /> {count(found.checked)} rows are unchanged and none is missing
           </strong>
           {found.head && (
             <p className="text muted small">
-              {t.head(count(found.head.sequence))} <Copyable value={found.head.hash} />
+              Keep the hash of row {count(found.head.sequence)} elsewhere, to prove later that no row before it changed:{" "}
+              <Copyable value={found.head.hash} />
             </p>
           )}
         </div>
@@ -88,7 +82,7 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
       {found && !found.valid && (
         <div className="problem" role="alert">
           <p className="text bad break">
-            {t.invalid(count(found.problem?.sequence ?? found.checked + 1))}: {found.problem?.detail}
+            Row {count(found.problem?.sequence ?? found.checked + 1)} does not fit: {found.problem?.detail}
           </p>
         </div>
       )}
@@ -102,15 +96,14 @@ const OperatorFilter = () => {
     queryFn: () => admin.operators.list({ perPage: 100 }).page(),
   });
   const named = Object.fromEntries(data?.data.map(({ id, name }) => [id, name]) ?? []);
-  return <ChoiceFilter name="operator" label={t.operator} values={{ root: t.root, ...named }} />;
+  return <ChoiceFilter name="operator" label="Operator" values={{ root: "The admin token", ...named }} />;
 };
 
 export default function Audit() {
   const { id } = useProject();
   const name = useProjectName();
-  const { search } = useFilters();
+  const { search, filtered } = useFilters();
   const [shown, setShown] = useState<AuditRow>();
-  const [limit, setLimit] = useState(rowsAtATime);
   const { operator, action, project, from, until } = search;
   const filters: AuditFilters = {
     operator,
@@ -119,15 +112,10 @@ export default function Audit() {
     created_after: dayStart(from),
     created_before: dayStart(until, 1),
   };
-  const query = useQuery({
-    queryKey: ["audit", filters, limit],
-    queryFn: ({ signal }) => firstRows(admin.audit.list({ signal, perPage: rowsAtATime, ...filters }), limit),
-    placeholderData: keepPreviousData,
-    refetchInterval: 10_000,
-  });
+  const rows = useFirstRows(["audit", filters], (options) => admin.audit.list({ ...options, ...filters }), 100, 10_000);
   const columns: readonly Column<AuditRow>[] = [
     {
-      title: t.action,
+      title: "Action",
       cell: (row) => (
         <button type="button" className="text-button row-link" onClick={() => setShown(row)}>
           <b className="cut">{row.action}</b>
@@ -136,53 +124,41 @@ export default function Audit() {
       ),
     },
     {
-      title: t.operator,
+      title: "Operator",
       cell: (row) => (
         <span className="break" dir="auto">
           {row.operator.name} <span className="muted small">{row.operator.role}</span>
         </span>
       ),
     },
-    { title: t.address, wide: true, cell: (row) => mono(row.address) },
-    { title: t.number, right: true, wide: true, cell: (row) => count(row.sequence) },
-    { title: t.at, right: true, cell: (row) => <Time at={row.at} /> },
+    { title: "Address", wide: true, cell: (row) => mono(row.address) },
+    { title: "Row", right: true, wide: true, cell: (row) => count(row.sequence) },
+    { title: "At", right: true, cell: (row) => <Time at={row.at} /> },
   ];
-  const filtered = Object.values(filters).some((value) => value !== undefined);
   return (
-    <Panel
-      flush
-      filters={
-        <>
-          <OperatorFilter />
-          <TextFilter name="action" label={t.action} width={150} />
-          <ChoiceFilter name="project" label={texts.nav.project} values={{ [id]: name }} />
-          <TextFilter name="from" label={notificationTexts.since} type="date" width={172} />
-          <TextFilter name="until" label={notificationTexts.until} type="date" width={172} />
-        </>
-      }
-    >
-      <Check filters={filters} />
+    <>
       <List
-        query={query}
+        filters={
+          <>
+            <OperatorFilter />
+            <TextFilter name="action" label="Action" width={150} />
+            <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />
+            <DayFilters />
+          </>
+        }
+        {...rows}
         columns={columns}
         keyOf={(row) => row.event_id}
-        label={t.title}
-        empty={filtered ? <Empty title={t.emptyFiltered} /> : <Empty title={t.emptyTitle}>{t.empty}</Empty>}
-      />
-      {query.data?.more && (
-        <nav className="pager" aria-label={t.title}>
-          <span className="grow" />
-          <Button
-            size="compact-sm"
-            variant="default"
-            loading={query.isPlaceholderData}
-            onClick={() => setLimit(limit + rowsAtATime)}
-          >
-            {t.more(rowsAtATime)}
-          </Button>
-        </nav>
-      )}
+        label="Audit log"
+        unmatched={filtered && "No audit row fits these filters."}
+        empty={{
+          title: "No audit rows yet",
+          text: "A row appears here within a second of each change, sign-in and send of an operator.",
+        }}
+      >
+        <Check filters={filters} />
+      </List>
       {shown && <Detail row={shown} onClose={() => setShown(undefined)} />}
-    </Panel>
+    </>
   );
 }

@@ -1,54 +1,39 @@
 import type { DeadLetter } from "@herald/client";
 import { Button, Drawer, Switch } from "@mantine/core";
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
-import { useFilters } from "../../parts/filters.tsx";
+import { useFirstRows, useRefresh } from "../../api/read.ts";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
-import { Empty, Facts, Panel, Problem } from "../../parts/page.tsx";
-import { useSession } from "../../session-context.tsx";
-import { texts } from "../../texts/common.ts";
-import { operationsTexts } from "../../texts/operations.ts";
-import { traceTexts } from "../../texts/trace.ts";
-
-const t = operationsTexts;
+import { Facts, mono, Problem } from "../../parts/page.tsx";
+import { useMayWrite } from "../../session-context.tsx";
 
 const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onClose: () => void }) => {
   const { id } = useProject();
-  const queries = useQueryClient();
-  const { session } = useSession();
+  const refresh = useRefresh("dead-letters");
+  const mayWrite = useMayWrite();
   const replaying = useMutation({
     mutationFn: () => admin.deadLetters.replay(letter.id),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["dead-letters"] }),
+    onSuccess: refresh,
   });
   return (
-    <Drawer opened onClose={onClose} title={t.letter} position="right" size="lg">
+    <Drawer opened onClose={onClose} title="Dead letter" position="right" size="lg">
       <div className="stack">
         <p className="text break">{letter.detail}</p>
         <Facts
           facts={[
-            [
-              texts.common.id,
-              <span key="i" className="mono">
-                {letter.id}
-              </span>,
-            ],
-            [t.durable, letter.durable],
-            letter.message !== undefined && [t.message, letter.message],
-            [t.reason, letter.reason],
-            [
-              t.subject,
-              <span key="s" className="mono">
-                {letter.subject}
-              </span>,
-            ],
-            [t.deliveries, count(letter.deliveries)],
-            [t.died, exactTime(letter.died_at)],
-            letter.project_id !== undefined && [texts.nav.project, letter.project_id],
+            ["Id", mono(letter.id)],
+            ["Consumer", letter.durable],
+            letter.message !== undefined && ["Message", letter.message],
+            ["Reason", letter.reason],
+            ["Subject", mono(letter.subject)],
+            ["Deliveries", count(letter.deliveries)],
+            ["Gave up", exactTime(letter.died_at)],
+            letter.project_id !== undefined && ["Project", letter.project_id],
             letter.notification_id !== undefined && [
-              traceTexts.notification,
+              "Notification",
               letter.project_id === id ? (
                 <Link key="n" className="link mono" to={`/p/${id}/notifications/${letter.notification_id}`}>
                   {letter.notification_id}
@@ -58,7 +43,7 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
               ),
             ],
             letter.replayed_at !== undefined && [
-              t.replayed,
+              "Replayed",
               `${exactTime(letter.replayed_at)} (${letter.replays ?? 1})`,
             ],
           ]}
@@ -70,9 +55,9 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
             <p className="text break">{replaying.data.detail}</p>
           </div>
         )}
-        {session.role !== "viewer" && (
+        {mayWrite && (
           <Button loading={replaying.isPending} onClick={() => replaying.mutate()}>
-            {t.replay}
+            Replay
           </Button>
         )}
       </div>
@@ -82,28 +67,25 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
 
 export default function DeadLetters() {
   const { id } = useProject();
-  const { session } = useSession();
-  const { page, setPage } = useFilters();
-  const queries = useQueryClient();
+  const mayWrite = useMayWrite();
+  const refresh = useRefresh("dead-letters");
   const [all, setAll] = useState(false);
   const [shown, setShown] = useState<DeadLetter>();
-  const query = useQuery({
-    queryKey: ["dead-letters", "list", all, id, page],
-    queryFn: async () => {
-      const found = await admin.deadLetters.list({ perPage: 50 }).page(page);
-      return all ? found : { ...found, data: found.data.filter((one) => one.project_id === id) };
-    },
-    placeholderData: keepPreviousData,
-    refetchInterval: 4_000,
-  });
-  const waiting = query.data?.data.filter(({ replayed_at }) => replayed_at === undefined) ?? [];
+  const projectId = all ? undefined : id;
+  const letters = useFirstRows(
+    ["dead-letters", projectId],
+    (options) => admin.deadLetters.list({ ...options, projectId }),
+    50,
+    4_000,
+  );
+  const waiting = letters.query.data?.data.filter(({ replayed_at }) => replayed_at === undefined) ?? [];
   const replaying = useMutation({
     mutationFn: () => admin.deadLetters.replayMany(waiting.map((one) => one.id)),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["dead-letters"] }),
+    onSuccess: refresh,
   });
   const columns: readonly Column<DeadLetter>[] = [
     {
-      title: t.reason,
+      title: "Reason",
       cell: (row) => (
         <button type="button" className="text-button row-link" onClick={() => setShown(row)}>
           <b className="cut">{row.reason}</b>
@@ -111,46 +93,46 @@ export default function DeadLetters() {
         </button>
       ),
     },
-    { title: t.durable, wide: true, cell: (row) => row.durable },
-    { title: t.message, wide: true, cell: (row) => row.message },
-    { title: t.replayed, cell: (row) => <Time at={row.replayed_at} /> },
-    { title: t.died, right: true, cell: (row) => <Time at={row.died_at} /> },
+    { title: "Consumer", wide: true, cell: (row) => row.durable },
+    { title: "Message", wide: true, cell: (row) => row.message },
+    { title: "Replayed", cell: (row) => <Time at={row.replayed_at} /> },
+    { title: "Gave up", right: true, cell: (row) => <Time at={row.died_at} /> },
   ];
   return (
-    <Panel
-      flush
-      title={t.deadLetters}
-      actions={
-        <span className="toolbar">
-          <Switch
-            size="xs"
-            label={t.allProjects}
-            checked={all}
-            onChange={(event) => setAll(event.currentTarget.checked)}
-          />
-          {waiting.length > 0 && session.role !== "viewer" && (
-            <Button
-              size="compact-sm"
-              variant="default"
-              loading={replaying.isPending}
-              onClick={() => replaying.mutate()}
-            >
-              {t.replayAll(waiting.length)}
-            </Button>
-          )}
-        </span>
-      }
-    >
-      {replaying.error && <Problem error={replaying.error} />}
+    <>
       <List
-        query={query}
+        actions={
+          <span className="toolbar">
+            <Switch
+              size="xs"
+              label="All projects"
+              checked={all}
+              onChange={(event) => setAll(event.currentTarget.checked)}
+            />
+            {waiting.length > 0 && mayWrite && (
+              <Button
+                size="compact-sm"
+                variant="default"
+                loading={replaying.isPending}
+                onClick={() => replaying.mutate()}
+              >
+                {waiting.length === 1 ? "Replay it" : `Replay these ${waiting.length}`}
+              </Button>
+            )}
+          </span>
+        }
+        {...letters}
         columns={columns}
         keyOf={(row) => row.id}
-        label={t.deadLetters}
-        onPage={setPage}
-        empty={<Empty title={t.noneTitle}>{t.none}</Empty>}
-      />
+        label="Dead letters"
+        empty={{
+          title: "No dead letters",
+          text: "Every message was processed. One that cannot be lands here, and can be replayed once its cause is mended.",
+        }}
+      >
+        {replaying.error && <Problem error={replaying.error} />}
+      </List>
       {shown && <Detail letter={shown} onClose={() => setShown(undefined)} />}
-    </Panel>
+    </>
   );
 }

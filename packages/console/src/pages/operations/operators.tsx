@@ -1,16 +1,14 @@
 import type { NewOperator, Operator } from "@herald/client";
-import { Select, TextInput } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
+import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useSession } from "../../session-context.tsx";
-import { texts } from "../../texts/common.ts";
-import { operationsTexts } from "../../texts/operations.ts";
 
-const t = operationsTexts.operators;
 const roles = ["viewer", "operator", "admin"] as const satisfies readonly Role[];
 type Role = NewOperator["role"];
 
@@ -19,12 +17,11 @@ const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
   const [role, setRole] = useState<Role>("viewer");
   const create = async () => onMade({ secret: (await admin.operators.create({ name, role })).token });
   return (
-    <FormDialog title={t.new} verb={t.create} act={create} onClose={onClose} ready={name.trim() !== ""}>
-      <TextInput label={t.name} value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+    <FormDialog title="New operator" verb="Create operator" act={create} onClose={onClose} ready={name.trim() !== ""}>
+      <Field label="Name" value={name} onChange={setName} data-autofocus />
       <Select
-        label={t.role}
-        description={t.roleHint}
-        inputWrapperOrder={["label", "input", "description"]}
+        label="Role"
+        description="A viewer reads; an operator also sends, replays and edits devices and topics; an admin may do everything."
         data={[...roles]}
         value={role}
         allowDeselect={false}
@@ -39,15 +36,18 @@ export default function Operators() {
   const may = session.role === "admin";
   return (
     <ManagedList<Operator>
-      title={t.title}
+      title="Operators"
       queryKey={["operators"]}
       load={(page) => admin.operators.list({ perPage: 100 }).page(page)}
       keyOf={(row) => row.id}
-      empty={{ title: t.emptyTitle, text: t.empty }}
-      add={may && { label: t.new, Form: NewOperatorForm, made: t.made }}
+      empty={{
+        title: "No operators yet",
+        text: "Give each person a token of their own: the admin token is for setting Herald up.",
+      }}
+      add={may && { label: "New operator", Form: NewOperatorForm, made: "Their token" }}
       columns={({ refresh, change, showSecret }) => [
         {
-          title: t.name,
+          title: "Name",
           cell: (row) => (
             <span className="break" dir="auto">
               {row.name}
@@ -55,12 +55,12 @@ export default function Operators() {
           ),
         },
         {
-          title: t.role,
+          title: "Role",
           cell: (row) => (
             <Select
               size="xs"
               w={104}
-              aria-label={`${t.role}: ${row.name}`}
+              aria-label={`Role: ${row.name}`}
               data={[...roles]}
               value={row.role}
               allowDeselect={false}
@@ -69,7 +69,7 @@ export default function Operators() {
             />
           ),
         },
-        { title: texts.common.created, wide: true, cell: (row) => <Time at={row.created_at} /> },
+        { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
         {
           title: "",
           right: true,
@@ -77,23 +77,23 @@ export default function Operators() {
             may && (
               <span className="toolbar end">
                 <Confirm
-                  label={t.rotate}
-                  title={t.rotateTitle(row.name)}
-                  verb={t.rotate}
+                  label="New token"
+                  title={`Make a new token for ${row.name}?`}
+                  verb="New token"
                   danger={false}
                   act={async () => showSecret((await admin.operators.rotateToken(row.id)).token)}
                   onDone={refresh}
                 >
-                  {t.rotateText}
+                  The earlier token and its sessions end within a second.
                 </Confirm>
                 <Confirm
-                  label={texts.common.delete}
-                  title={t.deleteTitle(row.name)}
-                  verb={t.deleteVerb}
+                  label="Delete"
+                  title={`Delete ${row.name}?`}
+                  verb="Delete the operator"
                   act={() => admin.operators.delete(row.id)}
                   onDone={refresh}
                 >
-                  {t.deleteText}
+                  Their token and sessions end within a second.
                 </Confirm>
               </span>
             ),

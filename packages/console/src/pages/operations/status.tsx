@@ -1,33 +1,41 @@
 import type { SystemStatus } from "@herald/client";
-import { Progress, Table } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { Progress } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
 import { admin } from "../../api/clients.ts";
+import { useRead } from "../../api/read.ts";
 import { count, Status, Time } from "../../parts/format.tsx";
-import { Panel, Problem } from "../../parts/page.tsx";
-import { operationsTexts } from "../../texts/operations.ts";
+import { type Column, Rows } from "../../parts/list.tsx";
+import { mono, Panel, Problem } from "../../parts/page.tsx";
 
-const t = operationsTexts.status;
 const pollMs = 3_000;
 
-const Rows = ({ label, heads, children }: { label: string; heads: readonly string[]; children: ReactNode }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
-  <section className="scroll" aria-label={label} tabIndex={0}>
-    <Table className="table">
-      <Table.Thead>
-        <Table.Tr>
-          {heads.map((head, index) => (
-            <Table.Th key={head} className={index === 0 ? "" : "right"}>
-              {head}
-            </Table.Th>
-          ))}
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>{children}</Table.Tbody>
-    </Table>
-  </section>
-);
+type Stream = SystemStatus["streams"][number];
+type Durable = SystemStatus["durables"][number];
+
+const streamColumns: readonly Column<Stream>[] = [
+  { title: "Name", cell: ({ name }) => mono(name) },
+  { title: "Messages", right: true, cell: ({ messages }) => count(messages) },
+  {
+    title: "Fill",
+    right: true,
+    cell: ({ name, bytes, max_bytes }) => {
+      const fill = max_bytes > 0 ? (bytes / max_bytes) * 100 : 0;
+      return <Progress value={fill} miw={80} aria-label={`${name} is ${fill.toFixed(1)} % full`} />;
+    },
+  },
+];
+
+const durableColumns: readonly Column<Durable>[] = [
+  { title: "Name", cell: ({ name }) => mono(name) },
+  {
+    title: "Waiting",
+    right: true,
+    cell: ({ pending }) => <span className={pending > 0 ? "warn" : ""}>{count(pending)}</span>,
+  },
+  { title: "In progress", right: true, cell: ({ in_progress }) => count(in_progress) },
+];
+
+const nameOf = ({ name }: { readonly name: string }) => name;
 
 const stateWord = (state: string): string => (state === "ready" ? "ready" : "unready");
 
@@ -50,7 +58,7 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
                 <span className="muted small">{replica.version}</span>
                 {replica.state === "ready" ? (
                   <span className="muted small">
-                    {t.up} <Time at={replica.started_at} />
+                    started <Time at={replica.started_at} />
                   </span>
                 ) : (
                   <Status value={stateWord(replica.state)} />
@@ -63,7 +71,7 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
               ))}
             </li>
           ))}
-          {replicas.length === 0 && <li className="muted">{t.noReplica}</li>}
+          {replicas.length === 0 && <li className="muted">No replica reports.</li>}
         </ul>
       </Panel>
     ))}
@@ -71,25 +79,19 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
 );
 
 export default function StatusPage() {
-  const { data, error, refetch } = useQuery({
-    queryKey: ["status"],
-    queryFn: ({ signal }) => admin.status({ signal }),
-    refetchInterval: pollMs,
-  });
+  const { data, error, refetch } = useRead(["status"], (options) => admin.status(options), { everyMs: pollMs });
   if (!data) return error ? <Problem error={error} onRetry={() => void refetch()} /> : null;
   return (
     <div className="stack">
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!data.broker.available && (
         <div className="problem" role="alert">
-          <p className="text bad">
-            {t.broker}: {data.broker.reason}
-          </p>
+          <p className="text bad">The broker is unavailable: {data.broker.reason}</p>
         </div>
       )}
       <Services status={data} />
       {data.providers.length > 0 && (
-        <Panel title={t.providers}>
+        <Panel title="Providers that need a person">
           <ul className="plain-list">
             {data.providers.map((one) => (
               <li key={`${one.project_id}/${one.provider}/${one.reason}`} className="running">
@@ -109,32 +111,11 @@ export default function StatusPage() {
         </Panel>
       )}
       <div className="columns two">
-        <Panel flush title={t.streams}>
-          <Rows label={t.streams} heads={[t.name, t.messages, t.fill]}>
-            {data.streams.map((stream) => {
-              const fill = stream.max_bytes > 0 ? (stream.bytes / stream.max_bytes) * 100 : 0;
-              return (
-                <Table.Tr key={stream.name}>
-                  <Table.Td className="mono">{stream.name}</Table.Td>
-                  <Table.Td className="right">{count(stream.messages)}</Table.Td>
-                  <Table.Td style={{ minWidth: 110 }}>
-                    <Progress value={fill} aria-label={t.fillOf(stream.name, fill.toFixed(1))} />
-                  </Table.Td>
-                </Table.Tr>
-              );
-            })}
-          </Rows>
+        <Panel flush title="Streams">
+          <Rows rows={data.streams} columns={streamColumns} keyOf={nameOf} label="Streams" />
         </Panel>
-        <Panel flush title={t.durables}>
-          <Rows label={t.durables} heads={[t.name, t.pending, t.inProgress]}>
-            {data.durables.map((durable) => (
-              <Table.Tr key={durable.name}>
-                <Table.Td className="mono break">{durable.name}</Table.Td>
-                <Table.Td className={durable.pending > 0 ? "right warn" : "right"}>{count(durable.pending)}</Table.Td>
-                <Table.Td className="right">{count(durable.in_progress)}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Rows>
+        <Panel flush title="Consumers">
+          <Rows rows={data.durables} columns={durableColumns} keyOf={nameOf} label="Consumers" />
         </Panel>
       </div>
     </div>

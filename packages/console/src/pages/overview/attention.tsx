@@ -1,26 +1,22 @@
-import { HeraldError, type Notification, type ProviderView } from "@herald/client";
-import { useQueries, useQuery } from "@tanstack/react-query";
+import type { Notification, ProviderView } from "@herald/client";
+import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { usePollMs } from "../../api/live.tsx";
+import { orMissing } from "../../api/problems.ts";
+import { useRead } from "../../api/read.ts";
+import { firstRows } from "../../api/rows.ts";
 import { percent } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Panel } from "../../parts/page.tsx";
-import { notificationTexts } from "../../texts/notifications.ts";
-import { overviewTexts } from "../../texts/overview.ts";
-
 import { useLatest } from "./latest.ts";
 
-const t = overviewTexts;
 const providers = ["apns", "fcm", "webpush"] as const;
 
-/** A provider's settings; null where it has none. */
-export const readProvider = (project: string, provider: (typeof providers)[number]): Promise<ProviderView | null> =>
-  admin.providers.get(project, provider).catch((error: unknown) => {
-    if (error instanceof HeraldError && error.status === 404) return null;
-    throw error;
-  });
+/** A provider's settings; null if it has none. */
+const readProvider = (project: string, provider: (typeof providers)[number]): Promise<ProviderView | null> =>
+  orMissing(admin.providers.get(project, provider), null);
 
 export const useProviders = () => {
   const { id } = useProject();
@@ -41,12 +37,12 @@ type Item = {
   readonly detail?: string | undefined;
 };
 
-/** Fewer devices say nothing about a share. */
+/** With fewer devices the share of a reason means little. */
 const minDevices = 50;
 const spikeShare = 0.2;
 const spikeMs = 24 * 3_600_000;
 
-/** Notifications of the last day for which one reason kept so many devices from getting them that something is set up wrongly. */
+/** Notifications of the last day in which one reason failed so many devices that a setting must be wrong. */
 const spikesOf = (sent: readonly Notification[]) =>
   sent.flatMap((one) => {
     const [[reason, failed] = ["", 0]] = Object.entries(one.failures).toSorted(([, few], [, many]) => many - few);
@@ -56,72 +52,55 @@ const spikesOf = (sent: readonly Notification[]) =>
     return isRecent && devices - pending >= minDevices && share > spikeShare ? [{ one, reason, share }] : [];
   });
 
-/** What a person must look at, each with the place where it is mended. */
+/** Problems that need a person, each with a link to the page that solves it. */
 export const Attention = () => {
   const { id, herald } = useProject();
-  const pollMs = usePollMs();
   const views = useProviders();
-  const deadLetters = useQuery({
-    queryKey: ["dead-letters", "overview"],
-    queryFn: async () => (await admin.deadLetters.list({ perPage: 100 }).page()).data,
-    refetchInterval: pollMs,
-  });
-  const webhooks = useQuery({
-    queryKey: [id, "webhooks"],
-    queryFn: async () => (await herald.webhooks.list({ perPage: 100 }).page()).data,
-    refetchInterval: pollMs,
-  });
-  const project = useQuery({
-    queryKey: ["projects", id],
-    queryFn: () => admin.projects.get(id),
-    refetchInterval: 30_000,
-  });
+  const deadLetters = useRead(
+    ["dead-letters", id, "overview"],
+    ({ signal }) => firstRows(admin.deadLetters.list({ signal, projectId: id }), 100),
+    { everyMs: 15_000 },
+  );
+  const webhooks = useRead([id, "webhooks"], async () => (await herald.webhooks.list({ perPage: 100 }).page()).data);
   const latest = useLatest();
   const settings = `/p/${id}/settings`;
-  const own = deadLetters.data?.filter((one) => one.project_id === id && !one.replayed_at) ?? [];
+  const own = deadLetters.data?.data.filter((one) => !one.replayed_at) ?? [];
   const items: Item[] = [
     ...views.flatMap(({ data }): Item[] => {
       if (!data) return [];
-      const paused: Item[] =
-        data.status === "paused"
-          ? [
-              {
-                key: data.provider,
-                to: `${settings}/providers`,
-                text: t.paused(data.provider),
-                detail: data.paused_reason,
-              },
-            ]
-          : [];
+      const { provider, status, paused_reason, problems = [] } = data;
+      const item = (key: string, text: string, detail?: string) => ({ key, to: `${settings}/providers`, text, detail });
       return [
-        ...paused,
-        ...(data.problems ?? []).map((problem) => ({
-          key: `${data.provider}/${problem.reason}`,
-          to: `${settings}/providers`,
-          text: t.providerProblem(data.provider),
-          detail: problem.detail,
-        })),
+        ...(status === "paused" ? [item(provider, `${provider} is paused`, paused_reason)] : []),
+        ...problems.map(({ reason, detail }) => item(`${provider}/${reason}`, `${provider} cannot be reached`, detail)),
       ];
     }),
-    ...(own.length > 0
-      ? [{ key: "dead", to: `/p/${id}/operations/letters`, text: t.deadLetters(own.length), detail: own[0]?.detail }]
-      : []),
+    ...own.slice(0, 1).map(({ detail }) => ({
+      key: "dead",
+      to: `/p/${id}/operations/letters`,
+      text: own.length === 1 ? "One message is a dead letter" : `${own.length} messages are dead letters`,
+      detail,
+    })),
     ...(webhooks.data ?? [])
       .filter((one) => one.failing_since || (!one.enabled && one.disabled_reason !== "requested"))
-      .map((one) => ({ key: one.id, to: `${settings}/webhooks`, text: t.webhook(one.enabled), detail: one.url })),
+      .map((one) => ({
+        key: one.id,
+        to: `${settings}/webhooks`,
+        text: one.enabled ? "A webhook keeps failing" : "A webhook was disabled",
+        detail: one.url,
+      })),
     ...spikesOf(latest.data ?? []).map(({ one, reason, share }) => ({
       key: one.id,
       to: `/p/${id}/notifications/${one.id}`,
-      text: t.spike(one.title ?? one.body ?? notificationTexts.silent, percent(share)),
+      text: `“${one.title ?? one.body ?? "(silent)"}” did not reach ${percent(share)} of its devices`,
       detail: reason,
     })),
-    ...(project.data?.warnings ?? []).map((warning) => ({ key: warning, to: settings, text: warning })),
   ];
   return (
-    <Panel title={t.attention}>
+    <Panel title="Needs attention">
       {items.length === 0 ? (
         <p className="text good with-icon">
-          <Icon name="check" size={16} /> {t.allGood}
+          <Icon name="check" size={16} /> Nothing needs a person.
         </p>
       ) : (
         <ul className="plain-list">

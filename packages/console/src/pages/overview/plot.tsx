@@ -4,7 +4,6 @@ import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { count } from "../../parts/format.tsx";
-import { overviewTexts } from "../../texts/overview.ts";
 
 const height = 240;
 
@@ -12,7 +11,7 @@ const color = (name: string): string => getComputedStyle(document.documentElemen
 
 const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 
-/** Hours of the clock; midnight is its day. */
+/** The label of a tick: the time, or the date at midnight. */
 const timeOf = (seconds: number): string => {
   const at = new Date(seconds * 1_000);
   const [hour, minute] = [at.getHours(), at.getMinutes()];
@@ -50,10 +49,10 @@ const options = (width: number): uPlot.Options => {
       },
     ],
     series: [
-      { value: "{DD} {MMM} {HH}:{mm}", label: overviewTexts.time },
-      line(overviewTexts.sent, "good", true),
-      line(overviewTexts.opened, "open", true),
-      line(overviewTexts.failed, "bad", false),
+      { value: "{DD} {MMM} {HH}:{mm}", label: "Time" },
+      line("Sent", "good", true),
+      line("Opened", "open", true),
+      line("Failed", "bad", false),
     ],
   };
 };
@@ -65,7 +64,7 @@ const valuesOf = ({ series }: Stats): uPlot.AlignedData => [
   series.map(({ failed }) => failed),
 ];
 
-/** Sent, opened and failed over time. New values move the lines that are there. */
+/** Sent, opened and failed over time. New values update the existing plot. */
 export const Plot = ({ stats }: { readonly stats: Stats }) => {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
@@ -89,6 +88,6 @@ export const Plot = ({ stats }: { readonly stats: Stats }) => {
   useEffect(() => plot.current?.setData(valuesOf(stats)), [stats]);
 
   const { totals } = stats;
-  const summary = overviewTexts.plotLabel(count(totals.sent), count(totals.opened), count(totals.failed));
+  const summary = `Over time: ${count(totals.sent)} sent, ${count(totals.opened)} opened, ${count(totals.failed)} failed`;
   return <div ref={place} className="plot" role="img" aria-label={summary} />;
 };

@@ -1,6 +1,6 @@
 import type { EventType } from "@herald/client";
 
-/** Each type once; a type that the client does not know, or one that is missing, does not compile. */
+/** Every event type once: a type that the client does not know does not compile, nor does a missing type. */
 const all: Readonly<Record<EventType, true>> = {
   "io.herald.device.registered.v1": true,
   "io.herald.device.updated.v1": true,
@@ -26,5 +26,5 @@ const all: Readonly<Record<EventType, true>> = {
 
 export const eventTypes = Object.keys(all) as EventType[];
 
-/** As people say it: `notification.opened`. */
+/** For display: `notification.opened`. */
 export const shortName = (type: string): string => type.replace("io.herald.", "").replace(".v1", "");

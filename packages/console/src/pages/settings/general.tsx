@@ -1,17 +1,15 @@
 import type { Project } from "@herald/client";
-import { Button, Group, Switch, TagsInput, TextInput } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Button, Group, Switch, TagsInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
-import { admin, useProject } from "../../api/clients.ts";
+import { useState } from "react";
+import { admin } from "../../api/clients.ts";
 import { problemsOf } from "../../api/problems.ts";
+import { useOwnProject } from "../../api/projects.ts";
 import { Confirm } from "../../parts/confirm.tsx";
+import { Field, Form } from "../../parts/field.tsx";
 import { exactTime } from "../../parts/format.tsx";
 import { Copyable, Facts, Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts/common.ts";
-import { settingsTexts } from "../../texts/settings.ts";
-
-const t = settingsTexts.general;
 
 const ProjectForm = ({ project }: { readonly project: Project }) => {
   const queries = useQueryClient();
@@ -31,10 +29,6 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
       }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    saving.mutate();
-  };
   const remove = () => {
     queries.clear();
     void navigate({ to: "/" });
@@ -42,87 +36,74 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   return (
     <div className="columns wide">
       <div className="stack">
-        {project.warnings?.map((warning) => (
-          <div key={warning} className="problem">
-            <span className="warn">!</span>
-            <p className="text">{warning}</p>
-          </div>
-        ))}
-        <Panel title={t.title}>
-          <form className="stack" onSubmit={submit}>
-            <TextInput
-              label={t.name}
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              error={problemsOf(saving.error, "#/project/name")}
-            />
+        <Panel title="Project">
+          <Form className="stack" onSubmit={saving.mutate}>
+            <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
             <Switch
-              label={t.openRegistration}
-              description={t.openRegistrationHint}
+              label="Devices register by themselves"
+              description="Apps call PUT /identification without a credential. Turn it off when your backend registers devices."
               checked={open}
               onChange={(event) => setOpen(event.currentTarget.checked)}
             />
             <TagsInput
-              label={t.protectedMetadata}
-              description={t.protectedMetadataHint}
-              inputWrapperOrder={["label", "input", "error", "description"]}
+              label="Protected metadata"
+              description="Paths that apps may not write, such as plan or billing.plan. Press Enter after each."
               value={[...paths]}
               onChange={setPaths}
               acceptValueOnBlur
               error={problemsOf(saving.error, "#/project/protected_metadata")}
             />
-            <TextInput
-              label={t.staleAfter}
-              description={t.staleAfterHint}
-              inputWrapperOrder={["label", "input", "error", "description"]}
-              placeholder={texts.common.never}
+            <Field
+              label="Devices become inactive after"
+              description="Devices that were not seen for so long get nothing until they register again, such as 90d. Empty: never."
+              placeholder="never"
               value={staleAfter}
-              onChange={(event) => setStaleAfter(event.currentTarget.value)}
+              onChange={setStaleAfter}
               error={problemsOf(saving.error, "#/project/stale_after")}
               maw={240}
             />
             {saving.error && <Problem error={saving.error} />}
             <Group gap="sm">
               <Button type="submit" loading={saving.isPending}>
-                {texts.common.save}
+                Save
               </Button>
               {saving.isSuccess && (
                 <span className="good text" role="status">
-                  {settingsTexts.saved}
+                  Saved.
                 </span>
               )}
             </Group>
-          </form>
+          </Form>
         </Panel>
       </div>
       <div className="stack">
-        <Panel title={texts.nav.project}>
+        <Panel title="Project">
           <Facts
             facts={[
-              [texts.common.id, <Copyable key="i" value={project.id} />],
-              [texts.common.created, exactTime(project.created_at)],
+              ["Id", <Copyable key="i" value={project.id} />],
+              ["Created", exactTime(project.created_at)],
             ]}
           />
         </Panel>
-        <Panel title={t.deleteTitle}>
+        <Panel title="Delete this project">
           <div className="stack">
-            <p className="text muted">{t.deleteText}</p>
+            <p className="text muted">With its devices, notifications, tokens and statistics. This cannot be undone.</p>
             <div>
               <Confirm
-                label={t.deleteVerb}
-                title={t.deleteTitle}
-                verb={t.deleteVerb}
+                label="Delete the project"
+                title="Delete this project"
+                verb="Delete the project"
                 size="sm"
                 act={async () => {
-                  if (typed !== project.name) throw new Error(t.deleteMismatch);
+                  if (typed !== project.name) throw new Error("The name is another one.");
                   await admin.projects.delete(project.id);
                 }}
                 onDone={remove}
               >
-                <TextInput
-                  label={t.deleteType(project.name)}
+                <Field
+                  label={`Type the project's name, ${project.name}, to confirm`}
                   value={typed}
-                  onChange={(event) => setTyped(event.currentTarget.value)}
+                  onChange={setTyped}
                 />
               </Confirm>
             </div>
@@ -134,8 +115,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
 };
 
 export default function General() {
-  const { id } = useProject();
-  const { data, error, refetch } = useQuery({ queryKey: ["projects", id], queryFn: () => admin.projects.get(id) });
+  const { data, error, refetch } = useOwnProject();
   if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   return data ? <ProjectForm key={data.id} project={data} /> : null;
 }

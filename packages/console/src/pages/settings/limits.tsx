@@ -1,25 +1,25 @@
 import type { ProjectLimit } from "@herald/client";
-import { useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "../../api/clients.ts";
-import { count, duration } from "../../parts/format.tsx";
+import { useRead } from "../../api/read.ts";
+import { bytes, count, duration } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
-import { Panel } from "../../parts/page.tsx";
-import { settingsTexts } from "../../texts/settings.ts";
 
-const t = settingsTexts.limits;
-/** From here on there is little room left. */
+/** The share of a limit from which its use is shown as a warning. */
 const nearlyFull = 0.8;
 
-const Used = ({ limit, used }: ProjectLimit) =>
+const amount = (name: ProjectLimit["name"], value: number): string =>
+  name === "queued-bytes" ? bytes(value) : count(value);
+
+const Used = ({ name, limit, used }: ProjectLimit) =>
   used === undefined ? (
-    <span className="muted">{t.unknown}</span>
+    <span className="muted">–</span>
   ) : (
-    <span className={limit > 0 && used >= limit * nearlyFull ? "warn" : ""}>{count(used)}</span>
+    <span className={limit > 0 && used >= limit * nearlyFull ? "warn" : ""}>{amount(name, used)}</span>
   );
 
 const columns: readonly Column<ProjectLimit>[] = [
   {
-    title: t.limit,
+    title: "What is counted",
     cell: (row) => (
       <span className="row-link">
         <b>{row.description}</b>
@@ -28,30 +28,31 @@ const columns: readonly Column<ProjectLimit>[] = [
     ),
   },
   {
-    title: t.max,
+    title: "At most",
     right: true,
     cell: (row) => (
       <>
-        {count(row.limit)}{" "}
-        <span className="muted nowrap">{row.seconds === undefined ? "" : t.within(duration(row.seconds))}</span>
+        {amount(row.name, row.limit)}{" "}
+        <span className="muted nowrap">{row.seconds === undefined ? "" : `in ${duration(row.seconds)}`}</span>
       </>
     ),
   },
-  { title: t.used, right: true, cell: Used },
-  { title: t.countedBy, wide: true, cell: (row) => t.counters[row.counted_by] ?? row.counted_by },
+  { title: "In use", right: true, cell: Used },
+  {
+    title: "Counted by",
+    wide: true,
+    cell: (row) => (row.counted_by === "gateway" ? "each gateway" : "all services together"),
+  },
 ];
 
 export default function Limits() {
   const { id } = useProject();
-  const query = useQuery({
-    queryKey: [id, "limits"],
-    queryFn: async ({ signal }) => ({ data: await admin.projects.limits(id, { signal }) }),
-    refetchInterval: 5_000,
+  const query = useRead([id, "limits"], async (options) => ({ data: await admin.projects.limits(id, options) }), {
+    everyMs: 5_000,
   });
   return (
-    <Panel flush title={t.title}>
-      <p className="inside muted text">{t.about}</p>
-      <List query={query} columns={columns} keyOf={(row) => row.name} label={t.title} empty={null} />
-    </Panel>
+    <List query={query} columns={columns} keyOf={(row) => row.name} label="Limits">
+      <p className="inside muted text">Each is the same for every project, and is set by an environment variable.</p>
+    </List>
   );
 }

@@ -1,15 +1,12 @@
 import type { ProviderView } from "@herald/client";
-import { Button, FileButton, JsonInput, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
+import { Button, FileButton, JsonInput, PasswordInput, SegmentedControl, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
+import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
-import { texts } from "../../texts/common.ts";
-import { settingsTexts } from "../../texts/settings.ts";
-
-const t = settingsTexts.providers;
 
 type Props = {
-  /** What is set now, without its secrets. */
+  /** The current settings, without secrets. */
   readonly settings: ProviderView["settings"];
   readonly onClose: () => void;
   readonly onDone: () => void;
@@ -19,19 +16,19 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 
 type Elsewhere = { readonly endpoint: string; readonly ca: string };
 
-/** Another server than the provider's own: for simulators and gateways of one's own. */
+/** A server in place of the provider's, such as a simulator or your own gateway. */
 const ElsewhereFields = ({ value, onChange }: { value: Elsewhere; onChange: (value: Elsewhere) => void }) => (
   <details className="payload" open={value.endpoint !== ""}>
-    <summary>{t.elsewhere}</summary>
+    <summary>Another server than the provider's own</summary>
     <div className="stack fields">
-      <TextInput
-        label={t.endpoint}
-        description={t.endpointHint}
+      <Field
+        label="Endpoint"
+        description="Accepted if dispatch runs with HERALD_DISPATCH_CUSTOM_ENDPOINTS=true."
         value={value.endpoint}
-        onChange={(event) => onChange({ ...value, endpoint: event.currentTarget.value })}
+        onChange={(endpoint) => onChange({ ...value, endpoint })}
       />
       <Textarea
-        label={t.ca}
+        label="Its certificate authority (PEM)"
         value={value.ca}
         onChange={(event) => onChange({ ...value, ca: event.currentTarget.value })}
         autosize
@@ -56,7 +53,7 @@ const FromFile = ({ accept, onText }: { readonly accept: string; readonly onText
   <FileButton accept={accept} onChange={(file) => void file?.text().then(onText)}>
     {(props) => (
       <Button {...props} size="compact-sm" variant="default">
-        {t.fromFile}
+        Read from a file
       </Button>
     )}
   </FileButton>
@@ -82,21 +79,15 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
     onDone();
   };
   return (
-    <FormDialog title={t.names.apns} verb={texts.common.save} act={act} onClose={onClose} size="lg">
+    <FormDialog title="Apple Push Notification service" verb="Save" act={act} onClose={onClose} size="lg">
       <div className="columns two tight">
-        <TextInput
-          label={t.keyId}
-          value={keyId}
-          onChange={(event) => setKeyId(event.currentTarget.value)}
-          data-autofocus
-        />
-        <TextInput label={t.teamId} value={teamId} onChange={(event) => setTeamId(event.currentTarget.value)} />
+        <Field label="Key id" value={keyId} onChange={setKeyId} data-autofocus />
+        <Field label="Team id" value={teamId} onChange={setTeamId} />
       </div>
-      <TextInput label={t.bundleId} value={bundleId} onChange={(event) => setBundleId(event.currentTarget.value)} />
+      <Field label="Bundle id" value={bundleId} onChange={setBundleId} />
       <Textarea
-        label={t.p8}
-        description={t.secretHint}
-        inputWrapperOrder={["label", "input", "error", "description"]}
+        label="Private key (.p8)"
+        description="Herald encrypts it and never shows it again."
         value={key}
         onChange={(event) => setKey(event.currentTarget.value)}
         placeholder="-----BEGIN PRIVATE KEY-----"
@@ -110,7 +101,7 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
         <FromFile accept=".p8,.pem" onText={setKey} />
       </div>
       <SegmentedControl
-        aria-label={t.environment}
+        aria-label="Environment"
         value={environment}
         onChange={(value) => setEnvironment(value)}
         data={["production", "sandbox"]}
@@ -129,18 +120,17 @@ export const FcmForm = ({ settings, onClose, onDone }: Props) => {
       try {
         return JSON.parse(account) as Record<string, unknown>;
       } catch {
-        throw new Error(t.notServiceAccount);
+        throw new Error("service_account: paste the JSON file of a service account");
       }
     })();
     await admin.providers.set(id, "fcm", { service_account: parsed, ...sent });
     onDone();
   };
   return (
-    <FormDialog title={t.names.fcm} verb={texts.common.save} act={act} onClose={onClose} size="lg">
+    <FormDialog title="Firebase Cloud Messaging" verb="Save" act={act} onClose={onClose} size="lg">
       <JsonInput
-        label={t.serviceAccount}
-        description={t.serviceAccountHint}
-        inputWrapperOrder={["label", "input", "error", "description"]}
+        label="Service account (JSON)"
+        description="The file as Firebase gives it. Herald encrypts its key and never shows it again."
         value={account}
         onChange={setAccount}
         autosize
@@ -172,25 +162,21 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
     onDone();
   };
   return (
-    <FormDialog title={t.names.webpush} verb={texts.common.save} act={act} onClose={onClose}>
-      <TextInput
-        label={t.subject}
-        description={t.subjectHint}
+    <FormDialog title="Web Push" verb="Save" act={act} onClose={onClose}>
+      <Field
+        label="Contact"
+        description="Push services write to it when something is wrong."
         placeholder="mailto:push@example.com"
         value={subject}
-        onChange={(event) => setSubject(event.currentTarget.value)}
+        onChange={setSubject}
         data-autofocus
       />
       <details className="payload">
-        <summary>{t.ownPair}</summary>
+        <summary>Bring keys of your own</summary>
         <div className="stack fields">
-          <TextInput
-            label={t.publicKey}
-            value={publicKey}
-            onChange={(event) => setPublicKey(event.currentTarget.value)}
-          />
+          <Field label="Public key" value={publicKey} onChange={setPublicKey} />
           <PasswordInput
-            label={t.privateKey}
+            label="Private key"
             value={privateKey}
             onChange={(event) => setPrivateKey(event.currentTarget.value)}
             autoComplete="off"

@@ -1,78 +1,89 @@
 import type { ProviderView } from "@herald/client";
 import { Button } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
+import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Status, Time } from "../../parts/format.tsx";
-import { Facts, Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts/common.ts";
-import { settingsTexts } from "../../texts/settings.ts";
+import { Facts, mono, Panel, Problem } from "../../parts/page.tsx";
 import { useProviders } from "../overview/attention.tsx";
 import { ApnsForm, FcmForm, WebPushForm } from "./provider-forms.tsx";
 import { TestPush } from "./test-push.tsx";
 import { VapidKeys } from "./vapid-keys.tsx";
 
-const t = settingsTexts.providers;
-const names = ["apns", "fcm", "webpush"] as const;
-type Name = (typeof names)[number];
+/** The providers in the order of {@link useProviders}. `empty`: shown while the project does not have it. */
+const providers = [
+  {
+    name: "apns",
+    title: "Apple Push Notification service",
+    empty: "iOS devices get nothing until it has a key: a .p8 from developer.apple.com, under Keys.",
+    Form: ApnsForm,
+  },
+  {
+    name: "fcm",
+    title: "Firebase Cloud Messaging",
+    empty: "Android devices get nothing until it has a service account: Firebase, Project settings, Service accounts.",
+    Form: FcmForm,
+  },
+  {
+    name: "webpush",
+    title: "Web Push",
+    empty: "Browsers get nothing until it is added. Herald makes the keys; it needs an address to contact you.",
+    Form: WebPushForm,
+  },
+] as const;
 
-const forms = { apns: ApnsForm, fcm: FcmForm, webpush: WebPushForm };
+type PanelProps = {
+  readonly provider: (typeof providers)[number];
+  readonly view: ProviderView | null | undefined;
+  readonly error: unknown;
+};
 
 const show = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
-const ProviderPanel = ({
-  name,
-  view,
-  error,
-}: {
-  name: Name;
-  view: ProviderView | null | undefined;
-  error: unknown;
-}) => {
+const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: PanelProps) => {
   const { id } = useProject();
-  const queries = useQueryClient();
+  const changed = useRefresh(id, "providers");
   const [dialog, setDialog] = useState<"edit" | "test" | undefined>();
   const refresh = () => {
     setDialog(undefined);
-    void queries.invalidateQueries({ queryKey: [id, "providers"] });
+    changed();
   };
-  const Form = forms[name];
   return (
     <Panel
       title={
         <span className="title-line">
-          {t.names[name]} {view && <Status value={view.status} />}
+          {title} {view && <Status value={view.status} />}
         </span>
       }
       actions={
         <span className="toolbar">
           {view && (
             <Button size="compact-sm" variant="light" onClick={() => setDialog("test")}>
-              {t.test}
+              Send a test push
             </Button>
           )}
           {view !== undefined && (
             <Button size="compact-sm" variant="default" onClick={() => setDialog("edit")}>
-              {view ? t.replace : t.add}
+              {view ? "Replace" : "Add"}
             </Button>
           )}
           {view && (
             <Confirm
-              label={texts.common.delete}
-              title={t.deleteTitle(t.names[name])}
-              verb={t.deleteVerb}
+              label="Delete"
+              title={`Remove ${title}?`}
+              verb="Remove the provider"
               act={() => admin.providers.delete(id, name)}
               onDone={refresh}
             >
-              {t.deleteText}
+              Its devices get nothing until it is added again. They stay registered.
             </Confirm>
           )}
         </span>
       }
     >
       {error ? <Problem error={error} /> : null}
-      {view === null && <p className="text muted">{t.empty[name]}</p>}
+      {view === null && <p className="text muted">{empty}</p>}
       {view && (
         <div className="stack">
           {view.status === "paused" && <p className="text warn">{view.paused_reason}</p>}
@@ -82,7 +93,7 @@ const ProviderPanel = ({
                 <strong>{problem.reason}</strong> {problem.host}
                 <p>{problem.detail}</p>
                 <p className="muted">
-                  {t.since} <Time at={problem.since} />
+                  since <Time at={problem.since} />
                 </p>
               </div>
             </div>
@@ -91,16 +102,8 @@ const ProviderPanel = ({
             facts={[
               ...Object.entries(view.settings)
                 .filter(([key]) => key !== "ca" && (name !== "webpush" || !key.includes("key")))
-                .map(
-                  ([key, value]) =>
-                    [
-                      key,
-                      <span key={key} className="mono">
-                        {show(value)}
-                      </span>,
-                    ] as const,
-                ),
-              [texts.common.updated, <Time key="u" at={view.updated_at} />],
+                .map(([key, value]) => [key, mono(show(value))] as const),
+              ["Updated", <Time key="u" at={view.updated_at} />],
             ]}
           />
           {name === "webpush" && <VapidKeys />}
@@ -118,8 +121,8 @@ export default function Providers() {
   const views = useProviders();
   return (
     <div className="stack">
-      {names.map((name, index) => (
-        <ProviderPanel key={name} name={name} view={views[index]?.data} error={views[index]?.error} />
+      {providers.map((provider, index) => (
+        <ProviderPanel key={provider.name} provider={provider} view={views[index]?.data} error={views[index]?.error} />
       ))}
     </div>
   );

@@ -1,97 +1,76 @@
-import type { TestPush as Push } from "@herald/client";
-import { Button, Group, Modal, SegmentedControl, TextInput } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import type { TestPush as Push, TestedPush } from "@herald/client";
+import { SegmentedControl } from "@mantine/core";
+import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
-import { Facts, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts/common.ts";
-import { settingsTexts } from "../../texts/settings.ts";
-
-const t = settingsTexts.testPush;
+import { Field } from "../../parts/field.tsx";
+import { FormDialog } from "../../parts/form.tsx";
+import { Facts, mono } from "../../parts/page.tsx";
 
 type Props = { readonly provider: "apns" | "fcm" | "webpush"; readonly onClose: () => void };
 
-/** One push to one token, and what the provider says of it, word for word. */
+/** Sends one push to one token, and shows the provider's answer word for word. */
 export const TestPush = ({ provider, onClose }: Props) => {
   const { id } = useProject();
   const [token, setToken] = useState("");
   const [p256dh, setP256dh] = useState("");
   const [auth, setAuth] = useState("");
   const [environment, setEnvironment] = useState("");
-  const testing = useMutation({
-    mutationFn: () =>
-      admin.providers.test(id, provider, {
-        token: token.trim(),
-        ...(provider === "webpush" && { keys: { p256dh: p256dh.trim(), auth: auth.trim() } }),
-        ...(environment !== "" && { environment: environment as NonNullable<Push["environment"]> }),
-      }),
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    testing.mutate();
+  const [result, setResult] = useState<TestedPush>();
+  const send = async () => {
+    setResult(undefined);
+    const tested = await admin.providers.test(id, provider, {
+      token: token.trim(),
+      ...(provider === "webpush" && { keys: { p256dh: p256dh.trim(), auth: auth.trim() } }),
+      ...(environment !== "" && { environment: environment as NonNullable<Push["environment"]> }),
+    });
+    setResult(tested);
   };
-  const { data } = testing;
   return (
-    <Modal opened onClose={onClose} title={t.title}>
-      <form className="stack fields" onSubmit={submit}>
-        <TextInput
-          label={provider === "webpush" ? t.endpoint : t.token}
-          description={t.hint}
-          inputWrapperOrder={["label", "input", "description"]}
-          value={token}
-          onChange={(event) => setToken(event.currentTarget.value)}
-          data-autofocus
+    <FormDialog
+      title="Send a test push"
+      verb="Send"
+      act={send}
+      onClose={onClose}
+      ready={token.trim() !== ""}
+      leave="Close"
+    >
+      <Field
+        label={provider === "webpush" ? "Subscription endpoint" : "Push token"}
+        description="One push goes to it now, even while the provider is paused."
+        value={token}
+        onChange={setToken}
+        data-autofocus
+      />
+      {provider === "webpush" && (
+        <>
+          <Field label="p256dh" value={p256dh} onChange={setP256dh} />
+          <Field label="auth" value={auth} onChange={setAuth} />
+        </>
+      )}
+      {provider === "apns" && (
+        <SegmentedControl
+          aria-label="Environment"
+          value={environment}
+          onChange={setEnvironment}
+          data={[
+            { value: "", label: "as set" },
+            { value: "production", label: "production" },
+            { value: "sandbox", label: "sandbox" },
+          ]}
         />
-        {provider === "webpush" && (
-          <>
-            <TextInput label="p256dh" value={p256dh} onChange={(event) => setP256dh(event.currentTarget.value)} />
-            <TextInput label="auth" value={auth} onChange={(event) => setAuth(event.currentTarget.value)} />
-          </>
-        )}
-        {provider === "apns" && (
-          <SegmentedControl
-            aria-label={settingsTexts.providers.environment}
-            value={environment}
-            onChange={setEnvironment}
-            data={[
-              { value: "", label: t.asSet },
-              { value: "production", label: "production" },
-              { value: "sandbox", label: "sandbox" },
+      )}
+      {result && (
+        <div className="test-result" role="status">
+          <strong className={result.result === "accepted" ? "good" : "bad"}>{result.result}</strong>
+          <p className="text break">{result.detail}</p>
+          <Facts
+            facts={[
+              result.provider_reason !== undefined && ["The provider said", mono(result.provider_reason)],
+              result.provider_id !== undefined && ["Its id", mono(result.provider_id)],
             ]}
           />
-        )}
-        {testing.error && <Problem error={testing.error} />}
-        {data && (
-          <div className="test-result" role="status">
-            <strong className={data.result === "accepted" ? "good" : "bad"}>{data.result}</strong>
-            <p className="text break">{data.detail}</p>
-            <Facts
-              facts={[
-                data.provider_reason !== undefined && [
-                  t.said,
-                  <code key="s" className="mono">
-                    {data.provider_reason}
-                  </code>,
-                ],
-                data.provider_id !== undefined && [
-                  t.providerId,
-                  <code key="i" className="mono">
-                    {data.provider_id}
-                  </code>,
-                ],
-              ]}
-            />
-          </div>
-        )}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
-            {texts.common.close}
-          </Button>
-          <Button type="submit" loading={testing.isPending} disabled={token.trim() === ""}>
-            {t.submit}
-          </Button>
-        </Group>
-      </form>
-    </Modal>
+        </div>
+      )}
+    </FormDialog>
   );
 };

@@ -1,19 +1,16 @@
 import type { NewProjectToken, ProjectToken } from "@herald/client";
-import { Checkbox, Group, TextInput } from "@mantine/core";
+import { Checkbox, Group } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
+import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
-import { texts } from "../../texts/common.ts";
-import { settingsTexts } from "../../texts/settings.ts";
-
-const t = settingsTexts.tokens;
 
 type Scope = NonNullable<NewProjectToken["scopes"]>[number];
 
-/** Each scope and whether a new token has it; one that the client does not know, or one that is missing, does not compile. */
+/** Every scope, and whether a new token has it: a scope that the client does not know does not compile, nor does a missing scope. */
 const scopes: Readonly<Record<Scope, boolean>> = { send: true, read: true, devices: true, export: false };
 const names = Object.keys(scopes) as Scope[];
 
@@ -32,32 +29,27 @@ const NewToken = ({ onClose, onMade }: NewProps) => {
   };
   return (
     <FormDialog
-      title={t.new}
-      verb={t.create}
+      title="New token"
+      verb="Create token"
       act={create}
       onClose={onClose}
       ready={name.trim() !== "" && chosen.length > 0}
     >
-      <TextInput
-        label={t.name}
-        description={t.nameHint}
+      <Field
+        label="Name"
+        description="Where it is used, such as backend or importer."
         value={name}
-        onChange={(event) => setName(event.currentTarget.value)}
+        onChange={setName}
         data-autofocus
       />
-      <Checkbox.Group label={t.scopes} value={chosen} onChange={(next) => setChosen(next as Scope[])}>
+      <Checkbox.Group label="Scopes" value={chosen} onChange={(next) => setChosen(next as Scope[])}>
         <Group mt={6}>
           {names.map((scope) => (
             <Checkbox key={scope} value={scope} label={scope} />
           ))}
         </Group>
       </Checkbox.Group>
-      <TextInput
-        label={t.expires}
-        type="datetime-local"
-        value={expires}
-        onChange={(event) => setExpires(event.currentTarget.value)}
-      />
+      <Field label="Expires" type="datetime-local" value={expires} onChange={setExpires} />
     </FormDialog>
   );
 };
@@ -66,29 +58,29 @@ export default function Tokens() {
   const { id } = useProject();
   return (
     <ManagedList<ProjectToken>
-      title={t.title}
+      title="Project tokens"
       queryKey={[id, "tokens"]}
       load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
       keyOf={(row) => row.id}
-      empty={{ title: t.emptyTitle, text: t.empty }}
-      add={{ label: t.new, Form: NewToken, made: t.made }}
+      empty={{ title: "No tokens", text: "Your backend needs one to send." }}
+      add={{ label: "New token", Form: NewToken, made: "The new token" }}
       columns={({ refresh }) => [
-        { title: t.name, cell: (row) => <span className="break">{row.name}</span> },
-        { title: t.scopes, cell: (row) => row.scopes.join(", ") },
-        { title: t.expires, wide: true, cell: (row) => <Time at={row.expires_at} /> },
-        { title: texts.common.created, wide: true, cell: (row) => <Time at={row.created_at} /> },
+        { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
+        { title: "Scopes", cell: (row) => row.scopes.join(", ") },
+        { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
+        { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
         {
           title: "",
           right: true,
           cell: (row) => (
             <Confirm
-              label={t.revoke}
-              title={t.revokeTitle(row.name)}
-              verb={t.revokeVerb}
+              label="Revoke"
+              title={`Revoke ${row.name}?`}
+              verb="Revoke the token"
               act={() => admin.tokens.revoke(id, row.id)}
               onDone={refresh}
             >
-              {t.revokeText}
+              It is refused everywhere within a second.
             </Confirm>
           ),
         },

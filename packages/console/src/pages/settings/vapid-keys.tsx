@@ -1,18 +1,17 @@
-import { Button, Table } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { VapidKey } from "@herald/client";
+import { Button } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "../../api/clients.ts";
+import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
+import { type Column, Rows } from "../../parts/list.tsx";
 import { Copyable, Problem } from "../../parts/page.tsx";
-import { settingsTexts } from "../../texts/settings.ts";
 
-const t = settingsTexts.vapid;
-
-/** The rotation of Web Push keys: stage the next one, make it current, retire the earlier one when few subscriptions are left. */
+/** Rotation of the Web Push keys: stage the next key, make it current, and retire the earlier key once few subscriptions use it. */
 export const VapidKeys = () => {
   const { id } = useProject();
-  const queries = useQueryClient();
-  const refresh = () => void queries.invalidateQueries({ queryKey: [id, "providers"] });
+  const refresh = useRefresh(id, "providers");
   const { data, error } = useQuery({
     queryKey: [id, "providers", "webpush", "keys"],
     queryFn: () => admin.vapidKeys.list(id),
@@ -20,63 +19,62 @@ export const VapidKeys = () => {
   const staging = useMutation({ mutationFn: () => admin.vapidKeys.stage(id), onSuccess: refresh });
   if (error) return <Problem error={error} />;
   const hasNext = data?.some(({ status }) => status === "next");
+  const columns: readonly Column<VapidKey>[] = [
+    { title: "Status", cell: (key) => <Status value={key.status} /> },
+    {
+      title: "Public key",
+      cell: (key) => (
+        <span className="key-cut">
+          <Copyable value={key.public_key} />
+        </span>
+      ),
+    },
+    { title: "Subscriptions", right: true, cell: (key) => count(key.devices) },
+    { title: "Since", right: true, wide: true, cell: (key) => <Time at={key.current_since ?? key.created_at} /> },
+    {
+      title: "",
+      right: true,
+      cell: (key) => (
+        <>
+          {key.status === "next" && (
+            <Confirm
+              label="Make current"
+              title="Make this key current?"
+              verb="Make current"
+              danger={false}
+              act={() => admin.vapidKeys.makeCurrent(id, key.id)}
+              onDone={refresh}
+            >
+              Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key.
+            </Confirm>
+          )}
+          {key.status === "earlier" && (
+            <Confirm
+              label="Retire"
+              title="Retire this key?"
+              verb="Retire"
+              act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
+              onDone={refresh}
+            >
+              {count(key.devices)} active subscriptions were made with it. They get nothing until they subscribe again.
+            </Confirm>
+          )}
+        </>
+      ),
+    },
+  ];
   return (
     <div className="stack">
       <div className="toolbar">
-        <strong className="text grow">{t.title}</strong>
+        <strong className="text grow">VAPID keys</strong>
         {!hasNext && (
           <Button size="compact-sm" variant="default" loading={staging.isPending} onClick={() => staging.mutate()}>
-            {t.stage}
+            Stage the next key
           </Button>
         )}
       </div>
       {staging.error && <Problem error={staging.error} />}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
-      <section className="scroll" aria-label={t.title} tabIndex={0}>
-        <Table className="table">
-          <Table.Tbody>
-            {data?.map((key) => (
-              <Table.Tr key={key.id}>
-                <Table.Td>
-                  <Status value={key.status} />
-                </Table.Td>
-                <Table.Td style={{ maxWidth: 260 }}>
-                  <Copyable value={key.public_key} />
-                </Table.Td>
-                <Table.Td className="right nowrap">{t.subscriptions(count(key.devices))}</Table.Td>
-                <Table.Td className="right wide-only">
-                  <Time at={key.current_since ?? key.created_at} />
-                </Table.Td>
-                <Table.Td className="right">
-                  {key.status === "next" && (
-                    <Confirm
-                      label={t.makeCurrent}
-                      title={t.makeCurrentTitle}
-                      verb={t.makeCurrent}
-                      danger={false}
-                      act={() => admin.vapidKeys.makeCurrent(id, key.id)}
-                      onDone={refresh}
-                    >
-                      {t.makeCurrentText}
-                    </Confirm>
-                  )}
-                  {key.status === "earlier" && (
-                    <Confirm
-                      label={t.retire}
-                      title={t.retireTitle}
-                      verb={t.retire}
-                      act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
-                      onDone={refresh}
-                    >
-                      {t.retireText(count(key.devices))}
-                    </Confirm>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </section>
+      {data && <Rows rows={data} columns={columns} keyOf={({ id }) => id} label="VAPID keys" />}
     </div>
   );
 };

@@ -1,106 +1,89 @@
-import type { WebhookMessage } from "@herald/client";
-import { Button, Drawer, Table } from "@mantine/core";
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { WebhookMessage, WebhookMessageDetail } from "@herald/client";
+import { Button, Drawer } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { usePollMs } from "../../api/live.tsx";
+import { useRead, useRefresh, useRows } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { ChoiceFilter, useFilters } from "../../parts/filters.tsx";
 import { exactTime, Status, Time } from "../../parts/format.tsx";
-import { type Column, List } from "../../parts/list.tsx";
-import { Empty, Facts, Panel, Problem } from "../../parts/page.tsx";
+import { type Column, List, Rows } from "../../parts/list.tsx";
+import { Facts, JsonCode, Panel, Problem } from "../../parts/page.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
-import { texts } from "../../texts/common.ts";
-import { notificationTexts } from "../../texts/notifications.ts";
-import { settingsTexts } from "../../texts/settings.ts";
-import { traceTexts } from "../../texts/trace.ts";
 import { shortName } from "./event-types.ts";
 import { webhookState } from "./webhooks.tsx";
 
-const t = settingsTexts.webhooks;
+const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[] = [
+  { title: "At", cell: ({ at }) => exactTime(at) },
+  {
+    title: "Status",
+    cell: ({ status, error }) => <span className={error ? "bad" : "good"}>{status ?? "–"}</span>,
+  },
+  { title: "Took", right: true, cell: ({ duration_ms }) => `${duration_ms} ms` },
+  { title: "Answer", cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
+];
 
 const Message = ({ webhook, message, onClose }: { webhook: string; message: string; onClose: () => void }) => {
   const { id, herald } = useProject();
-  const { data, error } = useQuery({
-    queryKey: [id, "webhooks", webhook, "messages", message],
-    queryFn: () => herald.webhooks.message(webhook, message),
-    refetchInterval: 2_000,
-  });
+  const { data, error } = useRead(
+    [id, "webhooks", webhook, "messages", message],
+    () => herald.webhooks.message(webhook, message),
+    { everyMs: 2_000 },
+  );
   return (
-    <Drawer opened onClose={onClose} title={t.message} position="right" size="lg">
+    <Drawer opened onClose={onClose} title="Message" position="right" size="lg">
       {error && <Problem error={error} />}
       {data && (
         <div className="stack">
           <Facts
             facts={[
-              [t.type, data.type],
-              [texts.common.status, <Status key="s" value={data.status} />],
-              [notificationTexts.at, exactTime(data.timestamp)],
-              data.next_attempt_at !== undefined && [traceTexts.nextAttempt, exactTime(data.next_attempt_at)],
+              ["Event", data.type],
+              ["Status", <Status key="s" value={data.status} />],
+              ["At", exactTime(data.timestamp)],
+              data.next_attempt_at !== undefined && ["Next attempt", exactTime(data.next_attempt_at)],
             ]}
           />
-          <strong className="text">{traceTexts.attempts}</strong>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
-          <section className="scroll" aria-label={traceTexts.attempts} tabIndex={0}>
-            <Table className="table">
-              <Table.Tbody>
-                {data.attempts.map((attempt) => (
-                  <Table.Tr key={attempt.at}>
-                    <Table.Td className="nowrap">{exactTime(attempt.at)}</Table.Td>
-                    <Table.Td className={attempt.error ? "bad" : "good"}>{attempt.status ?? "–"}</Table.Td>
-                    <Table.Td className="right nowrap">{attempt.duration_ms} ms</Table.Td>
-                    <Table.Td className="break">{attempt.error ?? attempt.response}</Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </section>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
-          <pre className="code" tabIndex={0}>
-            {JSON.stringify(data.payload, null, 2)}
-          </pre>
+          <strong className="text">Attempts</strong>
+          <Rows rows={data.attempts} columns={attemptColumns} keyOf={({ at }) => at} label="Attempts" />
+          <JsonCode value={data.payload} />
         </div>
       )}
     </Drawer>
   );
 };
 
+const messagesPollMs = 4_000;
+
 export default function WebhookPage() {
   const { id, herald } = useProject();
   const { webhook = "" } = useParams({ strict: false }) as { webhook?: string };
   const { search, page, setPage } = useFilters();
-  const queries = useQueryClient();
+  const { status } = search;
   const navigate = useNavigate();
   const [shown, setShown] = useState<string>();
   const [made, setMade] = useState<{ secret: string | undefined }>();
-  const refresh = () => void queries.invalidateQueries({ queryKey: [id, "webhooks"] });
-  const pollMs = usePollMs();
-  const one = useQuery({
-    queryKey: [id, "webhooks", webhook],
-    queryFn: () => herald.webhooks.get(webhook),
-    refetchInterval: pollMs,
-  });
-  const messages = useQuery({
-    queryKey: [id, "webhooks", webhook, "messages", search.status, page],
-    queryFn: () => herald.webhooks.messages(webhook, { status: search.status, perPage: 25 }).page(page),
-    placeholderData: keepPreviousData,
-    refetchInterval: Math.min(pollMs, 5_000),
-  });
+  const refresh = useRefresh(id, "webhooks");
+  const one = useRead([id, "webhooks", webhook], () => herald.webhooks.get(webhook));
+  const messages = useRows(
+    [id, "webhooks", webhook, "messages", status, page],
+    () => herald.webhooks.messages(webhook, { status, perPage: 25 }).page(page),
+    messagesPollMs,
+  );
   const acting = useMutation({ mutationFn: (act: () => Promise<unknown>) => act(), onSuccess: refresh });
   const columns: readonly Column<WebhookMessage>[] = [
     {
-      title: t.type,
+      title: "Event",
       cell: (row) => (
         <button type="button" className="text-button link" onClick={() => setShown(row.id)}>
           {shortName(row.type)}
         </button>
       ),
     },
-    { title: texts.common.status, cell: (row) => <Status value={row.status} /> },
-    { title: traceTexts.attempts, right: true, cell: (row) => row.attempt_count },
-    { title: t.lastError, wide: true, cell: (row) => <span className="break">{row.last_error}</span> },
-    { title: notificationTexts.at, right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
+    { title: "Status", cell: (row) => <Status value={row.status} /> },
+    { title: "Attempts", right: true, wide: true, cell: (row) => row.attempt_count },
+    { title: "Last error", wide: true, cell: (row) => <span className="break">{row.last_error}</span> },
+    { title: "At", right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
     {
       title: "",
       right: true,
@@ -110,7 +93,7 @@ export default function WebhookPage() {
           variant="default"
           onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}
         >
-          {t.resend}
+          Send again
         </Button>
       ),
     },
@@ -133,7 +116,7 @@ export default function WebhookPage() {
                 loading={acting.isPending}
                 onClick={() => acting.mutate(() => herald.webhooks.ping(webhook))}
               >
-                {t.ping}
+                Send a test message
               </Button>
               <Button
                 size="compact-sm"
@@ -142,7 +125,7 @@ export default function WebhookPage() {
                   acting.mutate(() => herald.webhooks.recover(webhook, new Date(Date.now() - 86_400_000 * 7)))
                 }
               >
-                {t.recover}
+                Send failed ones again
               </Button>
               <Button
                 size="compact-sm"
@@ -151,53 +134,48 @@ export default function WebhookPage() {
                   acting.mutate(async () => setMade({ secret: (await herald.webhooks.rotateSecret(webhook)).secret }))
                 }
               >
-                {t.rotate}
+                New secret
               </Button>
               <Confirm
-                label={texts.common.delete}
-                title={t.deleteTitle}
-                verb={t.deleteVerb}
+                label="Delete"
+                title="Delete this webhook?"
+                verb="Delete the webhook"
                 act={() => herald.webhooks.delete(webhook)}
                 onDone={() => {
                   refresh();
                   void navigate({ to: `/p/${id}/settings/webhooks` });
                 }}
               >
-                {t.deleteText}
+                Messages that wait are dropped.
               </Confirm>
             </span>
           }
         >
           <Facts
             facts={[
-              one.data.description !== undefined && [t.description, one.data.description],
-              [t.events, one.data.events === null ? t.allEvents : one.data.events.join(", ")],
-              one.data.failing_since !== undefined && [t.failingSince, <Time key="f" at={one.data.failing_since} />],
+              one.data.description !== undefined && ["Description", one.data.description],
+              ["Events", one.data.events === null ? "all" : one.data.events.join(", ")],
+              one.data.failing_since !== undefined && ["Failing since", <Time key="f" at={one.data.failing_since} />],
               one.data.previous_secret_until !== undefined && [
-                t.previousSecret,
+                "Signed with the former secret until",
                 exactTime(one.data.previous_secret_until),
               ],
-              [texts.common.created, exactTime(one.data.created_at)],
+              ["Created", exactTime(one.data.created_at)],
             ]}
           />
         </Panel>
       )}
-      <Panel
-        flush
-        title={t.messages}
-        actions={<ChoiceFilter name="status" label={texts.common.status} values={["waiting", "delivered", "failed"]} />}
-      >
-        <List
-          query={messages}
-          columns={columns}
-          keyOf={(row) => row.id}
-          label={t.messages}
-          onPage={setPage}
-          empty={<Empty title={t.noMessages}>{t.noMessagesHint}</Empty>}
-        />
-      </Panel>
+      <List
+        actions={<ChoiceFilter name="status" label="Status" values={["waiting", "delivered", "failed"]} />}
+        query={messages}
+        columns={columns}
+        keyOf={(row) => row.id}
+        label="Messages"
+        onPage={setPage}
+        empty={{ title: "No messages", text: "Each event that it gets is listed here, with its attempts." }}
+      />
       {shown && <Message webhook={webhook} message={shown} onClose={() => setShown(undefined)} />}
-      {made && <SecretOnce title={t.made} value={made.secret} onClose={() => setMade(undefined)} />}
+      {made && <SecretOnce title="Its signing secret" value={made.secret} onClose={() => setMade(undefined)} />}
     </div>
   );
 }

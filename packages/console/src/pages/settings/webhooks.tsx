@@ -1,17 +1,14 @@
 import type { EventType, Webhook } from "@herald/client";
-import { MultiSelect, Switch, TextInput } from "@mantine/core";
+import { MultiSelect, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
+import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Status } from "../../parts/format.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
-import { useSession } from "../../session-context.tsx";
-import { texts } from "../../texts/common.ts";
-import { settingsTexts } from "../../texts/settings.ts";
+import { useMayWrite } from "../../session-context.tsx";
 import { eventTypes, shortName } from "./event-types.ts";
-
-const t = settingsTexts.webhooks;
 
 export const webhookState = ({ enabled, failing_since, disabled_reason }: Webhook): string => {
   if (!enabled) return disabled_reason === undefined || disabled_reason === "requested" ? "disabled" : disabled_reason;
@@ -32,22 +29,12 @@ const NewWebhookForm = ({ onClose, onMade }: NewProps) => {
     onMade({ secret });
   };
   return (
-    <FormDialog title={t.new} verb={t.create} act={create} onClose={onClose} ready={url.trim() !== ""}>
-      <TextInput
-        label={t.url}
-        placeholder="https://example.com/herald"
-        value={url}
-        onChange={(event) => setUrl(event.currentTarget.value)}
-        data-autofocus
-      />
-      <TextInput
-        label={t.description}
-        value={description}
-        onChange={(event) => setDescription(event.currentTarget.value)}
-      />
+    <FormDialog title="New webhook" verb="Create webhook" act={create} onClose={onClose} ready={url.trim() !== ""}>
+      <Field label="URL" placeholder="https://example.com/herald" value={url} onChange={setUrl} data-autofocus />
+      <Field label="Description" value={description} onChange={setDescription} />
       <MultiSelect
-        label={t.events}
-        placeholder={events.length === 0 ? t.allEvents : undefined}
+        label="Events"
+        placeholder={events.length === 0 ? "all" : undefined}
         data={eventTypes.map((type) => ({ value: type, label: shortName(type) }))}
         value={events}
         onChange={(next) => setEvents(next as EventType[])}
@@ -59,19 +46,21 @@ const NewWebhookForm = ({ onClose, onMade }: NewProps) => {
 
 export default function Webhooks() {
   const { id, herald } = useProject();
-  const { session } = useSession();
-  const may = session.role !== "viewer";
+  const may = useMayWrite();
   return (
     <ManagedList<Webhook>
-      title={t.title}
+      title="Webhooks"
       queryKey={[id, "webhooks"]}
       load={(page) => herald.webhooks.list({ perPage: 100 }).page(page)}
       keyOf={(row) => row.id}
-      empty={{ title: t.emptyTitle, text: t.empty }}
-      add={may && { label: t.new, Form: NewWebhookForm, made: t.made }}
+      empty={{
+        title: "No webhooks yet",
+        text: "Herald posts each event to a webhook, signed, until your server accepts it.",
+      }}
+      add={may && { label: "New webhook", Form: NewWebhookForm, made: "Its signing secret" }}
       columns={({ change }) => [
         {
-          title: t.url,
+          title: "URL",
           cell: (row) => (
             <Link className="row-link" to={`/p/${id}/settings/webhooks/${row.id}`}>
               <b className="cut">{row.url}</b>
@@ -81,11 +70,12 @@ export default function Webhooks() {
             </Link>
           ),
         },
-        { title: texts.common.status, cell: (row) => <Status value={webhookState(row)} /> },
+        { title: "Status", cell: (row) => <Status value={webhookState(row)} /> },
         {
-          title: t.events,
+          title: "Events",
           wide: true,
-          cell: (row) => (row.events === null ? t.allEvents : t.someEvents(row.events.length)),
+          cell: (row) =>
+            row.events === null ? "all" : row.events.length === 1 ? "1 type" : `${row.events.length} types`,
         },
         {
           title: "",
@@ -93,7 +83,7 @@ export default function Webhooks() {
           cell: (row) => (
             <Switch
               size="xs"
-              aria-label={`${t.enabled}: ${row.url}`}
+              aria-label={`Enabled: ${row.url}`}
               checked={row.enabled}
               disabled={!may}
               onChange={(event) => {

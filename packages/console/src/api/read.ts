@@ -1,0 +1,44 @@
+import { keepPreviousData, type QueryKey, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { usePollMs } from "./live.tsx";
+import { firstRows } from "./rows.ts";
+
+type Signal = { readonly signal: AbortSignal };
+
+/** Reads a value and polls it; by default as often as {@link usePollMs} says. */
+export const useRead = <Value>(
+  queryKey: QueryKey,
+  read: (options: Signal) => Promise<Value>,
+  { everyMs, keep = false }: { readonly everyMs?: number; readonly keep?: boolean } = {},
+) => {
+  const pollMs = usePollMs();
+  return useQuery({
+    queryKey,
+    queryFn: ({ signal }) => read({ signal }),
+    placeholderData: keep ? keepPreviousData : undefined,
+    refetchInterval: everyMs ?? pollMs,
+  });
+};
+
+/** Reads rows. Those of the previous page or filter stay until the next rows have arrived. */
+export const useRows = <Value>(queryKey: QueryKey, read: (options: Signal) => Promise<Value>, everyMs?: number) =>
+  useRead(queryKey, read, { keep: true, ...(everyMs && { everyMs }) });
+
+/** The first rows of a list that has cursors but no count; `onMore` reads as many rows again. */
+export const useFirstRows = <Row>(
+  queryKey: QueryKey,
+  list: (options: Signal & { readonly perPage: number }) => AsyncIterable<Row>,
+  rowsAtATime: number,
+  everyMs?: number,
+) => {
+  const [limit, setLimit] = useState(rowsAtATime);
+  const perPage = Math.min(rowsAtATime + 1, 100);
+  const query = useRows([...queryKey, limit], ({ signal }) => firstRows(list({ signal, perPage }), limit), everyMs);
+  return { query, onMore: query.data?.more ? () => setLimit(limit + rowsAtATime) : undefined };
+};
+
+/** Refetches the queries whose keys begin with these values. */
+export const useRefresh = (...queryKey: QueryKey): (() => void) => {
+  const queries = useQueryClient();
+  return () => void queries.invalidateQueries({ queryKey });
+};

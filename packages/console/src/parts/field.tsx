@@ -1,0 +1,43 @@
+import { Button, type ButtonProps, TextInput, type TextInputProps } from "@mantine/core";
+import { type FormEvent, type ReactNode, useState } from "react";
+
+type FieldProps = Omit<TextInputProps, "onChange"> & { readonly onChange: (text: string) => void };
+
+/** A text input whose `onChange` gets the text. */
+export const Field = ({ onChange, ...props }: FieldProps) => (
+  <TextInput onChange={(event) => onChange(event.currentTarget.value)} {...props} />
+);
+
+type FormProps = { readonly onSubmit: () => void; readonly className?: string; readonly children: ReactNode };
+
+/** A form that the page itself submits. */
+export const Form = ({ onSubmit, ...props }: FormProps) => (
+  <form
+    onSubmit={(event: FormEvent) => {
+      event.preventDefault();
+      onSubmit();
+    }}
+    {...props}
+  />
+);
+
+type FindProps = Pick<TextInputProps, "size" | "leftSection"> &
+  Pick<ButtonProps, "variant"> & {
+    readonly label: string;
+    readonly verb: string;
+    readonly initial?: string;
+    readonly onFind: (text: string) => void;
+  };
+
+/** A field and its button in one line. */
+export const FindForm = ({ label, verb, initial = "", onFind, variant, ...field }: FindProps) => {
+  const [typed, setTyped] = useState(initial);
+  return (
+    <Form onSubmit={() => onFind(typed.trim())} className="find">
+      <Field {...field} className="grow" aria-label={label} placeholder={label} value={typed} onChange={setTyped} />
+      <Button type="submit" size={field.size} variant={variant} disabled={typed.trim() === ""}>
+        {verb}
+      </Button>
+    </Form>
+  );
+};
