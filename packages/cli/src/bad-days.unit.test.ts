@@ -14,7 +14,7 @@ const herald = createHerald(() => home);
 const revoked = answer(401, problem(401, "unauthenticated"));
 const page = (next: string | null, ...ids: string[]) => answer(200, { data: ids.map((id) => ({ id })), next });
 const ids = (...all: string[]) => all.map((id) => `${JSON.stringify({ id })}\n`).join("");
-/** Part of an export, whose connection breaks. */
+/** Sends part of an export, then breaks the connection. */
 const cutAfter = (text: string) => (response: Parameters<typeof revoked>[0]) => {
   response.writeHead(200, { "content-type": "application/x-ndjson" });
   response.write(text, () => response.destroy());
@@ -47,7 +47,7 @@ test("at a terminal, it says so when an answer takes long", async () => {
   const ended = await createHerald(() => home, true)(["topic", "list", "--url", url, "--token", "x"], {}, written);
   clearInterval(watching);
   expect(ended.exitCode).toBe(0);
-  // The line is gone in the end.
+  // The table replaces the progress line.
   expect(ended.stderr).toMatch(new RegExp(`Waiting for ${url}….*There are none\\.\n$`, "s"));
 });
 
@@ -60,7 +60,7 @@ test("a token that is revoked while a list is walked ends it after the rows that
   expect(table).toMatchObject({ exitCode: 3, stdout: expect.stringContaining("top_2") });
   expect(table.stderr).toContain("(401 unauthenticated)");
   expect(table.stderr).toContain("herald login");
-  // A program cannot take the rows for all of them: the array does not end.
+  // The JSON array stays open, so that no program takes the rows for the whole list.
   const { exitCode, stdout } = await walk("--json");
   expect([exitCode, stdout.trim()]).toEqual([3, '[{"id":"top_1"}\n,{"id":"top_2"}']);
 });

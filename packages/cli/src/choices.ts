@@ -1,4 +1,4 @@
-/** What options accept: for help, completion, and an error before any request. A test holds them to the contracts. */
+/** Values that options accept, for help, completion and errors without a request. A test compares them with the contracts. */
 export const choices = {
   deviceStatus: ["active", "inactive"],
   platform: ["ios", "android", "web"],

@@ -4,7 +4,7 @@ import { choices } from "./choices.ts";
 
 test("options accept what the contracts accept", () => {
   const eventTypes = Object.values(contracts.events)
-    // No project gets it.
+    // Audit records are not sent to projects.
     .filter((event) => event.ceType !== contracts.AuditRecordedV1.ceType)
     .map(({ ceType }) => ceType);
   const sorted = (values: readonly string[]) => values.toSorted();

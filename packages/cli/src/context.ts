@@ -20,53 +20,32 @@ export type GlobalOptions = {
 
 export type ListChoice = { readonly limit?: number; readonly all?: boolean };
 
-/** What every command gets. */
-export type Context = {
+export type Entries = readonly (readonly [name: string, value: unknown])[];
+
+type Deps = {
   readonly terminal: Terminal;
   /** For results that are not lines of text. */
   readonly stdout: NodeJS.WriteStream;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
-  readonly json: boolean;
-  /** Flags take precedence over the environment, and that over the profile. */
-  readonly settings: Profile;
-  readonly profileName: string;
-  /** These throw a UsageError if the token or project is missing. */
-  herald(): Herald;
-  admin(): HeraldAdmin;
-  project(): string;
-  /** The sentence that Ctrl-C prints. */
-  onInterrupt(sentence: string): void;
-  /** The sentence that Ctrl-C and a failure print, once something was done: what continues, and how to resume. */
-  onStop(sentence: string): void;
-  /** Prompts at the terminal; a secret is not echoed. */
-  ask(question: string, secret?: boolean): Promise<string>;
-  /** Prints the result: JSON with --json, else text. */
-  result(value: unknown, words: () => string): void;
-  record(value: unknown, entries: readonly (readonly [string, unknown])[]): void;
-  rows<Row>(list: KeysetList<Row>, columns: readonly Column<Row>[], choice: ListChoice): Promise<void>;
-  /** Throws unless --yes is given or the person at the terminal types yes. */
-  confirm(question: string, yes: boolean | undefined): Promise<void>;
-};
-
-type Deps = {
-  readonly terminal: Terminal;
-  readonly stdout: NodeJS.WriteStream;
-  readonly env: Context["env"];
-  readonly signal: AbortSignal;
+  /** Takes the sentence that Ctrl-C prints. */
   readonly onInterrupt: (sentence: string) => void;
+  /** Takes the sentence that Ctrl-C and later failures print: what Herald continues, and how to resume. */
   readonly onStop: (sentence: string) => void;
-  readonly ask: Context["ask"];
+  /** Prompts at the terminal; a secret is not echoed. */
+  readonly ask: (question: string, secret?: boolean) => Promise<string>;
 };
 
 export const defaultLimit = 20;
-/** Sooner, a person does not wonder what it does. */
+/** Users do not mind shorter waits, so they get no message. */
 const waitingMs = 2_000;
 
 const signIn = "`herald login` saves it in a profile; flags and the environment go before profiles.";
 
-export const createContext = async (options: GlobalOptions, deps: Deps): Promise<Context> => {
-  const { terminal, stdout, env, signal } = deps;
+/** The context that every command gets. */
+export const createContext = async (options: GlobalOptions, deps: Deps) => {
+  const { terminal, env, signal } = deps;
   const profileName = options.profile ?? env.HERALD_PROFILE ?? defaultProfile;
   const profiles = await readProfiles(env);
   const asked = options.profile ?? env.HERALD_PROFILE;
@@ -76,6 +55,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
       `There is no profile ${asked}; there ${Object.keys(profiles).length === 0 ? "is none" : `are ${Object.keys(profiles).join(", ")}`}.`,
       `\`herald login --profile ${asked}\` makes it.`,
     );
+  /** Flags take precedence over environment variables, which take precedence over the profile. */
   const settings: Profile = {
     url: options.url ?? env.HERALD_URL ?? profile?.url,
     token: options.token ?? env.HERALD_TOKEN ?? profile?.token,
@@ -83,7 +63,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     project: options.project ?? env.HERALD_PROJECT ?? profile?.project,
   };
   const json = options.json === true;
-  /** Says at the terminal that an answer takes long. */
+  /** `fetch` with a progress line if the answer takes long. */
   const patientFetch: typeof fetch = async (...call) => {
     const timer = setTimeout(() => terminal.progress(`Waiting for ${settings.url}…`), waitingMs);
     try {
@@ -93,7 +73,12 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     }
   };
   const { retries: maxRetries, timeout } = options;
-  const calls = { fetch: patientFetch, maxRetries, timeoutMs: timeout === undefined ? timeout : timeout * 1_000 };
+  const calls = {
+    fetch: patientFetch,
+    signal,
+    maxRetries,
+    timeoutMs: timeout === undefined ? timeout : timeout * 1_000,
+  };
   const needs = (name: keyof Profile, what: string, flag: string): string => {
     const value = settings[name];
     if (value !== undefined && value !== "") return value;
@@ -102,6 +87,13 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
   const url = () => needs("url", "Herald's address", "--url");
   const printJson = (value: unknown) => terminal.print(JSON.stringify(value, null, 2));
 
+  /** Prints JSON with --json, otherwise text. */
+  const result = async <Value>(value: Value | Promise<Value>, words: (value: Value) => string): Promise<void> => {
+    const found = await value;
+    if (json) printJson(found);
+    else terminal.print(words(found));
+  };
+
   const jsonRows = async (pages: AsyncIterable<unknown[]>) => {
     let written = 0;
     for await (const page of pages)
@@ -109,7 +101,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     terminal.print(written === 0 ? "[]" : "]");
   };
 
-  /** Pages until there are so many rows. */
+  /** Reads pages until `most` rows were read. */
   async function* limited<Row>(list: KeysetList<Row>, most: number) {
     let shown = 0;
     for await (const page of list.pages()) {
@@ -125,23 +117,24 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
   }
 
   return {
-    terminal,
-    stdout,
-    env,
-    signal,
+    ...deps,
     json,
     settings,
     profileName,
+    // These throw a UsageError if the token or project is missing.
     herald: () => new Herald({ url: url(), token: needs("token", "a project token", "--token"), ...calls }),
     admin: () =>
       new HeraldAdmin({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), ...calls }),
     project: () => needs("project", "a project's id", "--project"),
-    onInterrupt: deps.onInterrupt,
-    onStop: deps.onStop,
-    ask: deps.ask,
-    result: (value, words) => (json ? printJson(value) : terminal.print(words())),
-    record: (value, entries) => (json ? printJson(value) : terminal.print(fields(entries, terminal))),
-    rows: async (list, columns, { all, limit = defaultLimit }) => {
+    result,
+    /** Like `result`, but prints names and values. */
+    record: <Value>(value: Value | Promise<Value>, entries: (value: Value) => Entries) =>
+      result(value, (found) => fields(entries(found), terminal)),
+    rows: async <Row>(
+      list: KeysetList<Row>,
+      columns: readonly Column<Row>[],
+      { all, limit = defaultLimit }: ListChoice,
+    ): Promise<void> => {
       const pages = limited(list, all ? Number.POSITIVE_INFINITY : limit);
       if (json) return jsonRows(pages);
       const table = createTable(columns, terminal);
@@ -152,7 +145,8 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
       }
       if (shown === 0) terminal.note("There are none.");
     },
-    confirm: async (question, yes) => {
+    /** Throws unless --yes is given or the person at the terminal types yes. */
+    confirm: async (question: string, yes: boolean | undefined): Promise<void> => {
       if (yes) return;
       if (!terminal.canAsk) throw new UsageError(`${question} This is not a terminal, so it cannot ask.`, "Add --yes.");
       const answer = await deps.ask(`${question} Type yes: `);
@@ -160,3 +154,5 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     },
   };
 };
+
+export type Context = Awaited<ReturnType<typeof createContext>>;

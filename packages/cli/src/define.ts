@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Context } from "./context.ts";
+import { UsageError } from "./failures.ts";
 
 /** Runs a command; a number is its exit code. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a command without an exit code of its own returns nothing
@@ -9,17 +10,23 @@ export type Execute = (command: Command, handle: Handle) => Promise<void>;
 
 type Words = readonly string[];
 
-export type Definition<Options> = {
-  /** As commander has it: `get <id>`. */
+type Run<Options> = (context: Context, words: Words, options: Options) => Promise<Outcome>;
+
+type Definition<Options> = {
+  /** In commander's syntax: `get <id>`. */
   readonly usage: string;
   readonly does: string;
   /** Commands to type, each with its purpose. */
   readonly examples?: readonly (readonly [command: string, why: string])[];
   readonly options?: readonly Option[];
-  readonly run: (context: Context, words: Words, options: Options) => Promise<Outcome>;
+  readonly run: Run<Options>;
 };
 
-export type Add = <Options = Record<never, never>>(parent: Command, definition: Definition<Options>) => Command;
+/** A definition, or the parts of a command without options. */
+type Given<Options> = readonly [Definition<Options>] | readonly [usage: string, does: string, run: Run<Options>];
+
+/** Adds a command to a program or one of its groups. */
+export type Add = <Options = Record<never, never>>(parent: Command, ...given: Given<Options>) => Command;
 
 const wholeNumber = (text: string): number => {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
@@ -64,19 +71,37 @@ export const timeRange = ({ oldestFirst, createdAfter, createdBefore }: TimeChoi
 
 export const yesOption = option("--yes", "do not ask for confirmation");
 
+/** Parses `name=value`; the value may contain `=`. */
+export const parsePairs = (pairs: readonly string[], flag = "--data"): Record<string, string> =>
+  Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) throw new UsageError(`${flag} ${pair}: must be name=value.`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+
+/** `name=value` as filters of the API write it: `name:value`. */
+export const labelFilter = (pair: string): string =>
+  Object.entries(parsePairs([pair], "--label"))
+    .map((label) => label.join(":"))
+    .join();
+
 const helpOf = (examples: Definition<never>["examples"] = []): string =>
   examples.length === 0
     ? ""
     : `\nExamples:\n${examples.map(([command, why]) => `  ${why}\n    $ herald ${command}`).join("\n")}`;
 
-/** Adds commands to a program or a group of it. */
+/** Returns the function that adds commands. */
 export const createAdd =
   (execute: Execute): Add =>
-  <Options>(parent: Command, { usage, does, examples, options = [], run }: Definition<Options>) => {
+  <Options>(parent: Command, ...given: Given<Options>) => {
+    const definition = given.length === 1 ? given[0] : { usage: given[0], does: given[1], run: given[2] };
+    const { usage, does, examples, options = [], run }: Definition<Options> = definition;
     const command = parent.command(usage).description(does).addHelpText("after", helpOf(examples));
     for (const one of options) command.addOption(one);
     return command.action(async (...given: unknown[]) => {
-      // Commander gives each argument by itself, those that repeat as a list, then the options and the command.
+      // Commander passes each argument, repeatable arguments as a list, then the options and the command.
       const words = given
         .slice(0, -2)
         .flat()
@@ -84,3 +109,23 @@ export const createAdd =
       await execute(command, (context) => run(context, words, command.opts() as Options));
     });
   };
+
+type Deletion = {
+  readonly usage: string;
+  readonly does: string;
+  readonly question: (id: string, context: Context) => string;
+  readonly run: (context: Context, id: string) => Promise<unknown>;
+};
+
+/** Adds a command that deletes after confirmation. */
+export const addDelete = (parent: Command, add: Add, { usage, does, question, run }: Deletion): Command =>
+  add<{ yes?: boolean }>(parent, {
+    usage,
+    does,
+    options: [yesOption],
+    run: async (context, [id = ""], { yes }) => {
+      await context.confirm(question(id, context), yes);
+      await run(context, id);
+      await context.result({ deleted: id }, () => `Deleted ${id}.`);
+    },
+  });

@@ -1,5 +1,47 @@
 import { HeraldError } from "@herald/client";
-import { exitCodeOf, exitCodes } from "./exit-codes.ts";
+
+/** Exit codes for scripts. */
+export const exitCodes = {
+  ok: 0,
+  /** Herald failed, a watched notification did not complete, a test push was not accepted, or the doctor found a problem. */
+  failed: 1,
+  /** The command line or the content is invalid. */
+  usage: 2,
+  /** The credential is missing, unknown or insufficient. */
+  credential: 3,
+  notFound: 4,
+  conflict: 5,
+  /** A limit or a quota. */
+  limit: 6,
+  /** No answer, or Herald is unavailable: try again later. */
+  unavailable: 7,
+  interrupted: 130,
+} as const;
+
+/** Shown by `herald --help`. */
+export const exitCodesHelp = `
+
+Exit codes:
+  0 success · 1 failed · 2 invalid · 3 credential · 4 not found · 5 conflict
+  6 limit or quota · 7 unavailable · 130 interrupted`;
+
+const exitCodeByStatus: Readonly<Record<number, number>> = {
+  400: exitCodes.usage,
+  401: exitCodes.credential,
+  403: exitCodes.credential,
+  404: exitCodes.notFound,
+  409: exitCodes.conflict,
+  410: exitCodes.notFound,
+  413: exitCodes.usage,
+  422: exitCodes.usage,
+  429: exitCodes.limit,
+  502: exitCodes.unavailable,
+  503: exitCodes.unavailable,
+  504: exitCodes.unavailable,
+};
+
+const exitCodeOf = ({ status }: Pick<HeraldError, "status">): number =>
+  status === undefined ? exitCodes.unavailable : (exitCodeByStatus[status] ?? exitCodes.failed);
 
 /** The command line is invalid. `hint` says what to do. */
 export class UsageError extends Error {
@@ -45,7 +87,7 @@ const hints: Readonly<Record<string, string>> = {
   internal: "Give the request id to the operator: the gateway's log has the reason.",
 };
 
-const byStatus: Readonly<Record<number, string>> = {
+const hintByStatus: Readonly<Record<number, string>> = {
   403: "Use a token that is allowed to do this: `herald token create`.",
   404: "Check the id and the profile: ids of other projects are not found.",
   409: "Check the current state first: it conflicts with this command.",
@@ -56,7 +98,7 @@ const hintOf = ({ slug, status, retryAfter }: HeraldError): string | undefined =
   const later = retryAfter === undefined ? "later" : `in ${retryAfter} s`;
   if (status === 429) return `Try again ${later}. The operator configures the limits (docs/how-to/set-limits.md).`;
   if (status === 503) return `Try again ${later}. \`herald doctor\` says what is unavailable.`;
-  return hints[slug] ?? byStatus[status ?? 0];
+  return hints[slug] ?? hintByStatus[status ?? 0];
 };
 
 export const failureOf = (error: unknown): Failure => {

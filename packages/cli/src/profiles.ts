@@ -15,7 +15,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export const defaultProfile = "default";
 
-/** `$XDG_CONFIG_HOME/herald/profiles.json`, in `~/.config` unless that is set. */
+/** `$XDG_CONFIG_HOME/herald/profiles.json`. Without the variable: in `~/.config`. */
 export const profilesFile = ({ XDG_CONFIG_HOME, HOME }: Environment): string =>
   join(XDG_CONFIG_HOME || join(HOME || homedir(), ".config"), "herald", "profiles.json");
 

@@ -18,7 +18,7 @@ import { addTopics } from "./commands/topics.ts";
 import { addUsers } from "./commands/users.ts";
 import { addWebhooks } from "./commands/webhooks.ts";
 import { createAdd, type Execute, numberOption } from "./define.ts";
-import { exitCodesHelp } from "./exit-codes.ts";
+import { exitCodesHelp } from "./failures.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
 const firstSteps = `
@@ -30,10 +30,10 @@ First steps, with \`npm start\` running in another terminal:
 Precedence: flags, environment (HERALD_URL, HERALD_TOKEN,
 HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), profile.`;
 
-/** Names need half of it. */
+/** Option names need half of it. */
 const minWidthOfTwoColumns = 60;
 
-/** The description below its name, for narrow terminals. */
+/** Puts the description below the name, for narrow terminals. */
 const formatBelow: Help["formatItem"] = (term, _, description, helper) => {
   const wrapped = helper.boxWrap(description, (helper.helpWidth ?? minWidthOfTwoColumns) - 4);
   return `  ${term}\n${wrapped.replaceAll(/^/gm, "    ")}`;

@@ -1,10 +1,8 @@
 import { CommanderError } from "commander";
-import { createAsk } from "./ask.ts";
 import { createContext } from "./context.ts";
-import { exitCodes } from "./exit-codes.ts";
-import { type Failure, failureOf, Interrupted } from "./failures.ts";
+import { exitCodes, type Failure, failureOf, Interrupted } from "./failures.ts";
 import { createProgram } from "./program.ts";
-import { createTerminal, type Surroundings, type Terminal } from "./terminal/terminal.ts";
+import { createAsk, createTerminal, type Surroundings, type Terminal } from "./terminal/terminal.ts";
 import { plain } from "./terminal/text.ts";
 
 const show = (failure: Failure, left: string | undefined, { note, paint }: Terminal, json: boolean): void => {
@@ -35,7 +33,7 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     if (interrupting.signal.aborted) process.exit(exitCodes.interrupted);
     interrupting.abort(new Interrupted(stopped));
   };
-  // The reader of the pipe has closed it. Without a reader of errors the exit code still says how it ended.
+  // The reader closed the pipe: stop. A closed stderr is ignored, because the exit code still reports the result.
   const onClosed = (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
     process.exit(exitCodes.ok);
@@ -65,9 +63,9 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {
-    // Commander has printed it.
+    // Commander has already printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    // What waits is aborted with errors of many kinds.
+    // An abort makes pending calls fail with different errors; the reason of the signal is the cause.
     const { aborted, reason } = interrupting.signal;
     const failure = failureOf(aborted ? reason : error);
     show(failure, aborted ? undefined : left, terminal, json);

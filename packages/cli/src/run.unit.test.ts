@@ -7,7 +7,7 @@ import { answer, createHerald, problem, startGateway } from "../test/run-herald.
 import { candidates } from "./commands/completion.ts";
 import { keyIdOf } from "./commands/providers.ts";
 import { notificationOf, progressLine } from "./commands/send.ts";
-import { labelFilter, parsePairs } from "./pairs.ts";
+import { labelFilter, parsePairs } from "./define.ts";
 import { saveProfile } from "./profiles.ts";
 import { createProgram } from "./program.ts";
 import { createTerminal } from "./terminal/terminal.ts";

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Writable } from "node:stream";
 import { onTestFinished } from "vitest";
 import { run } from "../src/run.ts";
 import type { Surroundings } from "../src/terminal/terminal.ts";
@@ -9,15 +10,13 @@ import type { Surroundings } from "../src/terminal/terminal.ts";
 export const createHerald =
   (home: () => string, isTTY = false) =>
   async (words: readonly string[], env: Record<string, string> = {}, written = { stdout: "", stderr: "" }) => {
-    const stream = (name: keyof typeof written) => ({
-      isTTY,
-      write: (text: string) => {
-        written[name] += text;
-        return true;
-      },
-      on: () => {},
-      off: () => {},
-    });
+    const stream = (name: keyof typeof written) => {
+      const write = (chunk: unknown, _: unknown, done: () => void) => {
+        written[name] += String(chunk);
+        done();
+      };
+      return Object.assign(new Writable({ write }), { isTTY });
+    };
     const surroundings = {
       env: { HOME: home(), ...env },
       stdin: { isTTY },

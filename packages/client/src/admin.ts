@@ -32,7 +32,7 @@ export type ProviderSettings = {
 };
 
 const createProjects = (http: Http) => ({
-  /** Makes a project and its first token, `hpt_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
+  /** Creates a project and its first token, `hpt_…`, shown only once. No token if the first answer was lost and this one is a replay. */
   create: (project: NewProject, options?: PostOptions) =>
     http.create<{ readonly project: Project; readonly token?: string | undefined }>("project", "/projects", options, {
       project,
@@ -41,14 +41,14 @@ const createProjects = (http: Http) => ({
   list: (options?: ListOptions) => list<Project>(http, "/projects", options),
   update: (id: string, change: ProjectChange, options?: CallOptions) =>
     http.patch<Project>(path`/projects/${id}`, options, { project: change }),
-  /** Its limits and quotas, and how much of them is in use. Environment variables of Herald set them. */
+  /** The project's limits and quotas, and their use. Environment variables of Herald set the limits. */
   limits: (id: string, options?: CallOptions) => http.get<ProjectLimit[]>(path`/projects/${id}/limits`, options),
-  /** With everything in it. */
+  /** Deletes the project with all its data. */
   delete: (id: string, options?: CallOptions) => http.remove(path`/projects/${id}`, options),
 });
 
 const createTokens = (http: Http) => ({
-  /** The token is shown only once. Absent if the first answer was lost and this one is a replay. */
+  /** The token is shown only once. It is absent if the first answer was lost and this one is a replay. */
   create: (projectId: string, token: NewProjectToken, options?: PostOptions) =>
     http.create<{ readonly projectToken: ProjectToken; readonly token?: string | undefined }>(
       "projectToken",
@@ -58,13 +58,13 @@ const createTokens = (http: Http) => ({
     ),
   list: (projectId: string, options?: ListOptions) =>
     list<ProjectToken>(http, path`/projects/${projectId}/tokens`, options),
-  /** It is refused everywhere within a second. */
+  /** All replicas refuse the token within a second. */
   revoke: (projectId: string, tokenId: string, options?: CallOptions) =>
     http.remove(path`/projects/${projectId}/tokens/${tokenId}`, options),
 });
 
 const createIdentityKeys = (http: Http) => ({
-  /** Without a public key Herald makes a secret, `his_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
+  /** Without a public key Herald creates a secret, `his_…`, shown only once. No secret if the answer is a replay of a lost one. */
   create: (projectId: string, key: NewIdentityKey = {}, options?: PostOptions) =>
     http.create<{ readonly identityKey: IdentityKey; readonly secret?: string | undefined }>(
       "identityKey",
@@ -81,7 +81,7 @@ const createIdentityKeys = (http: Http) => ({
 const createProviders = (http: Http) => {
   const target = (projectId: string, provider: string) => path`/projects/${projectId}/providers/${provider}`;
   return {
-    /** Settings are checked at once. Secrets are never shown again. */
+    /** Herald checks the settings at once. It never shows secrets again. */
     set: <Provider extends keyof ProviderSettings>(
       projectId: string,
       provider: Provider,
@@ -92,7 +92,7 @@ const createProviders = (http: Http) => {
       http.get<ProviderView>(target(projectId, provider), options),
     delete: (projectId: string, provider: keyof ProviderSettings, options?: CallOptions) =>
       http.remove(target(projectId, provider), options),
-    /** Sends one push to the token and tells what the provider said. Works while the provider is paused. */
+    /** Sends one push to the token and returns the provider's answer. Works while the provider is paused. */
     test: (projectId: string, provider: keyof ProviderSettings, push: TestPush, options?: PostOptions) =>
       http.post<TestedPush>(`${target(projectId, provider)}/test`, options, push),
   };
@@ -102,12 +102,12 @@ const createVapidKeys = (http: Http) => {
   const keys = (projectId: string) => path`/projects/${projectId}/providers/webpush/keys`;
   const key = (projectId: string, keyId: string) => `${keys(projectId)}/${encodeURIComponent(keyId)}`;
   return {
-    /** The next one first, then the current one, then earlier ones. */
+    /** The next key first, then the current key, then earlier keys. */
     list: (projectId: string, options?: CallOptions) => http.get<VapidKey[]>(keys(projectId), options),
-    /** Adds the next key: the first step of a rotation. Without a pair Herald makes one. */
+    /** Adds the next key: the first step of a rotation. Without a pair Herald generates one. */
     stage: (projectId: string, pair?: VapidKeyPair, options?: PostOptions) =>
       http.post<VapidKey>(keys(projectId), options, { key: pair }),
-    /** Browsers subscribe with it from now on. */
+    /** Browsers subscribe with this key from now on. */
     makeCurrent: (projectId: string, keyId: string, options?: CallOptions) =>
       http.patch<VapidKey>(key(projectId, keyId), options, { key: { status: "current" } }),
     /** `force` accepts that subscriptions made with this key are lost until they subscribe again. */
@@ -124,17 +124,19 @@ const createDeadLetters = (http: Http) => {
     http.post<{ replays: Replay[]; next: string | null }>("/dead-letters/replay", options, body);
   return {
     get: (id: string, options?: CallOptions) => http.get<DeadLetter>(path`/dead-letters/${id}`, options),
-    list: (options?: ListOptions & { readonly durable?: string | undefined }) =>
-      list<DeadLetter>(http, "/dead-letters", options),
+    /** `projectId`: only dead letters of this project; this list has no page numbers. */
+    list: (
+      options?: ListOptions & { readonly durable?: string | undefined; readonly projectId?: string | undefined },
+    ) => list<DeadLetter>(http, "/dead-letters", options),
     replay: (id: string, options?: PostOptions) => http.post<Replay>(path`/dead-letters/${id}/replay`, options),
-    /** Replays up to 100. Returns a result for each. */
+    /** Replays up to 100 dead letters. Returns a result for each. */
     replayMany: (ids: readonly string[], options?: PostOptions) => replayMany({ dead_letters: ids }, options),
-    /** Replays the next 100 of a durable that were never replayed. `next` is the `after` of the next call, null at the end. */
+    /** Replays the next 100 dead letters of a durable that were never replayed. To continue pass `next` as `after`; null at the end. */
     replayDurable: (durable: string, after?: string, options?: PostOptions) => replayMany({ durable, after }, options),
   };
 };
 
-/** The routes for operators: operators, projects, their tokens, keys and providers, dead letters. Takes an operator's token. */
+/** The client for operators: operators, projects, their tokens, keys and providers, dead letters. Takes an operator's token. */
 export class HeraldAdmin {
   readonly operators: ReturnType<typeof createOperators>;
   readonly sessions: ReturnType<typeof createSessions>;
@@ -148,7 +150,7 @@ export class HeraldAdmin {
   /** Services, streams, durables, providers that need a person, and dead letters. */
   readonly status: (options?: CallOptions) => Promise<SystemStatus>;
 
-  /** Throws a TypeError for an address or token that cannot be one. */
+  /** Throws a TypeError if the address or the token is malformed. */
   constructor(options: HeraldOptions) {
     const http = createHttp(options, "/admin/v1");
     this.operators = createOperators(http);

@@ -93,31 +93,7 @@ export type ImportError = {
   code: string;
 };
 
-export type ExportedDevice = {
-  id: string;
-  token: string;
-  platform: Platform;
-  /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
-  provider?: Provider;
-  installation_id?: string;
-  metadata: Record<string, unknown>;
-  identifiers: Record<string, unknown>;
-  status: DeviceStatus;
-  /** Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after` */
-  inactive_reason?: InactiveReason;
-  topics: string[];
-  environment?: ApnsEnvironment;
-  token_kind?: FcmTokenKind;
-  /** Web Push: the key that the subscription was made with */
-  vapid_key_id?: string;
-  /** The user of the device; null: none */
-  user_id: string | null;
-  /** When its user was last set */
-  identified_at?: string;
-  /** When its app last registered, logged in, wrote metadata or opened a notification; stored at most once a day */
-  last_seen_at?: string;
-  created_at: string;
-  updated_at: string;
+export type ExportedDevice = Device & {
   /** Only with `include=keys` */
   keys?: WebPushKeys;
 };
@@ -539,18 +515,7 @@ export type WebhookMessage = {
 
 export type WebhookMessageStatus = Open<"waiting" | "delivered" | "failed">;
 
-export type WebhookMessageDetail = {
-  id: string;
-  /** `ce-id` of the event */
-  event_id: string;
-  type: string;
-  /** When the event happened */
-  timestamp: string;
-  status: WebhookMessageStatus;
-  attempt_count: number;
-  /** Why the last attempt failed */
-  last_error?: string;
-  next_attempt_at?: string;
+export type WebhookMessageDetail = WebhookMessage & {
   payload: EventMessage;
   attempts: WebhookAttempt[];
 };
@@ -590,8 +555,6 @@ export type Project = {
   protected_metadata: string[];
   /** Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. Absent: never */
   stale_after?: string;
-  /** What an operator should look at */
-  warnings?: string[];
   created_at: string;
 };
 
@@ -875,82 +838,72 @@ export type ServiceStatus = {
 
 export type ServiceName = Open<"gateway" | "registry" | "dispatch" | "analytics">;
 
+export type DeviceEvent = {
+  project_id: string;
+  device_id: string;
+  at: string;
+};
+
+export type TopicEvent = {
+  project_id: string;
+  topic_id: string;
+  topic: string;
+  at: string;
+};
+
+export type NotificationEvent = {
+  project_id: string;
+  notification_id: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
+  at: string;
+};
+
+export type DeliveryEvent = {
+  project_id: string;
+  notification_id: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
+  at: string;
+  batch_id: string;
+  platform: Platform;
+};
+
 /** The data of each type of event. */
 export type EventData = {
-  "io.herald.device.registered.v1": {
-    project_id: string;
-    device_id: string;
+  "io.herald.device.registered.v1": DeviceEvent & {
     platform: Platform;
     /** SHA-256 in hex */
     token_hash: string;
-    at: string;
   };
-  "io.herald.device.updated.v1": {
-    project_id: string;
-    device_id: string;
+  "io.herald.device.updated.v1": DeviceEvent & {
     /** Names of the fields that changed */
     changed: string[];
-    at: string;
   };
-  "io.herald.device.deactivated.v1": {
-    project_id: string;
-    device_id: string;
+  "io.herald.device.deactivated.v1": DeviceEvent & {
     reason: InactiveReason;
-    at: string;
   };
-  "io.herald.device.deleted.v1": {
-    project_id: string;
+  "io.herald.device.deleted.v1": DeviceEvent;
+  "io.herald.device.subscribed.v1": TopicEvent & {
     device_id: string;
-    at: string;
   };
-  "io.herald.device.subscribed.v1": {
-    project_id: string;
+  "io.herald.device.unsubscribed.v1": TopicEvent & {
     device_id: string;
-    topic_id: string;
-    topic: string;
-    at: string;
   };
-  "io.herald.device.unsubscribed.v1": {
-    project_id: string;
-    device_id: string;
-    topic_id: string;
-    topic: string;
-    at: string;
-  };
-  "io.herald.topic.created.v1": {
-    project_id: string;
-    topic_id: string;
-    topic: string;
-    at: string;
-  };
-  "io.herald.topic.deleted.v1": {
-    project_id: string;
-    topic_id: string;
-    topic: string;
-    at: string;
-  };
-  "io.herald.notification.accepted.v1": {
-    project_id: string;
-    notification_id: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
+  "io.herald.topic.created.v1": TopicEvent;
+  "io.herald.topic.deleted.v1": TopicEvent;
+  "io.herald.notification.accepted.v1": NotificationEvent & {
     send_at?: string;
     /** Topics among its targets; absent: none */
     topics?: string[];
     /** Users among its targets; absent: none */
     users?: string[];
   };
-  "io.herald.notification.completed.v1": {
-    project_id: string;
-    notification_id: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
+  "io.herald.notification.completed.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
       devices: number;
@@ -965,14 +918,7 @@ export type EventData = {
     /** Skipped devices by reason; absent: none */
     skips?: Record<string, number>;
   };
-  "io.herald.notification.cancelled.v1": {
-    project_id: string;
-    notification_id: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
+  "io.herald.notification.cancelled.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
       devices: number;
@@ -985,14 +931,7 @@ export type EventData = {
     /** Skipped devices by reason; absent: none */
     skips?: Record<string, number>;
   };
-  "io.herald.notification.expired.v1": {
-    project_id: string;
-    notification_id: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
+  "io.herald.notification.expired.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
       devices: number;
@@ -1005,44 +944,19 @@ export type EventData = {
     /** Skipped devices by reason; absent: none */
     skips?: Record<string, number>;
   };
-  "io.herald.notification.opened.v1": {
-    project_id: string;
-    notification_id: string;
+  "io.herald.notification.opened.v1": NotificationEvent & {
     device_id: string;
     /** Absent when the open token is of an earlier version, without a platform */
     platform?: Platform;
     /** The user that the device belonged to when the push was sent; absent: none */
     user_id?: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
   };
-  "io.herald.delivery.accepted.v1": {
-    project_id: string;
-    notification_id: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
-    batch_id: string;
-    platform: Platform;
+  "io.herald.delivery.accepted.v1": DeliveryEvent & {
     devices: string[];
     /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
     users?: (string | null)[];
   };
-  "io.herald.delivery.failed.v1": {
-    project_id: string;
-    notification_id: string;
-    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-    kind?: string;
-    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-    labels?: Record<string, string>;
-    at: string;
-    batch_id: string;
-    platform: Platform;
+  "io.herald.delivery.failed.v1": DeliveryEvent & {
     failures: {
       device_id: string;
       /** The user of the device; absent: none */
@@ -1173,27 +1087,7 @@ export type NewDevice = {
   user_id?: string | null | undefined;
 };
 
-export type PutDevice = {
-  token: string;
-  platform: "ios" | "android" | "web";
-  /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
-  provider?: "apns" | "fcm" | "webpush" | undefined;
-  installation_id?: string | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  identifiers?: Record<string, unknown> | undefined;
-  environment?: "production" | "sandbox" | undefined;
-  token_kind?: "token" | "fid" | undefined;
-  keys?:
-    | {
-        p256dh: string;
-        auth: string;
-        /** The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key */
-        vapid_key?: string | undefined;
-      }
-    | undefined;
-  topics?: readonly string[] | undefined;
-  /** The user of the device; null: none; absent: unchanged */
-  user_id?: string | null | undefined;
+export type PutDevice = NewDevice & {
   /** Web Push: the id of the key that the subscription was made with, instead of `keys.vapid_key` */
   vapid_key_id?: string | undefined;
   /** Of a new device. A known one keeps its own, which is newer */
@@ -1264,31 +1158,7 @@ export type NewWebhook = {
   /** https on port 443 with a public host name */
   url: string;
   /** Event types that it gets; absent or null: all */
-  events?:
-    | readonly (
-        | "io.herald.device.registered.v1"
-        | "io.herald.device.updated.v1"
-        | "io.herald.device.deactivated.v1"
-        | "io.herald.device.deleted.v1"
-        | "io.herald.device.subscribed.v1"
-        | "io.herald.device.unsubscribed.v1"
-        | "io.herald.topic.created.v1"
-        | "io.herald.topic.deleted.v1"
-        | "io.herald.notification.accepted.v1"
-        | "io.herald.notification.completed.v1"
-        | "io.herald.notification.cancelled.v1"
-        | "io.herald.notification.expired.v1"
-        | "io.herald.notification.opened.v1"
-        | "io.herald.delivery.accepted.v1"
-        | "io.herald.delivery.failed.v1"
-        | "io.herald.provider.paused.v1"
-        | "io.herald.provider.resumed.v1"
-        | "io.herald.webhook.disabled.v1"
-        | "io.herald.user.erased.v1"
-        | "io.herald.project.deleted.v1"
-      )[]
-    | null
-    | undefined;
+  events?: readonly (keyof EventData)[] | null | undefined;
   description?: string | undefined;
 };
 
@@ -1296,31 +1166,7 @@ export type WebhookChange = {
   /** https on port 443 with a public host name */
   url?: string | undefined;
   /** Event types that it gets; absent or null: all */
-  events?:
-    | readonly (
-        | "io.herald.device.registered.v1"
-        | "io.herald.device.updated.v1"
-        | "io.herald.device.deactivated.v1"
-        | "io.herald.device.deleted.v1"
-        | "io.herald.device.subscribed.v1"
-        | "io.herald.device.unsubscribed.v1"
-        | "io.herald.topic.created.v1"
-        | "io.herald.topic.deleted.v1"
-        | "io.herald.notification.accepted.v1"
-        | "io.herald.notification.completed.v1"
-        | "io.herald.notification.cancelled.v1"
-        | "io.herald.notification.expired.v1"
-        | "io.herald.notification.opened.v1"
-        | "io.herald.delivery.accepted.v1"
-        | "io.herald.delivery.failed.v1"
-        | "io.herald.provider.paused.v1"
-        | "io.herald.provider.resumed.v1"
-        | "io.herald.webhook.disabled.v1"
-        | "io.herald.user.erased.v1"
-        | "io.herald.project.deleted.v1"
-      )[]
-    | null
-    | undefined;
+  events?: readonly (keyof EventData)[] | null | undefined;
   description?: string | undefined;
   enabled?: boolean | undefined;
 };

@@ -20,7 +20,7 @@ import type {
 } from "./api-types.ts";
 import type { Problem } from "./error.ts";
 
-/** Inputs are read-only, and schemas say nothing of that. */
+/** Removes `readonly`: input types have it, schemas do not. */
 type Mutable<Value> = Value extends readonly (infer Item)[]
   ? Mutable<Item>[]
   : Value extends object

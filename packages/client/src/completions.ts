@@ -3,7 +3,7 @@ import { type EventType, openStream } from "./events.ts";
 import { type CallOptions, type Http, path, sleep } from "./http.ts";
 
 export type CompletedOptions = CallOptions & {
-  /** Called with the notification each time it is read: its counts, for a progress bar. */
+  /** Called with the notification after each poll, for example to show its counts as a progress bar. */
   readonly onChange?: ((notification: Notification) => void) | undefined;
   /** Longest time between two reads, in milliseconds. Default: 15 s. */
   readonly maxPollMs?: number | undefined;
@@ -16,13 +16,13 @@ const finalEvents = [
   "io.herald.notification.expired.v1",
 ] as const satisfies EventType[];
 
-/** Between two reads of a notification. With the stream open, its event usually comes first. */
+/** The first wait between two reads, in milliseconds. While the stream is open, an event usually ends it. */
 const firstPollMs = 250;
 const defaultMaxPollMs = 15_000;
 
 /**
- * Waits for notifications to become final by polling. All waiting calls share one stream of events, which wakes them at once. Without
- * the stream they still finish, only later.
+ * Waits by polling until notifications are final. All waiting calls share one stream of events, which makes them poll at once. Without
+ * the stream they finish later.
  */
 export const createCompletions = (http: Http) => {
   const waiting = new Map<string, Set<() => void>>();
@@ -39,7 +39,7 @@ export const createCompletions = (http: Http) => {
         else for (const id of waiting.keys()) wake(id);
       }
     } catch {
-      // Too many streams, for example. Polling goes on.
+      // For example too many open streams. Polling continues.
     }
   };
 

@@ -11,16 +11,16 @@ import type {
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type KeysetList, type ListOptions, list, type TimeListOptions } from "./list.ts";
 
-/** A device and its own credential, `hdc_…`, for the app to keep. Absent if the first answer was lost and this one is a replay. */
+/** A device and its credential, `hdc_…`, for the app to store. No credential if the first answer was lost and this one is a replay. */
 export type RegisteredDevice = { readonly device: Device; readonly credential?: string | undefined };
 
 export type DeviceListOptions = TimeListOptions & {
   readonly status?: DeviceStatus | undefined;
   readonly platform?: Platform | undefined;
   readonly userId?: string | undefined;
-  /** The whole push token. */
+  /** The complete push token. */
   readonly token?: string | undefined;
-  /** A target, such as `topic:news`: the devices that a send to it reaches. Without `sort` and `status`, and not by page number. */
+  /** A target, such as `topic:news`: lists the devices of a send to it. Not with `sort`, `status` or page numbers. */
   readonly match?: string | undefined;
 };
 
@@ -28,29 +28,29 @@ export const createDevices = (http: Http) => {
   const update = (id: string, change: DeviceChange, options?: CallOptions) =>
     http.patch<Device>(path`/devices/${id}`, options, { device: change });
   return {
-    /** Registers a device. A known one keeps its id: metadata is merged, topics are added, the credential is a new one. */
+    /** Registers a device. A known device keeps its id: metadata is merged, topics are added, the credential is replaced. */
     register: (device: NewDevice, options?: PostOptions) =>
       http.create<RegisteredDevice>("device", "/devices", options, { device }),
     /** Creates or updates up to 1,000 devices, without credentials; one result for each, in order. Repeating it changes nothing. */
     put: (devices: readonly PutDevice[], options?: CallOptions) =>
       http.put<PutDeviceResult[]>("/devices", options, { devices }),
     get: (id: string, options?: CallOptions) => http.get<Device>(path`/devices/${id}`, options),
-    /** Filters combine: a device must fit all of them. */
+    /** A device must match all filters. */
     list: (options?: DeviceListOptions) => list<Device>(http, "/devices", options),
-    /** What was sent to the device, newest first, with its result there. */
+    /** The notifications for the device, newest first, each with its delivery result. */
     notifications: (id: string, options?: ListOptions): KeysetList<DeviceNotification> =>
       list<DeviceNotification>(http, path`/devices/${id}/notifications`, options),
-    /** `metadata` and `identifiers` are merged into what is there; `null` removes a key. */
+    /** `metadata` and `identifiers` are merged into the existing values; `null` removes a key. */
     update,
-    /** Nothing is sent to it until it registers again. */
+    /** Herald sends nothing to the device until it registers again. */
     deactivate: (id: string, options?: CallOptions) => update(id, { status: "inactive" }, options),
     delete: (id: string, options?: CallOptions) => http.remove(path`/devices/${id}`, options),
-    /** A topic by its id or name; a name that does not exist is created. */
+    /** Takes the id or the name of a topic. An unknown name creates the topic. */
     subscribe: (id: string, topic: string, options?: CallOptions) =>
       http.put<void>(path`/devices/${id}/topics/${topic}`, options),
     unsubscribe: (id: string, topic: string, options?: CallOptions) =>
       http.remove(path`/devices/${id}/topics/${topic}`, options),
-    /** The device stays, without a user. */
+    /** The device remains, without a user. */
     logOut: (id: string, options?: CallOptions) => http.remove(path`/devices/${id}/user`, options),
   };
 };

@@ -15,8 +15,8 @@ type Details = {
 /**
  * The one error of this client. Only an aborted call rejects with something else: its signal's reason.
  *
- * `slug` is stable. It is one of the errors that a gateway lists under `/docs/errors`, such as `validation-failed`, or one of the client's
- * own: `unreachable` and `timeout` (no answer), `unexpected-answer` (the answer is not Herald's), `signature-invalid` (webhooks).
+ * `slug` is stable. The gateway lists its slugs under `/docs/errors`, such as `validation-failed`. The client adds `unreachable` and
+ * `timeout` (no answer), `unexpected-answer` (the answer is not Herald's) and `signature-invalid` (webhooks).
  */
 export class HeraldError extends Error {
   readonly slug: string;
@@ -24,9 +24,9 @@ export class HeraldError extends Error {
   readonly status: number | undefined;
   /** Sentences; each names the field and what is accepted. */
   readonly errors: readonly string[];
-  /** The same by field, for programs; may be empty. */
+  /** The errors by field, for programs; may be empty. */
   readonly problems: readonly Problem[];
-  /** Names the request in the gateway's log. */
+  /** The id of the request in the gateway's log. */
   readonly requestId: string | undefined;
   /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined;
@@ -46,7 +46,7 @@ export class HeraldError extends Error {
 
 type ProblemDocument = { errors?: string[]; problems?: Problem[]; type?: string; title?: string; instance?: string };
 
-/** Seconds or an HTTP date (RFC 9110). */
+/** Parses Retry-After: seconds or an HTTP date (RFC 9110). */
 const secondsOf = (retryAfter: string | null): number | undefined => {
   if (retryAfter === null) return undefined;
   const seconds = Number(retryAfter);

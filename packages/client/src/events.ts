@@ -56,8 +56,8 @@ async function* blocks(body: ReadableStream<Uint8Array>, onBytes: () => void) {
 type Item<Type extends EventType> = { readonly position: string; readonly event?: HeraldEvent<Type> };
 
 /**
- * The stream of events, reopened after its last position whenever the connection breaks or Herald is unavailable. An item without an
- * event means that the stream is open. Throws what Herald refuses, such as `position-gone` if events after the position are no longer kept.
+ * The stream of events. It resumes after its last position if the connection breaks or Herald is unavailable. An item without an event
+ * means that the stream is open. Throws errors of Herald, such as `position-gone` if events after the position are no longer stored.
  */
 export async function* openStream<Type extends EventType>(
   http: Http,
@@ -91,7 +91,7 @@ export async function* openStream<Type extends EventType>(
       }
     } catch (error) {
       signal?.throwIfAborted();
-      // Once it was open, the stream outlasts restarts of Herald. Before, a wrong address would never be noticed.
+      // An opened stream survives restarts of Herald. The first attempt throws, or a wrong address would go unnoticed.
       if (!opened || (error instanceof HeraldError && !isUnavailable(error))) throw error;
     } finally {
       clearTimeout(timer);

@@ -5,9 +5,9 @@ import { answer, startScriptedServer } from "../test/scripted-server.ts";
 import { HeraldAdmin } from "./admin.ts";
 import { Herald } from "./herald.ts";
 
-/** What apps and browsers call with a credential of their own, or none. */
+/** Routes for apps and browsers, which have a credential of their own or none. */
 const forApps = ["identify", "changeMetadata", "putMetadata", "openNotification", "getWebPushKey"];
-/** Sign and verify without asking anybody. */
+/** Methods that sign or verify without a request. */
 const local = ["token", "verify"];
 
 type Document = { paths: Record<string, Record<string, { operationId: string }>> };

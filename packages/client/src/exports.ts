@@ -21,13 +21,13 @@ export type ExportFormat = "ndjson" | "csv";
 
 export type DeviceExportOptions = ExportOptions &
   Omit<DeviceListOptions, "sort" | "perPage"> & {
-    /** `keys`: with the keys of Web Push subscriptions. */
+    /** `keys`: include the keys of Web Push subscriptions. */
     readonly include?: "keys" | undefined;
   };
 type OfNotification = ExportOptions & { readonly notification?: string | undefined };
 type TimeRange = Pick<TimeListOptions, "createdAfter" | "createdBefore">;
 
-/** What each export has, and how its rows are chosen. */
+/** The row type and the options of each export. */
 type Exports = {
   devices: [row: ExportedDevice, options: DeviceExportOptions];
   notifications: [row: Notification, options: ExportOptions & Omit<NotificationListOptions, "sort" | "perPage">];
@@ -39,14 +39,14 @@ type Exports = {
 };
 export type ExportName = keyof Exports;
 
-/** A row as text, with its line end. `id` is absent for the header row of a CSV. */
+/** A row as text, with its line end. `id` is undefined for the header row of a CSV. */
 export type ExportedText = { readonly id: string | undefined; readonly text: string };
 
 const lines = { ndjson: /[^\n]*\n/gy, csv: /[^"\r\n]*(?:"[^"]*"[^"\r\n]*)*\r\n/gy };
-/** Without a row in between. */
+/** Failures in a row without a new row of the export. */
 const maxTries = 5;
 
-/** The whole lines of a body; throws when it ends within one. */
+/** The complete lines of a body. Throws if the body ends within a line. */
 async function* linesOf(body: ReadableStream<Uint8Array>, format: ExportFormat) {
   const decoder = new TextDecoder();
   const line = lines[format];
@@ -60,7 +60,7 @@ async function* linesOf(body: ReadableStream<Uint8Array>, format: ExportFormat) 
   if (text !== "") throw new Error("cut off");
 }
 
-/** Resumes whenever the connection breaks or Herald is unavailable, so that each row comes once. */
+/** Resumes after the last row if the connection breaks or Herald is unavailable, so each row comes once. */
 async function* openExport(
   http: Http,
   name: ExportName,
@@ -99,13 +99,13 @@ export const createExports = (http: Http) => {
       for await (const { text } of openExport(http, name, "ndjson", options)) yield JSON.parse(text);
     };
   return {
-    /** Every device, as an async iterator. An export that breaks off is resumed, so each row comes once. Needs the scope `export`. */
+    /** All devices, as an async iterator. A broken export is resumed, so each row comes once. Needs the scope `export`. */
     devices: rows("devices"),
     notifications: rows("notifications"),
     /** The result of each notification for each device. */
     deliveries: rows("deliveries"),
     opens: rows("opens"),
-    /** The same as lines of text, for files. */
+    /** An export as lines of text, for files. */
     lines: <Name extends ExportName>(name: Name, format: ExportFormat, options: Exports[Name][1] = {}) =>
       openExport(http, name, format, options),
   };

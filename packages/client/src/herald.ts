@@ -19,7 +19,7 @@ export class Herald {
   readonly events: ReturnType<typeof createEvents>;
   readonly exports: ReturnType<typeof createExports>;
   readonly webhooks: ReturnType<typeof createWebhooks>;
-  /** What was sent, failed and opened, over time. Default: the last 24 hours by hour. */
+  /** Sent, failed and opened counts over time. Default: the last 24 hours by hour. */
   readonly stats: (query?: StatsQuery, options?: CallOptions) => Promise<Stats>;
 
   /** `webhookSecret` is the default secret of `webhooks.verify`. Throws a TypeError if `url` or `token` is malformed. */

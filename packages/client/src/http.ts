@@ -5,17 +5,19 @@ export type HeraldOptions = {
   readonly url: string;
   /** A project token, `hpt_…`; for HeraldAdmin an operator's, `hop_…`, or the admin token. */
   readonly token?: string | undefined;
-  /** Instead of a token, in a page that Herald serves: the session of its cookie. Without a `csrfToken` it reads and signs in. */
+  /** For pages that Herald serves: the session of the cookie, instead of a token. Without a `csrfToken` it can only read and sign in. */
   readonly session?: { readonly csrfToken?: string | undefined } | undefined;
   /** The project that an operator's token or session acts for, `prj_…`. */
   readonly project?: string | undefined;
   /** Replaces the runtime's own `fetch`. */
   readonly fetch?: typeof fetch | undefined;
+  /** Aborts every call that has no signal of its own. */
+  readonly signal?: AbortSignal | undefined;
   /** Time limit of each attempt, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number | undefined;
   /** How often a call is retried. Default: 3. */
   readonly maxRetries?: number | undefined;
-  /** The longest wait before a retry, in milliseconds. A call that Herald asks to come back later than that fails at once. Default: 60 s. */
+  /** The longest wait before a retry, in milliseconds. If Herald asks for a longer wait, the call fails at once. Default: 60 s. */
   readonly maxWaitMs?: number | undefined;
 };
 
@@ -41,7 +43,7 @@ export type FileBody = ReadableStream<Uint8Array> | Blob | string;
 
 type Kind = {
   readonly body?: unknown;
-  /** Sent as it is, in one attempt without a time limit. */
+  /** Sent unchanged, in one attempt without a time limit. */
   readonly file?: FileBody;
   readonly stream?: boolean;
   readonly mayBeGone?: boolean;
@@ -49,11 +51,11 @@ type Kind = {
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Longer waits are the caller's decision: a quota may ask for an hour. */
+/** Callers decide about longer waits: a quota may ask for an hour. */
 const defaultMaxWaitMs = 60_000;
 const firstBackoffMs = 250;
 
-/** Rejects with the signal's reason if it is aborted meanwhile. */
+/** Rejects with the signal's reason if the signal is aborted first. */
 export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const onAbort = () => {
@@ -68,15 +70,15 @@ export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 
-/** No answer, a proxy that got none, or a part of Herald that is unavailable. */
+/** No answer, or 502 to 504: a proxy got no answer, or a part of Herald is unavailable. */
 export const isUnavailable = ({ status }: HeraldError): boolean =>
   status === undefined || [502, 503, 504].includes(status);
 
-/** "Try again later", or a first attempt that is still running, is also worth a retry. */
+/** Also true for 429, and while the first attempt is still running. */
 const isWorthRetrying = (error: HeraldError): boolean =>
   isUnavailable(error) || error.status === 429 || error.slug === "request-in-progress";
 
-/** Retry-After, or exponential; with jitter, so that many clients do not return at the same moment. */
+/** Retry-After plus exponential backoff, with jitter so that clients do not retry at the same moment. */
 export const backoffMs = (attempt: number, retryAfter = 0): number =>
   retryAfter * 1_000 + firstBackoffMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
 
@@ -86,8 +88,8 @@ const causeOf = (error: unknown): string => {
 };
 
 /**
- * Calls the routes below `root`. Every call is safe to repeat: a POST carries an Idempotency-Key, all other methods are idempotent. So calls
- * without an answer are retried, and nothing is ever sent twice.
+ * Calls the routes below `root`. Every call is safe to repeat: a POST has an Idempotency-Key, all other methods are idempotent. So calls
+ * without an answer are retried, and no notification is sent twice.
  */
 export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1") => {
   const {
@@ -96,6 +98,7 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
     session,
     project,
     fetch: custom,
+    signal: common,
     timeoutMs = 30_000,
     maxRetries = 3,
     maxWaitMs = defaultMaxWaitMs,
@@ -108,7 +111,7 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
   if (session?.csrfToken !== undefined) credentials["herald-csrf"] = session.csrfToken;
   if (project !== undefined) credentials["herald-project"] = project;
 
-  /** One attempt. The answer of a stream is returned as soon as its headers are there. */
+  /** One attempt. For a stream it returns the response as soon as the headers arrive. */
   const attempt = async (method: Method, target: string, call: Call & Kind): Promise<Response | unknown> => {
     const { signal, body, file, headers, stream } = call;
     const timeout = new AbortController();
@@ -125,7 +128,7 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
         body: file ?? JSON.stringify(body),
         signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
         redirect: "manual", // fetch would follow a POST with a GET
-        duplex: "half", // Node's fetch asks for it where the body is a stream
+        duplex: "half", // Node's fetch requires it if the body is a stream
       } as RequestInit);
       if (stream && response.ok) return response;
       const text = await response.text();
@@ -145,7 +148,7 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
   };
 
   const call = async (method: Method, path: string, options: Call & Kind = {}): Promise<unknown> => {
-    const { query = {}, idempotencyKey, signal, file, mayBeGone } = options;
+    const { query = {}, idempotencyKey, signal = common, file, mayBeGone } = options;
     signal?.throwIfAborted();
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
@@ -158,14 +161,14 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
     let lost = false;
     for (let tries = 1; ; tries++) {
       try {
-        return await attempt(method, target, { ...options, headers });
+        return await attempt(method, target, { ...options, signal, headers });
       } catch (error) {
         if (!(error instanceof HeraldError)) throw error;
         if (mayBeGone && lost && error.status === 404) return undefined;
         if (file !== undefined || !isWorthRetrying(error) || tries > maxRetries) throw error;
         const waitMs = backoffMs(tries, error.retryAfter);
         if (waitMs > maxWaitMs) throw error;
-        lost ||= error.status !== 429; // a 429 has done nothing
+        lost ||= error.status !== 429; // a request that got a 429 had no effect
         await sleep(waitMs, signal);
       }
     }
@@ -182,21 +185,21 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
     put: data("PUT"),
     patch: data("PATCH"),
     delete: data("DELETE"),
-    /** The whole body: pages. */
+    /** A GET that returns the whole body, for pages. */
     page: async <Page>(path: string, options?: Call) => (await call("GET", path, options)) as Page,
-    /** A POST that answers a secret beside `data`, which gets the name of what it is. */
+    /** A POST whose answer has a secret beside `data`. Returns `data` under `name`, with the secret. */
     create: async <Made>(name: keyof Made, path: string, options?: Call, body?: unknown): Promise<Made> => {
       const { data, ...secret } = (await call("POST", path, { ...options, body })) as { data: unknown };
       return { [name]: data, ...secret } as Made;
     },
-    /** A DELETE without a body in its answer. If it was retried because its answer was lost, a 404 means it worked. */
+    /** A DELETE without a body in its answer. After a lost answer, a 404 on the retry means success. */
     remove: async (path: string, options?: Call): Promise<void> => {
       await call("DELETE", path, { ...options, mayBeGone: true });
     },
-    /** Sends a file; what a lost connection means is the caller's decision. */
+    /** Sends a file, without retries: the caller resumes a broken upload. */
     upload: async <Row>(path: string, file: FileBody, options: Call): Promise<Row> =>
       ((await call("PUT", path, { ...options, file })) as { data: Row }).data,
-    /** An answer without an end; the signal ends it. */
+    /** An endless response; the signal ends it. */
     stream: async (path: string, options: Call) => (await call("GET", path, { ...options, stream: true })) as Response,
   };
 };

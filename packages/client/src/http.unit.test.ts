@@ -8,7 +8,7 @@ const token = "hpt_test";
 const ok = answer(200, { data: { id: "ntf_1" } });
 const notification = { title: "Hello", targets: ["all"] };
 
-/** What a call rejects with. */
+/** The error that a call rejects with. */
 const errorOf = async (call: Promise<unknown>): Promise<HeraldError> => {
   const error = await call.then(
     () => undefined,
@@ -151,18 +151,23 @@ test.each([
   expect(() => new Herald(options)).toThrow(new RegExp(`^${field}: must be`));
 });
 
-test("an aborted signal ends a call while it waits for its next try, with the signal's reason", async () => {
-  const leaving = new AbortController();
-  const server = await startScriptedServer([
-    (...taken) => {
-      problem(503, "bus-unavailable", { "retry-after": "30" })(...taken);
-      setImmediate(() => leaving.abort(new Error("enough")));
-    },
-  ]);
-  const call = new Herald({ url: server.url, token }).devices.get("dev_1", { signal: leaving.signal });
-  await expect(call).rejects.toThrow("enough");
-  expect(server.taken).toHaveLength(1);
-});
+test.for(["call", "client"])(
+  "an aborted signal of the %s ends a call while it waits for its next try",
+  async (owner) => {
+    const leaving = new AbortController();
+    const server = await startScriptedServer([
+      (...taken) => {
+        problem(503, "bus-unavailable", { "retry-after": "30" })(...taken);
+        setImmediate(() => leaving.abort(new Error("enough")));
+      },
+    ]);
+    const { signal } = leaving;
+    const herald = new Herald({ url: server.url, token, ...(owner === "client" && { signal }) });
+    const call = herald.devices.get("dev_1", owner === "call" ? { signal } : undefined);
+    await expect(call).rejects.toThrow("enough");
+    expect(server.taken).toHaveLength(1);
+  },
+);
 
 test("an id is one segment of the path, whatever is in it", async () => {
   const server = await startScriptedServer([ok]);

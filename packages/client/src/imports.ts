@@ -13,13 +13,13 @@ import {
 import { type ListOptions, list } from "./list.ts";
 
 export type UploadOptions = CallOptions & {
-  /** Default: `application/x-ndjson`. `text/csv` for CSV, `text/plain` for one token or one XML element a line. Gzip needs no mark. */
+  /** Default: `application/x-ndjson`. `text/csv` for CSV, `text/plain` for one token or XML element per line. Herald detects gzip. */
   readonly contentType?: string | undefined;
-  /** How often a broken upload continues without a new line. Default: 5. */
+  /** How often a broken upload is resumed without storing a new line. Default: 5. */
   readonly maxRetries?: number | undefined;
 };
 
-/** Broken on the way, or refused for a moment. */
+/** Whether an upload may be resumed: the connection broke, or Herald is busy or unavailable. */
 const mayContinue = (error: unknown): error is HeraldError =>
   error instanceof HeraldError && (isUnavailable(error) || error.status === 429 || error.slug === "malformed-request");
 
@@ -31,8 +31,8 @@ export const createImports = (http: Http) => {
     get,
     list: (options?: ListOptions) => list<Import>(http, "/imports", options),
     /**
-     * Uploads the file of an import, from where an earlier upload broke, and continues by itself when a connection breaks: `open` returns the whole file
-     * each time. Resolves when Herald has stored all lines; it may still process them.
+     * Uploads the file of an import, and resumes a broken upload after the last stored line. `open` must return the whole file each time.
+     * Resolves when Herald has stored all lines; it may still process them.
      */
     upload: async (id: string, open: () => FileBody, options: UploadOptions = {}): Promise<Import> => {
       const { signal, contentType = "application/x-ndjson", maxRetries = 5 } = options;
@@ -52,7 +52,7 @@ export const createImports = (http: Http) => {
         }
       }
     },
-    /** Why lines were refused, by line. */
+    /** The refused lines, each with the reason. */
     errors: (id: string, options?: ListOptions) => list<ImportError>(http, path`/imports/${id}/errors`, options),
   };
 };

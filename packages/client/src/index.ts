@@ -9,6 +9,5 @@ export { Herald } from "./herald.ts";
 export type { CallOptions, HeraldOptions, PostOptions } from "./http.ts";
 export type { KeysetList, List, ListOptions, TimeListOptions } from "./list.ts";
 export type { NotificationListOptions, Sent } from "./notifications.ts";
-export { createUserToken, type UserTokenOptions } from "./user-token.ts";
-export { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";
+export { createUserToken, type ReceivedHeaders, type UserTokenOptions, verifyWebhook } from "./signatures.ts";
 export type { WebhookWithSecret } from "./webhooks.ts";

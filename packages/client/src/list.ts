@@ -30,7 +30,7 @@ export type List<Row> = KeysetList<Row> & {
 
 const maxPerPage = 100;
 
-/** Iterates by cursor, so that every page costs the same at any depth. */
+/** Iterates by cursor, so every page costs the same. */
 export const list = <Row>(
   http: Http,
   path: string,

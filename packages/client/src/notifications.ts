@@ -13,7 +13,7 @@ import { HeraldError } from "./error.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list, type TimeListOptions } from "./list.ts";
 
-/** A notification that was accepted. */
+/** A notification that Herald has accepted. */
 export type Sent = Notification & {
   /** Resolves when every device is final: completed, cancelled or expired. Needs the scope `read`. */
   completed(options?: CompletedOptions): Promise<Notification>;
@@ -31,17 +31,17 @@ export const createNotifications = (http: Http) => {
   const completed = createCompletions(http);
 
   return {
-    /** Sends to every device that the targets name. When it resolves, the notification is stored safely. */
+    /** Sends to every device that the targets match. When it resolves, Herald has stored the notification. */
     send: async (notification: NewNotification, options?: PostOptions): Promise<Sent> => {
       const sent = await http.post<Notification>("/notifications", options, { notification });
       return { ...sent, completed: (how) => completed(sent.id, how) };
     },
 
-    /** Sends up to 500, each with its own content. Answers an `id` or `errors` for each, in their order. */
+    /** Sends up to 500 notifications, each with its own content. Returns an `id` or `errors` for each, in order. */
     sendBatch: (notifications: readonly NewNotification[], options?: PostOptions) =>
       http.post<SentNotification[]>("/notifications/batch", options, { notifications }),
 
-    /** Counts the devices that would get it and renders what they would get. Sends and stores nothing. */
+    /** Counts the devices of a send and renders their payloads. Sends and stores nothing. */
     dryRun: (notification: NewNotification, options?: CallOptions) =>
       http.post<DryRun>("/notifications", options, { notification: { ...notification, dry_run: true } }),
 
@@ -52,12 +52,12 @@ export const createNotifications = (http: Http) => {
 
     list: (options?: NotificationListOptions) => list<Notification>(http, "/notifications", options),
 
-    /** Cancels what is not sent yet. Cancelling twice is no error. */
+    /** Cancels the pushes that are not sent yet. Cancelling twice is no error. */
     cancel: async (id: string, options?: CallOptions): Promise<Notification> => {
       try {
         await http.delete(path`/notifications/${id}`, options);
       } catch (error) {
-        // A retry finds what its first attempt did.
+        // The first attempt may have cancelled it although its answer was lost.
         if (!(error instanceof HeraldError) || error.slug !== "notification-final") throw error;
         const found = await get(id, options);
         if (found.status !== "cancelled") throw error;

@@ -1,8 +1,7 @@
 import { createHmac, createPublicKey, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { Herald } from "./herald.ts";
-import { createUserToken } from "./user-token.ts";
-import { verifyWebhook } from "./webhook-signature.ts";
+import { createUserToken, verifyWebhook } from "./signatures.ts";
 
 const key = Buffer.from("0123456789abcdef0123456789abcdef");
 const secret = `whsec_${key.toString("base64")}`;

@@ -2,24 +2,25 @@ import type { Device, Notification, User, UserErasure, UserSummary } from "./api
 import { type CallOptions, type Http, path } from "./http.ts";
 import { type KeysetList, type ListOptions, list } from "./list.ts";
 import type { NotificationListOptions } from "./notifications.ts";
-import { createUserToken } from "./user-token.ts";
+import { createUserToken } from "./signatures.ts";
 
 export const createUsers = (http: Http) => ({
   /** Signs a user token for your app, without a request. Take the id from your own session, never from the app. */
   token: createUserToken,
-  /** The users who have devices, by id. */
-  list: (options?: ListOptions): KeysetList<UserSummary> => list<UserSummary>(http, "/users", options),
-  /** A user with at most 100 of their devices; one without any is not found. */
+  /** The users who have devices, sorted by id. `prefix`: only users whose id begins with it. */
+  list: (options?: ListOptions & { readonly prefix?: string | undefined }): KeysetList<UserSummary> =>
+    list<UserSummary>(http, "/users", options),
+  /** A user with at most 100 of their devices. A user without devices is not found. */
   get: (userId: string, options?: CallOptions) => http.get<User>(path`/users/${userId}`, options),
   /** The notifications that were sent to `user:<id>`. */
   notifications: (userId: string, options?: NotificationListOptions) =>
     list<Notification>(http, path`/users/${userId}/notifications`, options),
-  /** Gives the device to this user, and takes it from any other. */
+  /** Assigns the device to this user, and removes it from any other user. */
   assignDevice: (userId: string, deviceId: string, options?: CallOptions) =>
     http.put<Device>(path`/users/${userId}/devices/${deviceId}`, options),
-  /** The device stays, without a user. */
+  /** The device remains, without a user. */
   releaseDevice: (userId: string, deviceId: string, options?: CallOptions) =>
     http.remove(path`/users/${userId}/devices/${deviceId}`, options),
-  /** Deletes the user's devices and forgets the user everywhere; answers by when. */
+  /** Deletes the user's devices, and erases the user everywhere. Returns the time by which this is done. */
   erase: (userId: string, options?: CallOptions) => http.delete<UserErasure>(path`/users/${userId}`, options),
 });

@@ -9,13 +9,13 @@ import type {
 } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list, type TimeListOptions } from "./list.ts";
-import { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";
+import { type ReceivedHeaders, verifyWebhook } from "./signatures.ts";
 
-/** A webhook and its secret, `whsec_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
+/** A webhook and its secret, `whsec_…`, shown only once. No secret if the first answer was lost and this one is a replay. */
 export type WebhookWithSecret = { readonly webhook: Webhook; readonly secret?: string | undefined };
 
 export const createWebhooks = (http: Http, ownSecret?: string) => ({
-  /** Verifies a message that your receiver got, and returns its event. Throws `signature-invalid`. */
+  /** Verifies a received message, and returns its event. Throws `signature-invalid`. */
   verify: (headers: ReceivedHeaders, body: string | Uint8Array, secret = ownSecret) => {
     if (secret === undefined) throw new TypeError("secret: give it here, or as `webhookSecret` to the client");
     return verifyWebhook(headers, body, secret);
@@ -27,10 +27,10 @@ export const createWebhooks = (http: Http, ownSecret?: string) => ({
   update: (id: string, change: WebhookChange, options?: CallOptions) =>
     http.patch<Webhook>(path`/webhooks/${id}`, options, { webhook: change }),
   delete: (id: string, options?: CallOptions) => http.remove(path`/webhooks/${id}`, options),
-  /** Makes a new secret. For a day messages are signed with the former one, too. */
+  /** Creates a new secret. For a day Herald also signs messages with the old secret. */
   rotateSecret: (id: string, options?: PostOptions) =>
     http.create<WebhookWithSecret>("webhook", path`/webhooks/${id}/secret`, options),
-  /** One message for each event that it gets. */
+  /** The messages of a webhook: one for each event. */
   messages: (id: string, options?: ListOptions & { readonly status?: WebhookMessageStatus | undefined }) =>
     list<WebhookMessage>(http, path`/webhooks/${id}/messages`, options),
   /** The message with its payload and its attempts. */
@@ -40,7 +40,7 @@ export const createWebhooks = (http: Http, ownSecret?: string) => ({
     http.post<WebhookMessage>(path`/webhooks/${id}/messages/${messageId}/resend`, options),
   /** Sends a test message, once. */
   ping: (id: string, options?: PostOptions) => http.post<WebhookMessage>(path`/webhooks/${id}/ping`, options),
-  /** Sends again what failed since a time, up to 10,000 messages: `more` says that the same call takes the next. */
+  /** Resends up to 10,000 messages that failed since a time. If `more` is true, repeat the call for the next messages. */
   recover: (id: string, since: Date | string, options?: PostOptions) =>
     http.post<Recovered>(path`/webhooks/${id}/recover`, options, { since: new Date(since).toISOString() }),
 });

@@ -95,11 +95,14 @@ const inputs = {
 };
 
 /** The data of each event, by the type that HTTP names it by. */
-const eventSchemas = (): [string, z.ZodType][] =>
-  Object.values(contracts.events)
-    // No project gets it.
-    .filter((event) => event.ceType !== contracts.AuditRecordedV1.ceType)
-    .map((event) => [event.ceType, event.schema]);
+const eventSchemas: [string, z.ZodType][] = Object.values(contracts.events)
+  // No project gets it.
+  .filter((event) => event.ceType !== contracts.AuditRecordedV1.ceType)
+  .map((event) => [event.ceType, event.schema]);
+const eventTypes = eventSchemas.map(([type]) => type);
+
+/** Objects share their fields with smaller ones by chance. */
+const minBaseFields = 5;
 
 const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Json =>
   z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;
@@ -115,6 +118,7 @@ const comment = (description: string | undefined): string =>
  */
 const createWriter = (io: "input" | "output") => {
   const named = new Map<string, string>();
+  const bases = new Map<string, ReadonlySet<string>>();
   const typeOf = (schema: Json, defs: Record<string, Json>): string => {
     const inner = (one: Json) => typeOf(one, defs);
     if (schema.$ref !== undefined) {
@@ -125,7 +129,9 @@ const createWriter = (io: "input" | "output") => {
     }
     if (schema.const !== undefined) return JSON.stringify(schema.const);
     if (schema.enum !== undefined) {
-      const values = schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+      const values = eventTypes.every((type) => schema.enum?.includes(type))
+        ? "keyof EventData"
+        : schema.enum.map((value) => JSON.stringify(value)).join(" | ");
       return io === "output" ? `Open<${values}>` : values;
     }
     const union = schema.anyOf ?? schema.oneOf;
@@ -137,21 +143,34 @@ const createWriter = (io: "input" | "output") => {
       const values = schema.additionalProperties;
       return `Record<string, ${typeof values === "object" ? inner(values) : "unknown"}>`;
     }
-    if (schema.type === "object") {
-      const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => {
-        const optional = schema.required?.includes(name) ? "" : "?";
-        const absent = optional !== "" && io === "input" ? " | undefined" : "";
-        return `${comment(field.description)}${name}${optional}: ${inner(field)}${absent};`;
-      });
-      return `{\n${fields.join("\n")}\n}`;
-    }
+    if (schema.type === "object") return objectOf(fieldsOf(schema, defs));
     if (schema.type === "integer") return "number";
     return typeof schema.type === "string" ? schema.type : "unknown";
+  };
+  const fieldsOf = (schema: Json, defs: Record<string, Json>): string[] =>
+    Object.entries(schema.properties ?? {}).map(([name, field]) => {
+      const optional = schema.required?.includes(name) ? "" : "?";
+      const absent = optional !== "" && io === "input" ? " | undefined" : "";
+      return `${comment(field.description)}${name}${optional}: ${typeOf(field, defs)}${absent};`;
+    });
+  /** An object that has all fields of a larger type is that type and its own fields. */
+  const objectOf = (fields: readonly string[]): string => {
+    const [base] = [...bases]
+      .filter(([, of]) => [...of].every((field) => fields.includes(field)))
+      .toSorted(([, one], [, other]) => other.size - one.size);
+    const rest = fields.filter((field) => !base?.[1].has(field));
+    const text = `{\n${rest.join("\n")}\n}`;
+    if (base === undefined) return text;
+    return rest.length === 0 ? base[0] : `${base[0]} & ${text}`;
+  };
+  const addBase = (name: string, fields: readonly string[]): void => {
+    if (fields.length >= minBaseFields) bases.set(name, new Set(fields));
   };
   const define = (name: string, schema: Json, defs: Record<string, Json>): string => {
     if (!named.has(name)) {
       named.set(name, "");
       named.set(name, `${comment(schema.description)}export type ${name} = ${typeOf(schema, defs)};`);
+      if (schema.properties !== undefined) addBase(name, fieldsOf(schema, defs));
     }
     return name;
   };
@@ -161,6 +180,16 @@ const createWriter = (io: "input" | "output") => {
       const defs = json.$defs ?? {};
       const root = json.$ref === undefined ? json : (defs[nameOf(json)] ?? {});
       define(as ?? nameOf(json), root, defs);
+    },
+    /** A type of the fields that all these objects have, for those that are written later. */
+    addCommon: (name: string, schemas: readonly z.ZodType[]) => {
+      const [first = [], ...others] = schemas.map((schema) => {
+        const json = jsonSchema(schema, io);
+        return fieldsOf(json, json.$defs ?? {});
+      });
+      const common = first.filter((field) => others.every((fields) => fields.includes(field)));
+      named.set(name, `export type ${name} = {\n${common.join("\n")}\n};`);
+      bases.set(name, new Set(common));
     },
     typeOf: (schema: z.ZodType) => {
       const json = jsonSchema(schema, io);
@@ -182,8 +211,12 @@ export const generateTypes = (): string => {
   for (const schema of answers) answered.add(schema);
   const taken = createWriter("input");
   for (const [name, schema] of Object.entries(inputs)) taken.add(schema, name);
-  const events = eventSchemas().map(([type, schema]) => `"${type}": ${answered.typeOf(schema)};`);
-  const eventTypes = `/** The data of each type of event. */\nexport type EventData = {\n${events.join("\n")}\n};`;
+  for (const entity of ["device", "topic", "notification", "delivery"]) {
+    const schemas = eventSchemas.flatMap(([type, schema]) => (type.startsWith(`io.herald.${entity}.`) ? [schema] : []));
+    answered.addCommon(`${entity[0]?.toUpperCase()}${entity.slice(1)}Event`, schemas);
+  }
+  const events = eventSchemas.map(([type, schema]) => `"${type}": ${answered.typeOf(schema)};`);
+  const eventData = `/** The data of each type of event. */\nexport type EventData = {\n${events.join("\n")}\n};`;
   return format(`// Generated from the schemas of packages/contracts by test/generate-types.ts: npm run docs writes it again.
 
 /** One of these values; later versions of Herald may add some. */
@@ -191,7 +224,7 @@ export type Open<Known extends string> = Known | (string & Record<never, never>)
 
 ${answered.text()}
 
-${eventTypes}
+${eventData}
 
 ${taken.text()}
 `);

@@ -4,11 +4,11 @@ export const isSupported = (): boolean =>
 export const browserPermission = (): NotificationPermission | "unsupported" =>
   isSupported() ? Notification.permission : "unsupported";
 
-/** The worker's registration where there is one. */
+/** The worker's registration, if it has one. */
 export const workerOf = (script: string): Promise<ServiceWorkerRegistration | undefined> =>
   navigator.serviceWorker.getRegistration(new URL(".", new URL(script, location.href)));
 
-/** Registers the worker, or looks for a newer one, and waits until it can be subscribed with. */
+/** Registers or updates the worker, and waits until it is active: subscribing needs an active worker. */
 export const activeWorker = async (script: string): Promise<ServiceWorkerRegistration> => {
   const registration = await navigator.serviceWorker.register(script);
   const next = registration.installing ?? registration.waiting;
@@ -21,7 +21,7 @@ export const activeWorker = async (script: string): Promise<ServiceWorkerRegistr
   return registration;
 };
 
-/** Takes away what was shown to somebody who is not there any more. */
+/** Closes Herald's notifications that this browser shows. */
 export const closeShown = async (registration: ServiceWorkerRegistration | undefined): Promise<void> => {
   for (const shown of (await registration?.getNotifications()) ?? []) if (shown.data?.notification_id) shown.close();
 };

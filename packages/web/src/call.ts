@@ -1,18 +1,18 @@
-/** Why something was not done. */
+/** Why a call failed. */
 export type Problem = {
   /** Herald's slug, such as `user-token-invalid`; or `offline`, `needs-click`, `failed`. */
   readonly slug: string;
   readonly message: string;
-  /** It is kept, and tried again. */
+  /** Whether the kit keeps the change and retries it. */
   readonly retry: boolean;
-  /** Of Herald's answer; 0 without one. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number;
 };
 
-/** No answer for so long is none. */
+/** A call without an answer fails after this time. */
 const timeoutMs = 20_000;
 
-/** Calls Herald. Throws a {@link Problem}; answers the body, undefined where there is none. */
+/** Calls Herald. Resolves to the parsed body, or undefined if it is not JSON. Throws a {@link Problem}. */
 export const call = async <Answer>(
   gateway: string,
   route: string,

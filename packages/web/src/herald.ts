@@ -6,50 +6,50 @@ import { claimsOf } from "./user-token.ts";
 import type { PushPayload } from "./wire.ts";
 
 export type HeraldOptions = {
-  /** Where Herald answers: `https://push.example.com`. */
+  /** The gateway's address: `https://push.example.com`. */
   readonly gateway: string;
   /** The project's id, `prj_…`. */
   readonly project: string;
   /** The address of `herald-worker.js`, or of your own worker that imports it. Default: `/herald-worker.js`. */
   readonly worker?: string;
-  /** Kept with the device, for targets such as `metadata:plan=pro`. Values that the project protects are left out. */
+  /** Stored with the device, for targets such as `metadata:plan=pro`. Herald ignores values that the project protects. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Beside `current_locale` and `time_zone`, which the kit sends by itself. */
+  /** Additional identifiers. The kit always sends `current_locale` and `time_zone`. */
   readonly identifiers?: Readonly<Record<string, unknown>>;
-  /** After every change, in every open tab. */
+  /** Called after every change, in every open tab. */
   readonly onChange?: (status: Status) => void;
-  /** A push arrived while the page is open; the worker has shown it unless it is silent. */
+  /** Called when a push arrives while the page is open. The worker shows the push too, unless it is silent. */
   readonly onPush?: (payload: PushPayload) => void;
 };
 
 export type Status = {
-  /** `unsupported`: not in this browser, without HTTPS, or on iOS before the site is on the home screen. */
+  /** `unsupported`: the browser lacks Web Push, the page is not HTTPS, or, on iOS, the site is not on the home screen. */
   readonly permission: "default" | "granted" | "denied" | "unsupported";
   /** Pushes reach this browser. */
   readonly subscribed: boolean;
-  /** The device's id at Herald. */
+  /** The id that Herald gave the device. */
   readonly device: string | null;
-  /** Who is logged in, as Herald has confirmed. */
+  /** The id of the logged-in user, once Herald has confirmed it. */
   readonly user: string | null;
-  /** Names of the topics that it is subscribed to. */
+  /** Names of the topics that the device is subscribed to. */
   readonly topics: readonly string[];
-  /** Something is not told to Herald yet. It is kept, and tried again. */
+  /** A change has not reached Herald yet. The kit keeps it and retries. */
   readonly pending: boolean;
-  /** Why the last call did not do what it was asked to; null when it did. */
+  /** Why the last call failed; null if it succeeded. */
   readonly problem: Problem | null;
 };
 
-/** No method rejects: what went wrong is in `problem`. */
+/** No method rejects: errors are in `problem`. */
 export type Herald = {
-  /** Call it when a page loads: subscribes again where that is needed, and tells Herald what is pending. Never asks for permission. */
+  /** Call it when a page loads: renews the subscription if needed, and sends pending changes. Never asks for permission. */
   readonly start: () => Promise<Status>;
-  /** Call it from a click: asks for permission where the browser has none yet, and subscribes. */
+  /** Call it from a click: asks for permission if it is neither granted nor denied yet, and subscribes. */
   readonly subscribe: () => Promise<Status>;
   /** Deletes the device at Herald. */
   readonly unsubscribe: () => Promise<Status>;
-  /** Says whose device this is, by a user token from your backend. Another user is logged out first. */
+  /** Assigns the device to a user, by a user token from your backend. Another user is logged out first. */
   readonly login: (userToken: string) => Promise<Status>;
-  /** From its call on nothing is shown that was sent to the user who was logged in. */
+  /** Logs the user out. From this call on pushes that were sent to the user are not shown. */
   readonly logout: () => Promise<Status>;
   readonly topics: {
     readonly add: (name: string) => Promise<Status>;
@@ -57,14 +57,14 @@ export type Herald = {
   };
 };
 
-/** Spread, so that a Herald that comes back is not called by all at once. */
+/** Random, so that browsers do not all call at the same moment when Herald is available again. */
 const retryAfterMs = () => 30_000 * (1 + Math.random());
 
 const refusal = (slug: string, message: string): Problem => ({ slug, message, retry: false, status: 0 });
 
 const known = (): Promise<State | undefined> => readState().catch(() => undefined);
 
-/** Connects a page to Herald. Nothing is asked, registered or sent before a method is called. */
+/** Connects a page to Herald. Asks, registers and sends nothing until a method is called. */
 export const createHerald = (options: HeraldOptions): Herald => {
   const { project, worker = "/herald-worker.js", onChange, onPush } = options;
   const gateway = options.gateway.replace(/\/+$/, "");
@@ -97,7 +97,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     };
   };
 
-  /** Changes what is wanted, then makes it so. `force`: looks even where nothing seems to be due. */
+  /** Stores the changed state, then sends it to Herald. `force`: registers the device even if nothing has changed. */
   const run = async (change: (state: State) => State | Promise<State>, force = false): Promise<Status> => {
     if (!isSupported()) return statusOf(undefined, null);
     let problem: Problem | null = null;
@@ -127,7 +127,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
 
   const start = () => run((state) => state);
 
-  /** Ends the subscription of a user who is not `next`: the browser drops what the push service still has for it. */
+  /** Unsubscribes if the current user is not `next`: the push service then drops pushes that it has not delivered. */
   const leave = async (next?: string): Promise<void> => {
     const { user, userToken } = (await known()) ?? {};
     const current = user ?? (userToken && claimsOf(userToken)?.sub);
@@ -151,7 +151,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     navigator.serviceWorker.addEventListener("message", ({ data }) => {
       if (data?.herald === "push") onPush?.(data.payload);
     });
-    // A person who refused and thinks again does so in the browser's settings.
+    // After a refusal users can grant permission only in the browser's settings.
     navigator.permissions
       ?.query({ name: "notifications" })
       .then((found) => found.addEventListener("change", () => void start()))
@@ -162,7 +162,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     start,
     subscribe: async () => {
       if (browserPermission() === "default") {
-        // Browsers hold a question against a site that asks when a page loads.
+        // Browsers penalise sites that ask for permission without a click.
         if (navigator.userActivation?.isActive === false)
           return statusOf(await known(), refusal("needs-click", "call subscribe() from a click"));
         await Notification.requestPermission();

@@ -2,7 +2,7 @@ import { call, type Problem } from "./call.ts";
 import type { State } from "./state.ts";
 import type { IdentificationAnswer, IdentificationBody, WebPushKeyAnswer } from "./wire.ts";
 
-/** The key that a subscription was made with, as Herald writes it. */
+/** The VAPID public key of a subscription, in Herald's format: base64url without padding. */
 const keyOf = ({ options }: PushSubscription): string =>
   btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey ?? new ArrayBuffer(0))))
     .replaceAll("+", "-")
@@ -10,9 +10,9 @@ const keyOf = ({ options }: PushSubscription): string =>
     .replace(/=+$/, "");
 
 /**
- * Subscribes with the project's current key, keeping a subscription that has it, and registers what came of it. Without the device's
- * credential the subscription is replaced: Herald gives a credential only for a push endpoint that it has not seen. Throws a Problem,
- * or what the browser throws.
+ * Subscribes with the project's current key, or keeps a subscription that has this key, and registers it with Herald. Without
+ * a device credential that Herald accepts, it replaces the subscription: Herald gives a credential only for a push endpoint that it has
+ * not seen. Throws a Problem or an error of the browser.
  */
 export const register = async ({ pushManager }: ServiceWorkerRegistration, state: State): Promise<State> => {
   const { gateway, project, device, endpoint } = state;

@@ -5,7 +5,7 @@ import { type State, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
 import type { LoginAnswer, LoginBody } from "./wire.ts";
 
-/** Herald hears of a device that has not changed once a day: so often it looks for a rotated key too. */
+/** An unchanged device registers once a day, which also checks for a rotated VAPID key. */
 const registerEveryMs = 86_400_000;
 
 export const problemOf = (error: unknown): Problem =>
@@ -13,7 +13,7 @@ export const problemOf = (error: unknown): Problem =>
     ? (error as Problem)
     : { slug: "failed", message: String(error), retry: true, status: 0 };
 
-/** Herald does not know the device or its credential any more. */
+/** Herald no longer knows the device or its credential. */
 const isUnknownDevice = ({ slug, status }: Problem): boolean => status === 401 || slug === "device-not-found";
 
 export const isPending = (state: State, permission: string): boolean =>
@@ -27,8 +27,8 @@ export const isPending = (state: State, permission: string): boolean =>
 type Deps = { readonly worker: string; readonly force: boolean; readonly lastToken: string | undefined };
 
 /**
- * Tells Herald everything that it does not know yet, and stores each step. What Herald refuses is given up, so that it keeps nothing
- * else waiting; where it cannot be reached everything stays for the next time. Throws what the browser throws.
+ * Sends all pending changes to Herald, and stores the state after each. A refused change is dropped, so that it does not block the
+ * others. If Herald is unreachable, the remaining changes stay pending. Errors are returned as `problem`, also those of the browser.
  */
 export const settle = async (
   before: State,
@@ -39,7 +39,7 @@ export const settle = async (
   const store = async (change: Partial<State>): Promise<void> => {
     state = await writeState({ ...state, ...change });
   };
-  /** Does `work` and stores what it says; `otherwise` where Herald refuses it. */
+  /** Stores the state that `work` returns, or `otherwise` if Herald refuses it. */
   const attempt = async (work: () => Promise<Partial<State>>, otherwise: Partial<State>): Promise<void> => {
     try {
       await store(await work());
@@ -80,7 +80,7 @@ export const settle = async (
     if (await mustRegister()) {
       const { device, user } = state;
       await store(await register(await activeWorker(worker), state));
-      // A new device has no user: who logged in on this page still is, unless another tab logged them out.
+      // A new device has no user: log the user of this page in again, unless another tab logged them out.
       const isUsers = lastToken !== undefined && user === claimsOf(lastToken)?.sub;
       if (state.device !== device && isUsers && !state.userToken) await store({ userToken: lastToken });
     }

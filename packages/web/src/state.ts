@@ -1,34 +1,34 @@
 import type { DeviceData } from "./wire.ts";
 
-/** What this browser remembers of its device, in IndexedDB: the page and the service worker share it. */
+/** This browser's state of its device, in IndexedDB. The page and the service worker share it. */
 export type State = {
   readonly gateway: string;
   readonly project: string;
-  /** The person asked for pushes and has not unsubscribed since. */
+  /** The user has subscribed and not unsubscribed since. */
   readonly wanted?: boolean;
   readonly device?: string | undefined;
   readonly credential?: string | undefined;
-  /** The subscription that Herald was last told of. */
+  /** The push endpoint that was last registered with Herald. */
   readonly endpoint?: string | undefined;
-  /** When that was, in ms since 1970, and with which `data`, as JSON. */
+  /** The time of that registration, in ms since 1970, and its `data` as JSON. */
   readonly registeredAt?: number;
   readonly registeredData?: string;
-  /** What the device registers with. */
+  /** The metadata and identifiers that the device registers with. */
   readonly data: DeviceData;
-  /** Who is logged in, as Herald answered, and by which token. */
+  /** The logged-in user, as Herald confirmed, and the `iat` of the user token. */
   readonly user?: string | undefined;
   readonly userTokenIat?: number | undefined;
-  /** A login that Herald has not answered yet. */
+  /** The user token of a login that Herald has not confirmed yet. */
   readonly userToken?: string | undefined;
-  /** A log-out that Herald has not answered yet: until then nothing is shown. */
+  /** A log-out that Herald has not confirmed yet: until then no push is shown. */
   readonly loggingOut?: boolean;
   /** A device that Herald has not deleted yet. */
   readonly leaving?: { readonly device: string; readonly credential: string } | undefined;
-  /** By name: subscribed, or not yet told to Herald. */
+  /** By name: subscribed, or a change that has not reached Herald yet. */
   readonly topics?: Readonly<Record<string, "subscribed" | "add" | "remove">>;
 };
 
-/** An open that Herald has not taken yet. */
+/** An open that Herald has not accepted yet. */
 export type Open = { readonly notification: string; readonly project: string; readonly token: string };
 
 type Stores = { state: State; opens: Open };
@@ -67,15 +67,15 @@ export const readState = async (): Promise<State | undefined> => {
     : state;
 };
 
-/** Within {@link exclusively}, of a state that was read there. */
+/** Call it within {@link exclusively}, with a state that was read in the same call. */
 export const writeState = async (state: State): Promise<State> => {
   await use("state", "readwrite", (store) => store.put(state, "state"));
   return state;
 };
 
-/** A log-out counts at once, whatever a call that is under way waits for, and writes afterwards. */
+/** Applies a log-out at once. It has its own entry, so that a running call cannot overwrite it. */
 export const markLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.put(true, "loggedOut"));
-/** Once the state that was read since is written. */
+/** Call it after writing the state that contains the log-out. */
 export const unmarkLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.delete("loggedOut"));
 
 export const addOpen = (open: Open): Promise<unknown> => use("opens", "readwrite", (store) => store.add(open));
@@ -85,6 +85,6 @@ export const getOpen = (key: IDBValidKey): Promise<Open | undefined> =>
 export const deleteOpen = (key: IDBValidKey): Promise<unknown> =>
   use("opens", "readwrite", (store) => store.delete(key));
 
-/** One at a time, in all tabs and the worker. */
+/** Runs one `work` at a time across all tabs and the worker. */
 export const exclusively = <Value>(work: () => Promise<Value>): Promise<Value> =>
   navigator.locks ? navigator.locks.request("herald", work) : work();

@@ -1,4 +1,4 @@
-/** What a JWT says of itself; undefined for a text that is none. Herald verifies it, the kit does not. */
+/** The claims of a JWT; undefined if the text is not a JWT. Herald verifies the token, the kit does not. */
 export const claimsOf = (userToken: string): { readonly sub: string; readonly iat: number } | undefined => {
   try {
     const { sub, iat } = JSON.parse(atob((userToken.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")));

@@ -1,8 +1,8 @@
-/** What the kit says to Herald and reads from it, written small; a test holds it to the contracts. */
+/** The kit's requests and Herald's answers, without fields that the kit does not use. A test checks them against the contracts. */
 
 export type WebPushKeyAnswer = { readonly data: { readonly public_key: string } };
 
-/** What a device registers with. */
+/** Identifiers and metadata of a device. */
 export type DeviceData = {
   readonly identifiers: Readonly<Record<string, unknown>>;
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export type IdentificationBody = DeviceData & {
   readonly keys: { readonly p256dh: string; readonly auth: string; readonly vapid_key: string };
 };
 
-/** `credential`: only of a new device. */
+/** `credential`: only for a new device. */
 export type IdentificationAnswer = { readonly data: { readonly id: string }; readonly credential?: string };
 
 export type LoginBody = { readonly device: { readonly user_token: string } };
@@ -25,7 +25,7 @@ export type LoginAnswer = { readonly data: { readonly user_id: string | null } }
 
 export type OpenBody = { readonly project_id: string; readonly token: string };
 
-/** What arrives in the service worker. Later versions may say more, or leave something out. */
+/** The payload of a push. Later versions of Herald may add or omit fields. */
 export type PushPayload = {
   readonly notification_id: string;
   readonly project_id: string;

@@ -4,49 +4,36 @@ import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import {
   type Add,
+  addDelete,
   createdOptions,
   listOptions,
   option,
   type TimeChoice,
   timeOptions,
   timeRange,
-  yesOption,
 } from "../define.ts";
-import { type ExportChoice, exportOptions, exportRows } from "./export-rows.ts";
+import { columnsFor, named } from "../terminal/table.ts";
+import { type ExportChoice, exportOptions, exportRows } from "./exports.ts";
 import { addImport } from "./import-devices.ts";
 
-const columns = [
-  { title: "ID", value: ({ id }: Device) => id },
-  { title: "PLATFORM", value: ({ platform }: Device) => platform },
-  { title: "STATUS", value: ({ status }: Device) => status },
-  { title: "USER", value: ({ user_id }: Device) => user_id },
-  { title: "TOPICS", value: ({ topics }: Device) => topics },
-  { title: "LAST SEEN", value: ({ last_seen_at, created_at }: Device) => last_seen_at ?? created_at },
-];
+const columns = columnsFor<Device>("id", "platform", "status", "user_id", "topics", {
+  title: "LAST SEEN",
+  value: ({ last_seen_at, created_at }) => last_seen_at ?? created_at,
+});
 
-const timelineColumns = [
-  { title: "NOTIFICATION", value: ({ notification }: DeviceNotification) => notification.id },
-  { title: "RESULT", value: ({ status }: DeviceNotification) => status },
-  { title: "REASON", value: ({ reason }: DeviceNotification) => reason },
-  { title: "ATTEMPTS", value: ({ attempts }: DeviceNotification) => attempts, right: true },
-  { title: "AT", value: ({ at }: DeviceNotification) => at },
-  { title: "OPENED", value: ({ opened_at }: DeviceNotification) => opened_at },
-  { title: "TITLE", value: ({ notification: { title, body } }: DeviceNotification) => title ?? body },
-];
+const timelineColumns = columnsFor<DeviceNotification>(
+  { title: "NOTIFICATION", value: ({ notification }) => notification.id },
+  { title: "RESULT", value: ({ status }) => status },
+  "reason",
+  "attempts",
+  "at",
+  "opened_at",
+  { title: "TITLE", value: ({ notification: { title, body } }) => title ?? body },
+);
 
 const entries = (device: Device): [string, unknown][] => [
-  ["id", device.id],
-  ["platform", device.platform],
-  ["status", device.status],
-  ["user", device.user_id],
-  ["token", device.token],
-  ["environment", device.environment],
-  ["topics", device.topics],
-  ["metadata", device.metadata],
-  ["identifiers", device.identifiers],
-  ["last seen", device.last_seen_at],
-  ["created", device.created_at],
-  ["updated", device.updated_at],
+  ...named(device, "id", "platform", "status", "user_id", "token", "environment", "topics", "metadata"),
+  ...named(device, "identifiers", "last_seen_at", "created_at", "updated_at"),
 ];
 
 const filterOptions = [
@@ -69,12 +56,12 @@ export const addDevices = (group: Command, add: Add) => {
       ["device list --match topic:news --all", "the devices that a send to the topic reaches"],
       ["device list --status inactive --platform android", "Android devices that get nothing"],
     ],
-    run: ({ herald, signal, rows }, _, choice) => {
+    run: ({ herald, rows }, _, choice) => {
       const { match, status, platform, user, pushToken } = choice;
       const { sort, ...range } = timeRange(choice);
       const order = match === undefined || choice.oldestFirst ? { sort } : {};
       const filter = { match, status, platform, userId: user, token: pushToken, ...range, ...order };
-      return rows(herald().devices.list({ ...filter, signal }), columns, choice);
+      return rows(herald().devices.list({ ...filter }), columns, choice);
     },
   });
   add<ExportChoice & Pick<TimeChoice, "createdAfter" | "createdBefore"> & Filters & { keys?: boolean }>(group, {
@@ -92,45 +79,26 @@ export const addDevices = (group: Command, add: Add) => {
     ],
     run: (context, [file], choice) => {
       const { user, pushToken, keys, format = "ndjson", ...rest } = choice;
-      const filter = { ...rest, userId: user, token: pushToken };
       const { signal } = context;
-      const lines = context
-        .herald()
-        .exports.lines("devices", format, { ...filter, ...(keys && { include: "keys" }), signal });
+      const filter = { ...rest, userId: user, token: pushToken, ...(keys && { include: "keys" as const }), signal };
+      const lines = context.herald().exports.lines("devices", format, filter);
       return exportRows(context, file, choice, lines);
     },
   });
-  add(group, {
-    usage: "get <id>",
-    does: "Show a device",
-    run: async ({ herald, signal, record }, [id = ""]) => {
-      const device = await herald().devices.get(id, { signal });
-      record(device, entries(device));
-    },
-  });
+  add(group, "get <id>", "Show a device", ({ herald, record }, [id = ""]) => record(herald().devices.get(id), entries));
   add<ListChoice>(group, {
     usage: "notifications <id>",
     does: "List what was sent to a device, newest first, with the result",
     options: listOptions,
-    run: ({ herald, signal, rows }, [id = ""], choice) =>
-      rows(herald().devices.notifications(id, { signal }), timelineColumns, choice),
+    run: ({ herald, rows }, [id = ""], choice) => rows(herald().devices.notifications(id), timelineColumns, choice),
   });
-  add(group, {
-    usage: "deactivate <id>",
-    does: "Stop sending to a device until it registers again",
-    run: async ({ herald, signal, record }, [id = ""]) => {
-      const device = await herald().devices.deactivate(id, { signal });
-      record(device, entries(device));
-    },
-  });
-  add<{ yes?: boolean }>(group, {
+  add(group, "deactivate <id>", "Stop sending to a device until it registers again", ({ herald, record }, [id = ""]) =>
+    record(herald().devices.deactivate(id), entries),
+  );
+  addDelete(group, add, {
     usage: "delete <id>",
     does: "Delete a device",
-    options: [yesOption],
-    run: async ({ herald, signal, result, confirm }, [id = ""], { yes }) => {
-      await confirm(`Delete device ${id}?`, yes);
-      await herald().devices.delete(id, { signal });
-      result({ deleted: id }, () => `Deleted ${id}.`);
-    },
+    question: (id) => `Delete device ${id}?`,
+    run: (context, id) => context.herald().devices.delete(id),
   });
 };

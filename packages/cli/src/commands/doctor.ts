@@ -2,7 +2,7 @@ import { type Herald, HeraldError, type ProviderSettings, type SystemStatus } fr
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import type { Add } from "../define.ts";
-import { exitCodes } from "../exit-codes.ts";
+import { exitCodes } from "../failures.ts";
 import { plain } from "../terminal/text.ts";
 
 type Finding = {
@@ -14,7 +14,7 @@ type Finding = {
 };
 
 const timeoutMs = 5_000;
-/** Webhooks tolerate five minutes, user tokens one. */
+/** Stricter than the limits: webhooks tolerate five minutes of skew, user tokens one. */
 const maxClockSeconds = 30;
 
 const ok = (check: string, found: string): Finding => ({ check, state: "ok", found });
@@ -81,15 +81,15 @@ const explain = (check: string, error: unknown, refused: string): Finding => {
   return problem(check, error.errors.join("; "), fix);
 };
 
-async function* project(herald: Herald, { signal }: Context): AsyncGenerator<Finding> {
+async function* project(herald: Herald): AsyncGenerator<Finding> {
   try {
-    const { pagination } = await herald.devices.list({ perPage: 1, status: "active", signal }).page();
+    const { pagination } = await herald.devices.list({ perPage: 1, status: "active" }).page();
     yield ok("token", `is valid; the project has ${pagination.count} active devices`);
   } catch (error) {
     yield explain("token", error, "Make another: `herald token create --name …`, then `herald login`.");
     return;
   }
-  for await (const webhook of herald.webhooks.list({ signal }))
+  for await (const webhook of herald.webhooks.list())
     if (!webhook.enabled || webhook.failing_since !== undefined)
       yield problem(
         "webhooks",
@@ -98,7 +98,7 @@ async function* project(herald: Herald, { signal }: Context): AsyncGenerator<Fin
       );
 }
 
-/** Full enough to look after: a full work queue refuses sends. */
+/** The share from which a queue is reported: Herald refuses sends when a work queue is full. */
 const fullShare = 0.8;
 
 const fixes: Readonly<Record<string, string>> = {
@@ -107,7 +107,7 @@ const fixes: Readonly<Record<string, string>> = {
   consumers: "Run the bootstrap step.",
 };
 
-/** What the gateway knows of the broker, the services, their databases and all projects' providers. */
+/** Checks the broker, the services, their databases and all projects' providers, as the gateway reports them. */
 function* system({ broker, services, streams, providers }: SystemStatus): Generator<Finding> {
   yield broker.available
     ? ok("broker", "the gateway is connected")
@@ -152,20 +152,20 @@ function* system({ broker, services, streams, providers }: SystemStatus): Genera
 }
 
 async function* operations(context: Context): AsyncGenerator<Finding> {
-  const { signal, settings } = context;
+  const { settings } = context;
   const admin = context.admin();
   try {
-    await admin.projects.list({ perPage: 1, signal }).page();
+    await admin.projects.list({ perPage: 1 }).page();
     yield ok("admin token", "is valid");
   } catch (error) {
     yield explain("admin token", error, "It is HERALD_ADMIN_TOKEN of the gateway's environment.");
     return;
   }
-  yield* await admin.status({ signal }).then(
+  yield* await admin.status().then(
     (status) => [...system(status)],
     (error: unknown) => [explain("status", error, "Upgrade the gateway: it has no status yet.")],
   );
-  const { pagination } = await admin.deadLetters.list({ perPage: 1, signal }).page();
+  const { pagination } = await admin.deadLetters.list({ perPage: 1 }).page();
   yield pagination.count === 0
     ? ok("dead letters", "there are none")
     : problem(
@@ -176,7 +176,7 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
   if (settings.project === undefined) return yield skipped("providers", "no --project to look at");
   for (const name of ["apns", "fcm", "webpush"] satisfies (keyof ProviderSettings)[]) {
     try {
-      const { status, paused_reason, problems = [] } = await admin.providers.get(settings.project, name, { signal });
+      const { status, paused_reason, problems = [] } = await admin.providers.get(settings.project, name);
       if (status === "paused")
         yield problem(
           name,
@@ -206,7 +206,7 @@ async function* examine(context: Context): AsyncGenerator<Finding> {
   }
   if (!answers) return;
   if (settings.token === undefined) yield skipped("token", "none is set: `herald login`, --token or HERALD_TOKEN");
-  else yield* project(context.herald(), context);
+  else yield* project(context.herald());
   if (settings.admin_token === undefined)
     yield skipped("admin token", "none is set; providers and dead letters need it");
   else yield* operations(context);
@@ -215,10 +215,11 @@ async function* examine(context: Context): AsyncGenerator<Finding> {
 const marks = { ok: ["green", "✓"], problem: ["red", "✗"], skipped: ["dim", "–"] } as const;
 
 export const addDoctor = (program: Command, add: Add) =>
-  add(program, {
-    usage: "doctor",
-    does: "Check the address, tokens, clock, readiness, services, broker, database, webhooks and providers, say what is wrong and how to fix it",
-    run: async (context) => {
+  add(
+    program,
+    "doctor",
+    "Check the address, tokens, clock, readiness, services, broker, database, webhooks and providers, say what is wrong and how to fix it",
+    async (context) => {
       const { terminal, json } = context;
       const findings: Finding[] = [];
       for await (const finding of examine(context)) {
@@ -231,9 +232,9 @@ export const addDoctor = (program: Command, add: Add) =>
         if (finding.fix !== undefined) terminal.print(`    ${plain(finding.fix)}`);
       }
       const problems = findings.filter(({ state }) => state === "problem").length;
-      context.result(findings, () =>
+      await context.result(findings, () =>
         problems === 0 ? "All is well." : `Found ${problems === 1 ? "one problem" : `${problems} problems`}.`,
       );
       return problems === 0 ? exitCodes.ok : exitCodes.failed;
     },
-  });
+  );

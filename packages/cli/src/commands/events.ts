@@ -11,7 +11,7 @@ type Options = {
   readonly count?: number;
 };
 
-/** Without what every event of the project has. */
+/** The data of an event without the fields that all events share. */
 const dataInWords = ({ project_id: _, at: __, ...data }: Readonly<Record<string, unknown>>): string =>
   Object.entries(data)
     .map(([name, value]) => `${name}=${typeof value === "number" ? value : show(value)}`)

@@ -1,9 +1,62 @@
-import type { ExportName } from "@herald/client";
+import { createWriteStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+import type { ExportedText, ExportFormat, ExportName } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
-import { type Add, createdOptions, option, type TimeChoice } from "../define.ts";
-import { labelFilter } from "../pairs.ts";
-import { type ExportChoice, exportOptions, exportRows } from "./export-rows.ts";
+import type { Context } from "../context.ts";
+import { type Add, createdOptions, labelFilter, option, type TimeChoice } from "../define.ts";
+import { UsageError } from "../failures.ts";
+import { count } from "../terminal/text.ts";
+
+export type ExportChoice = { readonly format?: ExportFormat; readonly after?: string };
+
+export const exportOptions = [
+  option("--format <format>", "ndjson or csv").choices(["ndjson", "csv"]).default("ndjson"),
+  option("--after <id>", "resume after the row with this id; adds to the file"),
+];
+
+/** Rows between two updates of the progress line. */
+const progressEvery = 1_000;
+
+const rowsWritten = (rows: number): string => (rows === 1 ? "1 row" : `${count(rows)} rows`);
+
+/** Writes an export into a file, or to stdout. Ctrl-C says how to resume it. */
+export const exportRows = async (
+  { terminal, stdout, signal, onInterrupt, onStop, result }: Context,
+  file: string | undefined,
+  { after }: ExportChoice,
+  lines: AsyncIterable<ExportedText>,
+): Promise<void> => {
+  let rows = 0;
+  let last = after;
+  let failure: unknown;
+  const resume = () =>
+    last === undefined ? "Nothing was written." : `Wrote ${rowsWritten(rows)}. \`--after ${last}\` resumes here.`;
+  onInterrupt(resume());
+  /** Ends without an error if the export fails, so that the file gets all rows that were read. */
+  const texts = async function* () {
+    try {
+      for await (const { id, text } of lines) {
+        yield text;
+        if (id === undefined) continue;
+        last = id;
+        rows++;
+        onStop(resume());
+        if (rows % progressEvery === 0) terminal.progress(`${count(rows)} rows…`);
+      }
+    } catch (error) {
+      failure = error;
+    }
+  };
+  if (file === undefined) await pipeline(texts, stdout, { end: false, signal });
+  else
+    await pipeline(texts, createWriteStream(file, { flags: after === undefined ? "w" : "a" })).catch((error: Error) => {
+      throw new UsageError(`${file}: ${error.message}`);
+    });
+  terminal.progress();
+  if (failure !== undefined) throw failure;
+  if (file !== undefined) await result({ file, rows, last }, () => `Wrote ${rowsWritten(rows)} to ${file}.`);
+};
 
 const notificationOption = option("--notification <id>", "only of this notification");
 

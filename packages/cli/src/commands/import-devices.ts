@@ -9,12 +9,12 @@ import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { count } from "../terminal/text.ts";
 
-/** Errors that are printed; the API lists all that are kept. */
+/** The maximum number of printed errors; the API lists all stored errors. */
 const shownErrors = 20;
 const pollMs = 500;
 const barWidth = 24;
 
-/** By the file's name, with or without `.gz`. */
+/** Derived from the file's name, with or without `.gz`. */
 const contentTypeOf = (file: string): string => {
   const name = file.replace(/\.gz$/i, "");
   if (/\.csv$/i.test(name)) return "text/csv";
@@ -36,9 +36,9 @@ const words = (done: Import): string =>
     `and refused ${count(done.refused)} lines.`,
   ].join(" ");
 
-const firstErrors = async (herald: Herald, id: string, signal: AbortSignal): Promise<ImportError[]> => {
+const firstErrors = async (herald: Herald, id: string): Promise<ImportError[]> => {
   const errors: ImportError[] = [];
-  for await (const error of herald.imports.errors(id, { signal, perPage: shownErrors })) {
+  for await (const error of herald.imports.errors(id, { perPage: shownErrors })) {
     errors.push(error);
     if (errors.length === shownErrors) break;
   }
@@ -53,7 +53,7 @@ const watch = async (
   uploading: () => boolean,
 ): Promise<Import> => {
   for (;;) {
-    const found = await herald.imports.get(id, { signal });
+    const found = await herald.imports.get(id);
     if (found.status === "completed") return found;
     if (!uploading() && found.status === "uploading") return found;
     terminal.progress(progressOf(found));
@@ -71,11 +71,11 @@ const openFile = async (file: string): Promise<Blob> => {
   }
 };
 
-/** The import to upload to: the one that is resumed, or a new one. */
-const start = async (herald: Herald, { format, dryRun, resume }: Options, signal: AbortSignal): Promise<string> => {
+/** The id of the import to upload to: resumed or new. */
+const start = async (herald: Herald, { format, dryRun, resume }: Options): Promise<string> => {
   if (resume !== undefined) return resume;
   if (format === undefined) throw new UsageError(`--format must be one of ${choices.importFormat.join(", ")}.`);
-  return (await herald.imports.create({ format, dry_run: dryRun === true }, { signal })).id;
+  return (await herald.imports.create({ format, dry_run: dryRun === true })).id;
 };
 
 type Options = {
@@ -101,7 +101,7 @@ export const addImport = (group: Command, add: Add) => {
       const { terminal, signal } = context;
       const herald = context.herald();
       const blob = await openFile(file);
-      const id = await start(herald, options, signal);
+      const id = await start(herald, options);
       context.onStop(`Continue with: herald device import ${file} --resume ${id}`);
       let isUploading = true;
       const uploading = herald.imports
@@ -109,14 +109,14 @@ export const addImport = (group: Command, add: Add) => {
         .finally(() => {
           isUploading = false;
         });
-      // Its failure is reported below, after the last look at the import.
+      // An upload error is reported below, after the final state of the import.
       uploading.catch(() => undefined);
       const done = await watch(context, herald, id, () => isUploading);
       await uploading;
       const finished = done.status === "completed" ? done : await watch(context, herald, id, () => true);
       terminal.progress();
-      const errors = finished.refused > 0 ? await firstErrors(herald, id, signal) : [];
-      context.result({ ...finished, errors }, () =>
+      const errors = finished.refused > 0 ? await firstErrors(herald, id) : [];
+      await context.result({ ...finished, errors }, () =>
         [
           words(finished),
           ...errors.map(

@@ -56,7 +56,7 @@ export const addLogin = (program: Command, add: Add) =>
         );
       const profile = { url, token, admin_token: adminToken, project: given.project };
       const file = await saveProfile(env, profileName, profile);
-      result({ profile: profileName, file, url, project: given.project }, () =>
+      await result({ profile: profileName, file, url, project: given.project }, () =>
         [
           `${terminal.paint("green", "Signed in")} to ${url} as profile ${profileName}, in ${file}.`,
           token === undefined

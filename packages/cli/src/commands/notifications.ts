@@ -2,9 +2,8 @@ import type { Delivery, Notification } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
-import { labelFilter } from "../pairs.ts";
-import { fields } from "../terminal/table.ts";
+import { type Add, labelFilter, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
+import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count, show } from "../terminal/text.ts";
 import { addExport } from "./exports.ts";
@@ -52,23 +51,16 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
   );
 };
 
-export const notificationColumns = [
-  { title: "ID", value: ({ id }: Notification) => id },
-  { title: "STATUS", value: ({ status }: Notification) => status },
-  { title: "DEVICES", value: ({ counts }: Notification) => counts.devices, right: true },
-  { title: "FAILED", value: ({ counts }: Notification) => counts.failed, right: true },
-  { title: "OPENED", value: ({ counts }: Notification) => counts.opened, right: true },
-  { title: "TITLE", value: ({ title, body }: Notification) => title ?? body },
-];
+export const notificationColumns = columnsFor<Notification>(
+  "id",
+  "status",
+  { title: "DEVICES", value: ({ counts }) => counts.devices, right: true },
+  { title: "FAILED", value: ({ counts }) => counts.failed, right: true },
+  { title: "OPENED", value: ({ counts }) => counts.opened, right: true },
+  { title: "TITLE", value: ({ title, body }) => title ?? body },
+);
 
-const deliveryColumns = [
-  { title: "DEVICE", value: ({ device_id }: Delivery) => device_id },
-  { title: "STATUS", value: ({ status }: Delivery) => status },
-  { title: "REASON", value: ({ reason }: Delivery) => reason },
-  { title: "PLATFORM", value: ({ platform }: Delivery) => platform },
-  { title: "ATTEMPTS", value: ({ attempts }: Delivery) => attempts, right: true },
-  { title: "AT", value: ({ at }: Delivery) => at },
-];
+const deliveryColumns = columnsFor<Delivery>("device_id", "status", "reason", "platform", "attempts", "at");
 
 export const addNotifications = (group: Command, add: Add) => {
   add<ListChoice & TimeChoice & { status?: string; kind?: string; label?: string }>(group, {
@@ -85,25 +77,16 @@ export const addNotifications = (group: Command, add: Add) => {
       ["notification list --status scheduled", "what will be sent later"],
       ["notification list --label campaign=spring", "what a campaign sent"],
     ],
-    run: ({ herald, signal, rows }, _, choice) => {
+    run: ({ herald, rows }, _, choice) => {
       const { status, kind, label } = choice;
       const filter = { status, kind, label: label && labelFilter(label) };
-      return rows(
-        herald().notifications.list({ ...filter, ...timeRange(choice), signal }),
-        notificationColumns,
-        choice,
-      );
+      return rows(herald().notifications.list({ ...filter, ...timeRange(choice) }), notificationColumns, choice);
     },
   });
   addExport(group, add, "notifications");
-  add(group, {
-    usage: "get <id>",
-    does: "Show a notification with its delivery counts",
-    run: async ({ herald, signal, result, terminal }, [id = ""]) => {
-      const found = await herald().notifications.get(id, { signal });
-      result(found, () => inWords(found, terminal));
-    },
-  });
+  add(group, "get <id>", "Show a notification with its delivery counts", ({ herald, result, terminal }, [id = ""]) =>
+    result(herald().notifications.get(id), (found) => inWords(found, terminal)),
+  );
   add<ListChoice & { status?: string }>(group, {
     usage: "deliveries <id>",
     does: "List its deliveries, one row per device",
@@ -112,27 +95,21 @@ export const addNotifications = (group: Command, add: Add) => {
       ...listOptions,
     ],
     examples: [["notification deliveries ntf_… --status failed --all", "every failed device with its reason"]],
-    run: ({ herald, signal, rows }, [id = ""], { status, ...choice }) =>
-      rows(herald().notifications.deliveries(id, { status, signal }), deliveryColumns, choice),
+    run: ({ herald, rows }, [id = ""], { status, ...choice }) =>
+      rows(herald().notifications.deliveries(id, { status }), deliveryColumns, choice),
   });
-  add(group, {
-    usage: "trace <id> <device>",
-    does: "Explain why a device got it or did not",
-    run: async ({ herald, signal, result, terminal }, [id = "", device = ""]) => {
-      const trace = await herald().notifications.trace(id, device, { signal });
+  add(
+    group,
+    "trace <id> <device>",
+    "Explain why a device got it or did not",
+    ({ herald, result, terminal }, [id = "", device = ""]) =>
       result(
-        trace,
-        () =>
+        herald().notifications.trace(id, device),
+        (trace) =>
           `${terminal.paint("bold", trace.status)}\n${trace.explanation.map((line) => `  ${show(line)}`).join("\n")}`,
-      );
-    },
-  });
-  add(group, {
-    usage: "cancel <id>",
-    does: "Cancel what is not sent yet",
-    run: async ({ herald, signal, result, terminal }, [id = ""]) => {
-      const found = await herald().notifications.cancel(id, { signal });
-      result(found, () => inWords(found, terminal));
-    },
-  });
+      ),
+  );
+  add(group, "cancel <id>", "Cancel what is not sent yet", ({ herald, result, terminal }, [id = ""]) =>
+    result(herald().notifications.cancel(id), (found) => inWords(found, terminal)),
+  );
 };

@@ -2,16 +2,12 @@ import type { AuditRow, Operator } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, option, yesOption } from "../define.ts";
+import { type Add, addDelete, listOptions, option } from "../define.ts";
+import { columnsFor } from "../terminal/table.ts";
 
 type Role = (typeof choices.role)[number];
 
-const columns = [
-  { title: "ID", value: ({ id }: Operator) => id },
-  { title: "NAME", value: ({ name }: Operator) => name },
-  { title: "ROLE", value: ({ role }: Operator) => role },
-  { title: "CREATED", value: ({ created_at }: Operator) => created_at },
-];
+const columns = columnsFor<Operator>("id", "name", "role", "created_at");
 
 const lost = "was in an answer that got lost: replace it with `herald operator token <id>`";
 const shown = ({ id, name, role }: Operator, token?: string) =>
@@ -22,7 +18,7 @@ export const addOperators = (group: Command, add: Add) => {
     usage: "list",
     does: "List operators, without their tokens",
     options: listOptions,
-    run: ({ admin, signal, rows }, _, choice) => rows(admin().operators.list({ signal }), columns, choice),
+    run: ({ admin, rows }, _, choice) => rows(admin().operators.list(), columns, choice),
   });
   add<{ name: string; role: Role }>(group, {
     usage: "create",
@@ -34,48 +30,38 @@ export const addOperators = (group: Command, add: Add) => {
         .makeOptionMandatory(),
     ],
     examples: [["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"]],
-    run: async ({ admin, signal, record }, _, { name, role }) => {
-      const { operator, token = lost } = await admin().operators.create({ name, role }, { signal });
-      record({ ...operator, token }, shown(operator, token));
+    run: async ({ admin, record }, _, { name, role }) => {
+      const { operator, token = lost } = await admin().operators.create({ name, role });
+      await record({ ...operator, token }, () => shown(operator, token));
     },
   });
   add<{ name?: string; role?: Role }>(group, {
     usage: "update <id>",
     does: "Change an operator's name or role, within a second and also for sessions in progress",
     options: [option("--name <name>", "new name"), option("--role <role>", "new role").choices(choices.role)],
-    run: async ({ admin, signal, record }, [id = ""], { name, role }) => {
-      const operator = await admin().operators.update(id, { name, role }, { signal });
-      record(operator, shown(operator));
-    },
+    run: ({ admin, record }, [id = ""], { name, role }) =>
+      record(admin().operators.update(id, { name, role }), (operator) => shown(operator)),
   });
-  add(group, {
-    usage: "token <id>",
-    does: "Replace an operator's token and end its sessions",
-    run: async ({ admin, signal, record }, [id = ""]) => {
-      const { operator, token = lost } = await admin().operators.rotateToken(id, { signal });
-      record({ ...operator, token }, shown(operator, token));
-    },
+  add(group, "token <id>", "Replace an operator's token and end its sessions", async ({ admin, record }, [id = ""]) => {
+    const { operator, token = lost } = await admin().operators.rotateToken(id);
+    await record({ ...operator, token }, () => shown(operator, token));
   });
-  add<{ yes?: boolean }>(group, {
+  addDelete(group, add, {
     usage: "delete <id>",
     does: "Delete an operator; the token and its sessions end within a second",
-    options: [yesOption],
-    run: async ({ admin, signal, result, confirm }, [id = ""], { yes }) => {
-      await confirm(`Delete the operator ${id}?`, yes);
-      await admin().operators.delete(id, { signal });
-      result({ deleted: id }, () => `Deleted ${id}.`);
-    },
+    question: (id) => `Delete the operator ${id}?`,
+    run: (context, id) => context.admin().operators.delete(id),
   });
 };
 
-const auditColumns = [
-  { title: "ROW", value: ({ sequence }: AuditRow) => sequence },
-  { title: "AT", value: ({ at }: AuditRow) => at },
-  { title: "OPERATOR", value: ({ operator }: AuditRow) => operator.name },
-  { title: "ACTION", value: ({ action }: AuditRow) => action, whole: true },
-  { title: "TARGET", value: ({ target }: AuditRow) => target },
-  { title: "FROM", value: ({ address }: AuditRow) => address },
-];
+const auditColumns = columnsFor<AuditRow>(
+  { title: "ROW", value: ({ sequence }) => sequence, right: false },
+  "at",
+  { title: "OPERATOR", value: ({ operator }) => operator.name },
+  { title: "ACTION", value: ({ action }) => action, whole: true },
+  "target",
+  { title: "FROM", value: ({ address }) => address },
+);
 
 type AuditChoice = ListChoice & {
   operator?: string;
@@ -98,24 +84,20 @@ export const addAudit = (group: Command, add: Add) => {
       ...listOptions,
     ],
     examples: [["audit list --action deleteProject", "who deleted projects"]],
-    run: ({ admin, signal, rows }, _, { operator, action, ofProject, after, before, ...choice }) => {
+    run: ({ admin, rows }, _, { operator, action, ofProject, after, before, ...choice }) => {
       const filters = { operator, action, project_id: ofProject, created_after: after, created_before: before };
-      return rows(admin().audit.list({ ...filters, signal }), auditColumns, choice);
+      return rows(admin().audit.list({ ...filters }), auditColumns, choice);
     },
   });
-  add(group, {
-    usage: "verify",
-    does: "Check that no audit row was changed, forged or removed",
-    run: async ({ admin, signal, result }) => {
-      const check = await admin().audit.check({ signal });
-      const { valid, checked, problem, head, removed } = check;
-      const before = removed ? ` Rows up to ${removed.sequence}, of ${removed.at}, were removed by age.` : "";
-      result(check, () =>
-        valid
-          ? `All ${checked} rows are as they were written. The last one has the hash ${head?.hash ?? "-"}.${before}`
-          : `Row ${problem?.sequence}: ${problem?.detail}. The ${checked} rows before it are as they were written.`,
-      );
-      return valid ? undefined : 1;
-    },
+  add(group, "verify", "Check that no audit row was changed, forged or removed", async ({ admin, result }) => {
+    const check = await admin().audit.check();
+    const { valid, checked, problem, head, removed } = check;
+    const before = removed ? ` Rows up to ${removed.sequence}, of ${removed.at}, were removed by age.` : "";
+    await result(check, () =>
+      valid
+        ? `All ${checked} rows are as they were written. The last one has the hash ${head?.hash ?? "-"}.${before}`
+        : `Row ${problem?.sequence}: ${problem?.detail}. The ${checked} rows before it are as they were written.`,
+    );
+    return valid ? undefined : 1;
   });
 };

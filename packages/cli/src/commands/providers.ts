@@ -4,9 +4,8 @@ import type { ApnsSettings, ProviderSettings, ProviderView, TestPush } from "@he
 import { Argument, type Command } from "commander";
 import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
-import { type Add, option, yesOption } from "../define.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { UsageError } from "../failures.ts";
+import { type Add, addDelete, option } from "../define.ts";
+import { exitCodes, UsageError } from "../failures.ts";
 
 type Name = keyof ProviderSettings;
 type Elsewhere = { readonly endpoint?: string; readonly ca?: string };
@@ -25,8 +24,8 @@ const elsewhere = async ({ endpoint, ca }: Elsewhere) => ({
   ca: ca === undefined ? undefined : await read(ca),
 });
 
-const show = ({ record }: Context, view: ProviderView) =>
-  record(view, [
+const show = ({ record }: Context, provider: Promise<ProviderView>) =>
+  record(provider, (view) => [
     ["provider", view.provider],
     ["status", view.status],
     ["paused because", view.paused_reason],
@@ -83,7 +82,7 @@ const testPush = ({ pushToken: token, platform, environment, tokenKind, p256dh, 
 export const addProviders = (group: Command, add: Add) => {
   const set = group.command("set").description("Set a provider's credentials");
   const put = async <Provider extends Name>(context: Context, name: Provider, settings: ProviderSettings[Provider]) =>
-    show(context, await context.admin().providers.set(context.project(), name, settings, { signal: context.signal }));
+    show(context, context.admin().providers.set(context.project(), name, settings));
 
   add<ApnsOptions>(set, {
     usage: "apns",
@@ -141,12 +140,9 @@ export const addProviders = (group: Command, add: Add) => {
 
   const provider = (command: Command) => command.addArgument(new Argument("<provider>", "which one").choices(names));
   provider(
-    add(group, {
-      usage: "get",
-      does: "Show a provider's settings without secrets, its status and problems",
-      run: async (context, [name]) =>
-        show(context, await context.admin().providers.get(context.project(), name as Name, { signal: context.signal })),
-    }),
+    add(group, "get", "Show a provider's settings without secrets, its status and problems", async (context, [name]) =>
+      show(context, context.admin().providers.get(context.project(), name as Name)),
+    ),
   );
   provider(
     add<TestOptions>(group, {
@@ -163,9 +159,9 @@ export const addProviders = (group: Command, add: Add) => {
       examples: [
         ["provider test apns --push-token 00fc13ad… --environment sandbox", "works while the provider is paused"],
       ],
-      run: async ({ admin, project, signal, record }, [name], options) => {
-        const tested = await admin().providers.test(project(), name as Name, testPush(options), { signal });
-        record(tested, [
+      run: async ({ admin, project, record }, [name], options) => {
+        const tested = await admin().providers.test(project(), name as Name, testPush(options));
+        await record(tested, () => [
           ["result", tested.result],
           ["the provider said", tested.provider_reason],
           ["message id", tested.provider_id],
@@ -176,15 +172,11 @@ export const addProviders = (group: Command, add: Add) => {
     }),
   );
   provider(
-    add<{ yes?: boolean }>(group, {
+    addDelete(group, add, {
       usage: "delete",
       does: "Delete a provider's settings",
-      options: [yesOption],
-      run: async ({ admin, project, signal, result, confirm }, [name], { yes }) => {
-        await confirm(`Delete the ${name} settings of ${project()}?`, yes);
-        await admin().providers.delete(project(), name as Name, { signal });
-        result({ deleted: name }, () => `Deleted ${name}.`);
-      },
+      question: (name, { project }) => `Delete the ${name} settings of ${project()}?`,
+      run: ({ admin, project }, name) => admin().providers.delete(project(), name as Name),
     }),
   );
 };

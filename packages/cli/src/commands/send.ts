@@ -3,11 +3,9 @@ import { text } from "node:stream/consumers";
 import type { DryRun, NewNotification, Notification } from "@herald/client";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
-import { type Add, numberOption, option, repeated } from "../define.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { UsageError } from "../failures.ts";
-import { parsePairs } from "../pairs.ts";
-import { fields } from "../terminal/table.ts";
+import { type Add, numberOption, option, parsePairs, repeated } from "../define.ts";
+import { exitCodes, UsageError } from "../failures.ts";
+import { fields, named } from "../terminal/table.ts";
 import { count } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
 
@@ -69,9 +67,7 @@ const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Con
     fields(
       [
         ["devices", devices.total],
-        ["ios", devices.ios],
-        ["android", devices.android],
-        ["web", devices.web],
+        ...named(devices, "ios", "android", "web"),
         ["unmatched", unmatched.length > 0 ? unmatched : undefined],
       ],
       terminal,
@@ -82,7 +78,7 @@ const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Con
     "\nNothing was sent.",
   ].join("\n");
 
-/** The columns that the longest line needs. */
+/** The number of columns that the longest line needs. */
 const wide = 70;
 
 /** Progress of a notification in one line, shorter on a narrow terminal. */
@@ -99,7 +95,7 @@ export const progressLine = ({ status, counts }: Notification, width: number): s
     : `${bar} ${share}${failed}`;
 };
 
-/** Between two updates of the progress line. */
+/** Milliseconds between two updates of the progress line. */
 const watchMs = 1_000;
 
 export const addSend = (program: Command, add: Add) =>
@@ -137,11 +133,8 @@ export const addSend = (program: Command, add: Add) =>
       const { signal, terminal, result } = context;
       const notification = await notificationOf(options);
       const { notifications } = context.herald();
-      if (options.dryRun) {
-        const found = await notifications.dryRun(notification, { signal });
-        return result(found, () => dryRunWords(found, context));
-      }
-      const sent = await notifications.send(notification, { signal, idempotencyKey: options.key });
+      if (options.dryRun) return result(notifications.dryRun(notification), (found) => dryRunWords(found, context));
+      const sent = await notifications.send(notification, { idempotencyKey: options.key });
       if (!options.watch)
         return result(sent, () =>
           [
@@ -158,7 +151,7 @@ export const addSend = (program: Command, add: Add) =>
         maxPollMs: watchMs,
         onChange: (now) => terminal.progress(progressLine(now, terminal.width)),
       });
-      result(final, () => inWords(final, terminal));
+      await result(final, () => inWords(final, terminal));
       return final.status === "completed" ? exitCodes.ok : exitCodes.failed;
     },
   });

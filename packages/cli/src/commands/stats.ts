@@ -1,17 +1,16 @@
 import type { Stats, StatsQuery } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
-import { type Add, option } from "../define.ts";
-import { labelFilter } from "../pairs.ts";
+import { type Add, labelFilter, option } from "../define.ts";
 import { plot } from "../terminal/plot.ts";
-import { createTable } from "../terminal/table.ts";
+import { columnsFor, createTable } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count } from "../terminal/text.ts";
 
 const height = 5;
 const plainWidth = 80;
 
-/** `01-31 09:00`, or the day where each interval is one. */
+/** `01-31 09:00`, or the date if the interval is a day. */
 const label = (at: string, interval: string): string =>
   interval === "day" ? at.slice(0, 10) : at.slice(5, 16).replace("T", " ");
 
@@ -19,15 +18,13 @@ const percent = (rate: number | null): string | undefined =>
   rate === null ? undefined : `${Math.round(rate * 100)} %`;
 
 type Group = NonNullable<Stats["groups"]>[number];
-const groupColumns = [
-  { title: "VALUE", value: ({ value }: Group) => value },
-  { title: "SENT", value: ({ sent }: Group) => sent, right: true },
-  { title: "FAILED", value: ({ failed }: Group) => failed, right: true },
-  { title: "OPENED", value: ({ opened }: Group) => opened, right: true },
-  { title: "RATE", value: ({ open_rate }: Group) => percent(open_rate), right: true },
-];
+const groupColumns = columnsFor<Group>("value", "sent", "failed", "opened", {
+  title: "RATE",
+  value: ({ open_rate }) => percent(open_rate),
+  right: true,
+});
 
-/** The totals of each value, and of those beyond the limit together. */
+/** The totals of each value, and the sum of the values beyond the limit. */
 const groupsInWords = ({ groups, other, limit_reached }: Stats, terminal: Terminal): string[] => {
   if (groups === undefined) return [];
   const rows = other ? [...groups, { value: `other: ${other.values.join(", ")}`, ...other }] : groups;
@@ -80,9 +77,8 @@ export const addStats = (program: Command, add: Add) =>
       ["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "one topic, by day"],
       ["stats --by label:campaign", "sent and opened by campaign"],
     ],
-    run: async ({ herald, signal, result, terminal }, _, { timeZone, label, ...query }) => {
+    run: async ({ herald, result, terminal }, _, { timeZone, label, ...query }) => {
       const asked = { ...query, label: label && labelFilter(label), time_zone: timeZone };
-      const stats = await herald().stats(asked, { signal });
-      result(stats, () => statsInWords(stats, terminal));
+      await result(herald().stats(asked), (stats) => statsInWords(stats, terminal));
     },
   });

@@ -3,15 +3,11 @@ import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, repeated } from "../define.ts";
+import { columnsFor, named } from "../terminal/table.ts";
 
 type Scope = (typeof choices.scope)[number];
 
-const columns = [
-  { title: "ID", value: ({ id }: ProjectToken) => id },
-  { title: "NAME", value: ({ name }: ProjectToken) => name },
-  { title: "SCOPES", value: ({ scopes }: ProjectToken) => scopes },
-  { title: "EXPIRES", value: ({ expires_at }: ProjectToken) => expires_at },
-];
+const columns = columnsFor<ProjectToken>("id", "name", "scopes", "expires_at");
 
 export const addTokens = (group: Command, add: Add) => {
   add<{ name: string; scope?: Scope[]; expires?: string }>(group, {
@@ -23,17 +19,10 @@ export const addTokens = (group: Command, add: Add) => {
       option("--expires <time>", "expiry time, such as 2030-01-31T09:00:00Z"),
     ],
     examples: [["token create --name mailer --scope send", "for a program that only sends"]],
-    run: async ({ admin, project, signal, record }, _, { name, scope: scopes, expires }) => {
-      const { projectToken, token } = await admin().tokens.create(
-        project(),
-        { name, scopes, expires_at: expires },
-        { signal },
-      );
-      record({ ...projectToken, token }, [
-        ["id", projectToken.id],
-        ["name", projectToken.name],
-        ["scopes", projectToken.scopes],
-        ["expires", projectToken.expires_at],
+    run: async ({ admin, project, record }, _, { name, scope: scopes, expires }) => {
+      const { projectToken, token } = await admin().tokens.create(project(), { name, scopes, expires_at: expires });
+      await record({ ...projectToken, token }, () => [
+        ...named(projectToken, "id", "name", "scopes", "expires_at"),
         ["token", token ?? "was in an answer that got lost: revoke it, and create another"],
       ]);
     },
@@ -42,15 +31,15 @@ export const addTokens = (group: Command, add: Add) => {
     usage: "list",
     does: "List the project's tokens, without their secrets",
     options: listOptions,
-    run: ({ admin, project, signal, rows }, _, choice) =>
-      rows(admin().tokens.list(project(), { signal }), columns, choice),
+    run: ({ admin, project, rows }, _, choice) => rows(admin().tokens.list(project()), columns, choice),
   });
-  add(group, {
-    usage: "revoke <id>",
-    does: "Refuse a token everywhere, within a second",
-    run: async ({ admin, project, signal, result }, [id = ""]) => {
-      await admin().tokens.revoke(project(), id, { signal });
-      result({ revoked: id }, () => `Revoked ${id}.`);
+  add(
+    group,
+    "revoke <id>",
+    "Refuse a token everywhere, within a second",
+    async ({ admin, project, result }, [id = ""]) => {
+      await admin().tokens.revoke(project(), id);
+      await result({ revoked: id }, () => `Revoked ${id}.`);
     },
-  });
+  );
 };

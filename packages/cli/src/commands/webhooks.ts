@@ -4,54 +4,50 @@ import { choices } from "../choices.ts";
 import type { Context, ListChoice } from "../context.ts";
 import {
   type Add,
+  addDelete,
   listOptions,
   option,
   repeated,
   type TimeChoice,
   timeOptions,
   timeRange,
-  yesOption,
 } from "../define.ts";
+import { columnsFor, named } from "../terminal/table.ts";
 
-const columns = [
-  { title: "ID", value: ({ id }: Webhook) => id },
+const columns = columnsFor<Webhook>(
+  "id",
   {
     title: "STATE",
-    value: ({ enabled, disabled_reason }: Webhook) => (enabled ? "enabled" : `disabled: ${disabled_reason}`),
+    value: ({ enabled, disabled_reason }) => (enabled ? "enabled" : `disabled: ${disabled_reason}`),
   },
-  { title: "EVENTS", value: ({ events }: Webhook) => events ?? "all" },
-  { title: "URL", value: ({ url }: Webhook) => url },
-];
-const messageColumns = [
-  { title: "ID", value: ({ id }: WebhookMessage) => id },
-  { title: "STATUS", value: ({ status }: WebhookMessage) => status },
-  { title: "TYPE", value: ({ type }: WebhookMessage) => type, whole: true },
-  { title: "TRIES", value: ({ attempt_count }: WebhookMessage) => attempt_count, right: true },
-  { title: "LAST ERROR", value: ({ last_error }: WebhookMessage) => last_error },
-];
+  { title: "EVENTS", value: ({ events }) => events ?? "all" },
+  "url",
+);
+const messageColumns = columnsFor<WebhookMessage>(
+  "id",
+  "status",
+  { title: "TYPE", value: ({ type }) => type, whole: true },
+  { title: "TRIES", value: ({ attempt_count }) => attempt_count, right: true },
+  "last_error",
+);
 
 const entries = (webhook: Webhook): [string, unknown][] => [
-  ["id", webhook.id],
-  ["url", webhook.url],
+  ...named(webhook, "id", "url"),
   ["events", webhook.events ?? "all"],
   ["description", webhook.description],
   ["enabled", webhook.enabled ? "yes" : `no: ${webhook.disabled_reason}`],
-  ["failing since", webhook.failing_since],
-  ["created", webhook.created_at],
+  ...named(webhook, "failing_since", "created_at"),
 ];
 const showSecret = ({ record }: Context, { webhook, secret }: WebhookWithSecret) =>
-  record({ ...webhook, secret }, [
+  record({ ...webhook, secret }, () => [
     ...entries(webhook),
     ["secret", secret ?? "was in an answer that got lost: rotate it"],
   ]);
-const showMessage = ({ record }: Context, message: WebhookMessage) =>
-  record(message, [
-    ["id", message.id],
-    ["type", message.type],
-    ["status", message.status],
+const showMessage = ({ record }: Context, sent: Promise<WebhookMessage>) =>
+  record(sent, (message) => [
+    ...named(message, "id", "type", "status"),
     ["attempts", message.attempt_count],
-    ["last error", message.last_error],
-    ["next attempt", message.next_attempt_at],
+    ...named(message, "last_error", "next_attempt_at"),
   ]);
 
 export const addWebhooks = (group: Command, add: Add) => {
@@ -59,17 +55,11 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "list",
     does: "List webhooks, newest first",
     options: [...timeOptions, ...listOptions],
-    run: ({ herald, signal, rows }, _, choice) =>
-      rows(herald().webhooks.list({ ...timeRange(choice), signal }), columns, choice),
+    run: ({ herald, rows }, _, choice) => rows(herald().webhooks.list(timeRange(choice)), columns, choice),
   });
-  add(group, {
-    usage: "get <id>",
-    does: "Show a webhook",
-    run: async ({ herald, signal, record }, [id = ""]) => {
-      const webhook = await herald().webhooks.get(id, { signal });
-      record(webhook, entries(webhook));
-    },
-  });
+  add(group, "get <id>", "Show a webhook", ({ herald, record }, [id = ""]) =>
+    record(herald().webhooks.get(id), entries),
+  );
   add<{ event?: EventType[]; description?: string }>(group, {
     usage: "create <url>",
     does: "Create a webhook and show its secret, only this once",
@@ -78,38 +68,26 @@ export const addWebhooks = (group: Command, add: Add) => {
       option("--description <text>", "description"),
     ],
     run: async (context, [url = ""], { event: events, description }) =>
-      showSecret(
-        context,
-        await context.herald().webhooks.create({ url, events, description }, { signal: context.signal }),
-      ),
+      showSecret(context, await context.herald().webhooks.create({ url, events, description })),
   });
   for (const [usage, does, enabled] of [
     ["enable <id>", "Enable a webhook", true],
     ["disable <id>", "Disable a webhook; events meanwhile can be recovered", false],
   ] as const)
-    add(group, {
-      usage,
-      does,
-      run: async ({ herald, signal, record }, [id = ""]) => {
-        const webhook = await herald().webhooks.update(id, { enabled }, { signal });
-        record(webhook, entries(webhook));
-      },
-    });
-  add(group, {
-    usage: "rotate-secret <id>",
-    does: "Create a new secret; for a day messages are signed with both",
-    run: async (context, [id = ""]) =>
-      showSecret(context, await context.herald().webhooks.rotateSecret(id, { signal: context.signal })),
-  });
-  add<{ yes?: boolean }>(group, {
+    add(group, usage, does, ({ herald, record }, [id = ""]) =>
+      record(herald().webhooks.update(id, { enabled }), entries),
+    );
+  add(
+    group,
+    "rotate-secret <id>",
+    "Create a new secret; for a day messages are signed with both",
+    async (context, [id = ""]) => showSecret(context, await context.herald().webhooks.rotateSecret(id)),
+  );
+  addDelete(group, add, {
     usage: "delete <id>",
     does: "Delete a webhook and its messages",
-    options: [yesOption],
-    run: async ({ herald, signal, result, confirm }, [id = ""], { yes }) => {
-      await confirm(`Delete webhook ${id} and its messages?`, yes);
-      await herald().webhooks.delete(id, { signal });
-      result({ deleted: id }, () => `Deleted ${id}.`);
-    },
+    question: (id) => `Delete webhook ${id} and its messages?`,
+    run: (context, id) => context.herald().webhooks.delete(id),
   });
   add<ListChoice & { status?: string }>(group, {
     usage: "messages <id>",
@@ -118,52 +96,42 @@ export const addWebhooks = (group: Command, add: Add) => {
       option("--status <status>", "only messages with this status").choices(choices.messageStatus),
       ...listOptions,
     ],
-    run: ({ herald, signal, rows }, [id = ""], { status, ...choice }) =>
-      rows(herald().webhooks.messages(id, { status, signal }), messageColumns, choice),
+    run: ({ herald, rows }, [id = ""], { status, ...choice }) =>
+      rows(herald().webhooks.messages(id, { status }), messageColumns, choice),
   });
-  add(group, {
-    usage: "message <id> <message>",
-    does: "Show a message with its payload and attempts",
-    run: async ({ herald, signal, record }, [id = "", messageId = ""]) => {
-      const message = await herald().webhooks.message(id, messageId, { signal });
-      record(message, [
-        ["id", message.id],
-        ["type", message.type],
-        ["status", message.status],
-        ["payload", message.payload],
+  add(
+    group,
+    "message <id> <message>",
+    "Show a message with its payload and attempts",
+    ({ herald, record }, [id = "", messageId = ""]) =>
+      record(herald().webhooks.message(id, messageId), (message) => [
+        ...named(message, "id", "type", "status", "payload"),
         ...message.attempts.map(({ at, status, error, response, duration_ms }): [string, unknown] => [
           "attempt",
           [at, status, `${duration_ms} ms`, error, response].filter((part) => part !== undefined).join(" · "),
         ]),
-      ]);
-    },
-  });
-  add(group, {
-    usage: "resend <id> <message>",
-    does: "Send a message again",
-    run: async (context, [id = "", message = ""]) =>
-      showMessage(context, await context.herald().webhooks.resend(id, message, { signal: context.signal })),
-  });
-  add(group, {
-    usage: "ping <id>",
-    does: "Send a test message",
-    run: async (context, [id = ""]) =>
-      showMessage(context, await context.herald().webhooks.ping(id, { signal: context.signal })),
-  });
+      ]),
+  );
+  add(group, "resend <id> <message>", "Send a message again", (context, [id = "", message = ""]) =>
+    showMessage(context, context.herald().webhooks.resend(id, message)),
+  );
+  add(group, "ping <id>", "Send a test message", async (context, [id = ""]) =>
+    showMessage(context, context.herald().webhooks.ping(id)),
+  );
   add<{ since: string }>(group, {
     usage: "recover <id>",
     does: "Resend everything that failed since a time",
     options: [option("--since <time>", "such as 2030-01-31T09:00:00Z").makeOptionMandatory()],
     run: async (context, [id = ""], { since }) => {
-      const { signal, terminal, result } = context;
+      const { terminal, result } = context;
       let messages = 0;
       for (let more = true; more; ) {
-        const found = await context.herald().webhooks.recover(id, since, { signal });
+        const found = await context.herald().webhooks.recover(id, since);
         messages += found.messages;
         more = found.more;
         terminal.progress(`${messages} messages…`);
       }
-      result({ messages }, () => `${messages} messages are queued again.`);
+      await result({ messages }, () => `${messages} messages are queued again.`);
     },
   });
 };

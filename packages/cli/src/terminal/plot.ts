@@ -23,7 +23,7 @@ type PlotOptions = {
 /** A column chart with the largest value as its axis label, at most `width` columns wide. */
 export const plot = (values: readonly number[], { width, height, ends: [from, to] }: PlotOptions): string[] => {
   const room = Math.min(width, maxWidth);
-  // Summing neighbours makes the label wider; half the room is the worst case.
+  // Sums have more digits, so the label is wider. Half the room is the worst case.
   const sideWidth = count(Math.max(...squeeze(values, Math.ceil(room / 2)))).length + 1;
   const columns = squeeze(values, room - sideWidth);
   const most = Math.max(...columns);

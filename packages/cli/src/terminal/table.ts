@@ -4,11 +4,23 @@ import { columnsOf, cut, pad, plain, show } from "./text.ts";
 export type Column<Row> = {
   readonly title: string;
   readonly value: (row: Row) => unknown;
-  /** Right-aligned, for numbers. */
+  /** Right-aligned; by default if all values of the first page are numbers. */
   readonly right?: boolean;
   /** Never truncated: people copy it. */
   readonly whole?: boolean;
 };
+
+const titleOf = (field: string): string => field.replace(/_(id|at)$/, "").replaceAll("_", " ");
+
+/** A table's columns. A field's name stands for its value, under a title without `_id` or `_at`. */
+export const columnsFor = <Row>(...parts: readonly ((keyof Row & string) | Column<Row>)[]): readonly Column<Row>[] =>
+  parts.map((part) =>
+    typeof part === "string" ? { title: titleOf(part).toUpperCase(), value: (row) => row[part] } : part,
+  );
+
+/** Fields with the same titles, for {@link fields}. */
+export const named = <Row>(row: Row, ...names: readonly (keyof Row & string)[]) =>
+  names.map((name): [title: string, value: unknown] => [titleOf(name), row[name]]);
 
 const gap = "  ";
 /** Narrower texts are unreadable. */
@@ -36,7 +48,7 @@ const fitted = (natural: readonly number[], least: readonly number[], width: num
 
 const time = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z$/;
 
-/** At a terminal times are short, the shorter the less room there is. */
+/** At a terminal times are shortened: to the minute, or to the date if space is short. */
 const toMinute = (text: string): string => text.replace(time, "$1 $2Z");
 const toDate = (text: string): string => text.replace(time, "$1");
 const exact = (text: string): string => text;
@@ -46,6 +58,7 @@ type Layout = {
   /** The first column stands on a line of its own, above the others. */
   readonly stacked: boolean;
   readonly widths: readonly number[];
+  readonly right: readonly boolean[];
 };
 
 /** Formats rows as a table. Later pages reuse the widths of the first, without titles. */
@@ -53,43 +66,43 @@ export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint
   const titles = columns.map(({ title }) => title);
   let layout: Layout | undefined;
 
-  const layOut = (texts: readonly (readonly string[])[]): Layout => {
+  const layOut = (values: readonly (readonly unknown[])[]): Layout => {
+    const texts = values.map((row) => row.map(show));
+    const right = columns.map((column, at) => column.right ?? values.every((row) => typeof row[at] === "number"));
     const measured = (isTerminal ? [toMinute, toDate] : [exact]).map((form) => {
       const natural = titles.map((title, at) =>
         Math.max(columnsOf(title), ...texts.map((row) => columnsOf(form(row[at] ?? "")))),
       );
       // Ids, numbers, times and column titles are never truncated.
-      const least = columns.map(({ title, right, whole }, at) => {
-        const isWhole = at === 0 || right || whole || texts.some((row) => time.test(row[at] ?? ""));
+      const least = columns.map(({ title, whole }, at) => {
+        const isWhole = at === 0 || right[at] || whole || texts.some((row) => time.test(row[at] ?? ""));
         const room = natural[at] ?? 0;
         return isWhole ? room : Math.min(room, Math.max(minWidth, columnsOf(title)));
       });
       return { form, natural, least };
     });
     for (const { form, natural, least } of measured)
-      if (sum(least) <= width) return { form, stacked: false, widths: fitted(natural, least, width) };
+      if (sum(least) <= width) return { form, stacked: false, right, widths: fitted(natural, least, width) };
     const room = width - gap.length;
     const { form, natural, least } =
       measured.find((one) => sum(one.least.slice(1)) <= room) ?? (measured[0] as (typeof measured)[number]);
-    return { form, stacked: true, widths: [width, ...fitted(natural.slice(1), least.slice(1), room)] };
+    return { form, stacked: true, right, widths: [width, ...fitted(natural.slice(1), least.slice(1), room)] };
   };
 
-  const linesOf = (texts: readonly string[], { form, stacked, widths }: Layout): string[] => {
-    const cells = widths.map((columnWidth, at) =>
-      pad(cut(form(texts[at] ?? ""), columnWidth), columnWidth, columns[at]?.right),
-    );
+  const linesOf = (texts: readonly string[], { form, stacked, right, widths }: Layout): string[] => {
+    const cells = widths.map((columnWidth, at) => pad(cut(form(texts[at] ?? ""), columnWidth), columnWidth, right[at]));
     const lines = stacked ? [cells[0] ?? "", gap + cells.slice(1).join(gap)] : [cells.join(gap)];
     return lines.map((line) => line.trimEnd()).filter((line) => line !== "");
   };
 
   return (rows: readonly Row[]): string[] => {
-    const texts = rows.map((row) => columns.map(({ value }) => show(value(row))));
+    const values = rows.map((row) => columns.map(({ value }) => value(row)));
     const head = layout === undefined;
-    layout ??= layOut(texts);
+    layout ??= layOut(values);
     const known = layout;
     return [
       ...(head ? linesOf(titles, known).map((line) => line.replace(/\S.*/, (title) => paint("bold", title))) : []),
-      ...texts.flatMap((row) => linesOf(row, known)),
+      ...values.flatMap((row) => linesOf(row.map(show), known)),
     ];
   };
 };

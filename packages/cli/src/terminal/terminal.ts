@@ -1,4 +1,7 @@
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
 import { styleText } from "node:util";
+import { Interrupted } from "../failures.ts";
 
 /** The part of `process` that a command uses. */
 export type Surroundings = {
@@ -55,3 +58,22 @@ export const createTerminal = ({ env, stdin, stdout, stderr }: Surroundings, col
     progress,
   };
 };
+
+/** Prompts at the terminal. A secret is not echoed. */
+export const createAsk =
+  ({ stdin, stderr }: Surroundings) =>
+  async (question: string, secret = false): Promise<string> => {
+    const hidden = new Writable({ write: (_, __, done) => done() });
+    const lines = createInterface({ input: stdin, output: secret ? hidden : stderr, terminal: true });
+    if (secret) stderr.write(question);
+    try {
+      return await new Promise<string>((resolve, reject) => {
+        lines.once("SIGINT", () => reject(new Interrupted("Nothing was done.")));
+        lines.once("close", () => reject(new Interrupted("Nothing was done.")));
+        lines.question(secret ? "" : question).then(resolve, reject);
+      });
+    } finally {
+      if (secret) stderr.write("\n");
+      lines.close();
+    }
+  };

@@ -8,10 +8,10 @@ declare const self: ServiceWorkerGlobalScope & {
   heraldWorker: { readonly click: typeof click };
 };
 
-/** Not what was sent to a user who has logged out, to one who unsubscribed, or to a device that this browser no longer is. */
+/** False if the user has logged out or unsubscribed, or if the push was sent to a former device of this browser. */
 const isForThisUser = async ({ token }: PushPayload): Promise<boolean> => {
   const state = await readState().catch(() => undefined);
-  // Lost with the browser's storage: the push came to the living subscription all the same.
+  // The browser's storage was cleared, but the push arrived, so the subscription is valid.
   if (!state) return true;
   const { wanted, loggingOut, device } = state;
   return wanted === true && !loggingOut && (device === undefined || String(token).split(".")[2] === device);
@@ -24,13 +24,13 @@ const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<
   const plain = { body: body ?? "", tag: tag ?? "", data: rest };
   await self.registration
     .showNotification(String(title), { ...options, ...plain })
-    // An option that this browser refuses must not keep the words back.
+    // If the browser rejects an option, show title and body without it.
     .catch(() => self.registration.showNotification(String(title), plain));
 };
 
 const receive = async (text: string | undefined): Promise<void> => {
   const payload = parse(text);
-  // Of another sender: this worker may be part of one that has its own.
+  // The push of another sender: the app may import this worker into its own.
   if (typeof payload?.notification_id !== "string" || !(await isForThisUser(payload))) return;
   for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))
     page.postMessage({ herald: "push", payload });
@@ -46,13 +46,13 @@ const parse = (text: string | undefined): PushPayload | undefined => {
   }
 };
 
-/** The page that a link leads to; the app's first page for one that a browser should not open. */
+/** The URL of a link; the worker's scope if a browser should not open the link. */
 const pageOf = (link: unknown): string => {
   const { scope } = self.registration;
   try {
     const url = new URL(String(link ?? ""), scope);
     const isOwn = url.origin === new URL(scope).origin;
-    // A path leads into the app; only a whole address leads out of it.
+    // A path stays in the app; only an absolute http(s) URL leads to another site.
     if (isOwn || /^https?:\/\//i.test(String(link))) return url.href;
   } catch {}
   return scope;
@@ -65,7 +65,7 @@ const openPage = async (link: unknown): Promise<unknown> => {
   return found ? found.focus() : self.clients.openWindow(page);
 };
 
-/** What a click on a shown notification does: its link opens, or the tab that shows it comes to the front, and Herald counts the open. */
+/** Handles a click on a notification: opens its link, or focuses the tab that shows it, and reports the open to Herald. */
 const click = async (notification: Notification): Promise<void> => {
   const { notification_id, project_id, token, link_to } = notification.data ?? {};
   if (typeof notification_id !== "string") return;
@@ -76,7 +76,7 @@ const click = async (notification: Notification): Promise<void> => {
   ]);
 };
 
-/** The browser replaced the subscription: tells Herald. Where that fails, the next page that starts the kit does it. */
+/** Registers a subscription that the browser has replaced. If that fails, the next page that starts the kit registers it. */
 const subscribeAgain = () =>
   exclusively(async () => {
     const state = await readState();

@@ -5,29 +5,29 @@ import type { OpenBody } from "../wire.ts";
 
 declare const self: ServiceWorkerGlobalScope;
 
-/** Stored before it is sent: the worker may end at any time. */
+/** Stores an open, then sends it: the browser may stop the worker at any time. */
 export const reportOpen = async (open: Open): Promise<void> => {
   await addOpen(open);
   await flushOpens();
 };
 
 /**
- * Sends the opens that Herald has not taken, oldest first. Herald counts a repeat once. The browser is asked to try again when it is
- * online; `throws` tells a browser that does so that it should once more.
+ * Sends the stored opens, oldest first. Herald counts a repeated open once. After a failure it registers a background sync, so that the
+ * browser retries when it is online. Within such a sync `throws` makes the browser retry again.
  */
 export const flushOpens = async ({ throws = false } = {}): Promise<void> => {
   try {
     const keys = await openKeys();
     if (keys.length === 0) return;
     const state = await readState();
-    // Without it Herald's address is unknown: the next page that starts the kit stores it.
+    // The state contains Herald's address. The next page that starts the kit stores it.
     if (!state) return;
     for (const key of keys) {
       const open = await getOpen(key);
       if (!open) continue;
       const body: OpenBody = { project_id: open.project, token: open.token };
       await call(state.gateway, `PUT notifications/${open.notification}/open`, body).catch((problem: Problem) => {
-        // One that Herald refuses is too old or forged: it never will be taken.
+        // Herald refuses an open that is too old or forged: drop it.
         if (problem.retry) throw problem;
       });
       await deleteOpen(key);
