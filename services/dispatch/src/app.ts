@@ -1,8 +1,8 @@
 import { groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
-import { CountBacklog, type Lane, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
+import { CountBacklog, type Lane, type Platform, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
-import { createErasureStore, startRetention } from "@herald/mongo";
+import { startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
   createService,
@@ -15,79 +15,53 @@ import {
 import { type DispatchConfig, drainMs } from "./config.ts";
 import { sweepBacklogs } from "./delivery/backlog.ts";
 import { createDelivery } from "./delivery/create-delivery.ts";
+import { sweepExpansions } from "./delivery/expand.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
-import { unitsOfBatch } from "./domain/gate-units.ts";
-import { completeExpansion } from "./handlers/complete-expansion.ts";
+import { unitsOfBatch } from "./domain/batch.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
-import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
-import { deliverDue } from "./handlers/deliver-due.ts";
-import { deliverSendGroup, deliverSingleSend } from "./handlers/deliver-send-group.ts";
-import { drainBacklog } from "./handlers/drain-backlog.ts";
-import { startNotification } from "./handlers/start-notification.ts";
-import { sweepExpansions } from "./jobs/expand-queued.ts";
-import { retentionRules } from "./jobs/retention.ts";
-import { createSweeps } from "./jobs/sweeps.ts";
+import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-batch.ts";
+import { completeExpansion, deliverSmallSends, drainBacklog, startNotification } from "./handlers/sends.ts";
+import { createSweeps, retentionRules } from "./jobs/sweeps.ts";
 import { createMetrics } from "./metrics.ts";
-import { apnsId } from "./providers/apns/apns-id.ts";
-import { checkSettings } from "./providers/check-settings.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
-import { listTroubles } from "./providers/provider-troubles.ts";
-import type { KeyRing } from "./providers/webpush/key-ring.ts";
-import { handleDeliveryRequests } from "./requests/deliveries.ts";
-import { createFindNotification } from "./requests/find-notification.ts";
-import { handleNotificationRequests } from "./requests/notifications.ts";
-import { createProviderRecords } from "./requests/provider-records.ts";
-import { handleProviderRequests } from "./requests/providers.ts";
-import { createRecentSums } from "./requests/recent-sums.ts";
-import { handleReplayRequests } from "./requests/replays.ts";
+import { listTroubles } from "./providers/provider-problems.ts";
+import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
+import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
+import { createProviderRecords, handleProviderRequests, handleVapidKeyRequests } from "./requests/providers.ts";
 import { handleTestPush } from "./requests/test-provider.ts";
-import { handleVapidKeyRequests } from "./requests/vapid-keys.ts";
-import { createBacklogStore } from "./stores/backlog-store.ts";
-import { createCredentialStore } from "./stores/credential-store.ts";
-import { createDeliveryExport } from "./stores/delivery-export.ts";
-import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts";
-import { createDeliveryStore } from "./stores/delivery-store.ts";
-import { createDeliveryTrace } from "./stores/delivery-trace.ts";
-import { createDeliveryUsers } from "./stores/delivery-users.ts";
-import { createDeviceTimeline } from "./stores/device-timeline.ts";
-import { createDispatchOutbox } from "./stores/dispatch-outbox.ts";
 import { createUserEraser } from "./stores/erase-user.ts";
-import { createExpansionQueue } from "./stores/expansion-queue.ts";
-import { createLedgerReads } from "./stores/ledger-reads.ts";
-import { createLostWork } from "./stores/lost-work.ts";
-import { createNotificationStore } from "./stores/notification-store.ts";
-import { createSmallSendStore } from "./stores/small-send-store.ts";
+import { createDispatchOutbox, createStores } from "./stores/stores.ts";
 
-/** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
+/** The direct lane keeps this many times more batches in memory than the broadcast lane: its batches are a fraction of the size. */
 const directInMemory = 16;
-/** What waits of sends to few devices in memory, of all projects. */
-const smallSendsInMemory = 16_000;
-/** Sends beyond their project's share that are being stored at a time: more would hold up those that are sent. */
+/** Messages of small sends in memory. What waits is limited by its bytes, so this only bounds the number of tiny messages. */
+const sendMessagesInMemory = 32_000;
+/** Sends beyond their project's share that are stored at a time. More would slow down the sends being delivered. */
 const smallSendsStored = 256;
-/** Sends to many devices that are stored at a time: a few short waits each, for the database's disk and the broker's. */
+/** Large sends that are stored at a time. Each waits shortly for the disks of the database and the broker. */
 const largeSends = 128;
-/** What waits behind them in memory, within the bytes that the bus allows a consumer. */
+/** Large sends that wait in memory to be stored, within the bytes that the bus allows a consumer. */
 const largeSendsWaiting = 16_000;
-/** Records that an older version wrote lack what gateways tell browsers; so long at most. */
+/** Gateways lack the providers of a project whose record was lost, until it is repaired after at most this time. */
 const reconcileEveryMs = 60_000;
 
 const defaults = {
   now: () => new Date(),
-  /** In [0, 1): the jitter of what is tried again. */
+  /** In [0, 1): the jitter of retries. */
   random: Math.random,
-  /** What the clock on the bus forgot waits this much longer. */
+  /** Work that the broker's clock missed waits this much longer at most. */
   sweepEveryMs: 2_000,
   /**
-   * Sends to few devices each that are delivered at a time: each holds a few kilobytes, and most are done in milliseconds. Of a
-   * project so many wait behind them, about five seconds of what is sent, within the bytes that the bus allows a consumer. The rest waits
-   * in its backlog, which costs the database two more updates a send.
+   * `total`: small sends that are delivered at a time; each holds a few kilobytes, and most end within milliseconds. `waitingBytes`: the
+   * messages of sends that wait in memory, less than the bus allows a consumer, so that it always gets more. A project alone may fill
+   * three quarters, six to ten thousand sends. The rest waits in the project's backlog, which costs the database two more updates per send.
    */
-  smallSends: { total: 512, waiting: 4_000 },
+  smallSends: { total: 512, waitingBytes: 6 * 1_048_576 },
 };
 
-/** What a test may replace. */
+/** Values that a test may replace. */
 export type Overrides = Partial<typeof defaults & { retentionEveryMs: number }>;
 
 const assemble = (
@@ -97,25 +71,8 @@ const assemble = (
   const { now, random, sweepEveryMs, smallSends } = { ...defaults, ...overrides };
   const { retentionEveryMs = config.HERALD_RETENTION_INTERVAL } = overrides;
 
-  const providerIdOf: ProviderIdOf = (provider, notificationId, deviceId) =>
-    provider === "apns" ? apnsId(notificationId, deviceId) : undefined;
-  const stores = {
-    notifications: createNotificationStore(db),
-    deliveries: createDeliveryStore(db),
-    sends: createSmallSendStore(db),
-    ledger: createLedgerReads(db),
-    credentials: createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS),
-    queue: createExpansionQueue(db),
-    queued: createBacklogStore(db),
-    lost: createLostWork(db),
-    erasures: createErasureStore(db),
-    list: createDeliveryList(db, providerIdOf).list,
-    exportDeliveries: createDeliveryExport(db, providerIdOf).page,
-    trace: createDeliveryTrace(db, providerIdOf).trace,
-    timeline: createDeviceTimeline(db, providerIdOf).timeline,
-    usersOf: createDeliveryUsers(db).usersOf,
-  };
-  const { notifications, deliveries, sends, ledger, credentials, erasures, queue, queued } = stores;
+  const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
+  const { notifications, deliveries, sends, ledger, credentials, erasures, queued } = stores;
   const erasing = { erasures, erase: createUserEraser(db, sends).erase, now };
   const publish = groupedPublishEvent(() => bus);
   const outbox = createDispatchOutbox(db, { publish, log });
@@ -144,10 +101,7 @@ const assemble = (
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
   const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
 
-  const sendGate = createFairGate({
-    total: smallSends.total,
-    line: { perKey: smallSends.waiting, total: smallSendsInMemory },
-  });
+  const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });
   const backlogGate = createFairGate({ total: smallSendsStored });
   const startGate = createFairGate({ total: largeSends });
   const shares = {
@@ -162,40 +116,27 @@ const assemble = (
   };
   const concurrency = config.HERALD_DISPATCH_BATCHES_IN_MEMORY;
 
-  const shared = { ...stores, bus, outbox, pool, openTokens, publish, metrics, now, random, log };
+  const shared = { ...stores, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
   const delivery = createDelivery({ ...shared, gate: sendGate, backlogGate });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
     ...shared,
     ...delivery,
     sweeps,
-    connect,
     records,
     find: createFindNotification(bus, notifications, { keepMs: config.HERALD_DISPATCH_RETENTION, now }),
     sumsOf: createRecentSums(ledger, now),
-    check: (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) =>
-      checkSettings(
-        provider,
-        settings,
-        { customEndpoints: config.HERALD_DISPATCH_CUSTOM_ENDPOINTS, now: now() },
-        previousKeys,
-      ),
-    publishNotification: outbox.publishNotification,
-    flushNotification: outbox.flushNotification,
-    flushCredential: outbox.flushCredential,
+    customEndpoints: config.HERALD_DISPATCH_CUSTOM_ENDPOINTS,
   };
 
   return {
     prepare: async () => {
       for (const store of [notifications, deliveries, credentials, erasures]) await store.ensureIndexes();
-      const { moved, missing } = await credentials.rotate();
-      if (moved > 0) log.info({ moved }, "credentials are under the first master key now");
-      if (missing.length > 0) log.error({ missing }, "credentials are under master keys that are not configured");
+      await credentials.rotate(log);
     },
     handlers: [
-      // Groups wait at the gate, not here: a slow one takes no other's place.
-      deliverSendGroup(delivery.deliverSends, smallSendsInMemory),
-      deliverSingleSend(delivery.deliverSends, smallSendsInMemory),
+      // Groups wait at the gate, not in the consumer, so a slow group does not block others.
+      ...deliverSmallSends(delivery.deliverSends, sendMessagesInMemory),
       drainBacklog(delivery.backlog),
       startNotification({ ...deps, gate: startGate, concurrency: largeSendsWaiting }),
       completeExpansion(deps),
@@ -217,7 +158,7 @@ const assemble = (
         ...handleVapidKeyRequests(deps),
         ...handleReplayRequests(deps),
         handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
-          queued: await queued.count(projectId, limit),
+          queued: (await queued.count(projectId, limit)) + sendGate.waiting(projectId),
         })),
       ];
       outbox.start();
@@ -225,8 +166,8 @@ const assemble = (
       const jobs = [
         sweeps.start(),
         startErasurePasses(erasing, log),
-        sweepExpansions({ queue, expandQueued: delivery.expandQueued }, log),
-        sweepBacklogs({ store: queued, backlog: delivery.backlog }, log),
+        sweepExpansions(deps),
+        sweepBacklogs(deps),
         startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
@@ -241,7 +182,7 @@ const assemble = (
       };
     },
     status: listTroubles({ credentials, now }),
-    /** Waiting work gets no more turns. */
+    /** Waiting work is not started any more. */
     closeGates: () => {
       for (const gate of [...gates.values(), sendGate, backlogGate, startGate]) gate.close();
     },

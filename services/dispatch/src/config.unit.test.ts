@@ -36,7 +36,7 @@ describe("the configuration", () => {
     [
       "an answer that a stop would not wait for",
       { HERALD_DISPATCH_REQUEST_TIMEOUT: "26s" },
-      "accepted: a duration of at least 1000 ms and at most 25000 ms",
+      "accepted: a duration of at least 1s and at most 25s",
     ],
     [
       "a share above the whole",

@@ -2,19 +2,11 @@ import type { Provider, ProviderProblemReason } from "@herald/contracts";
 import { meter, secondsHistogram } from "@herald/kit";
 import type { Outcome } from "./domain/outcome.ts";
 
-/** What dispatch measures. Added up for each batch: a device costs no call. Labels are providers and outcomes, never ids. */
-export type DispatchMetrics = {
-  sent(provider: Provider, outcomes: readonly (Outcome | undefined)[], seconds: number): void;
-  paused(provider: Provider): void;
-  /** A circuit breaker of some project's provider. */
-  breaker(provider: Provider, change: "opened" | "reopened" | "closed"): void;
-  /** A push found that a server of the provider's own is not reached. */
-  unreached(provider: Provider, reason: ProviderProblemReason): void;
-  spike(): void;
-};
-
-/** Made when the app is: a meter asked for before telemetry has started records nothing for ever. */
-export const createMetrics = (): DispatchMetrics => {
+/**
+ * Metrics of dispatch, recorded once per batch, not per device. Labels are providers and outcomes, never ids.
+ * Called with the app, not on import: a meter requested before telemetry starts never records anything.
+ */
+export const createMetrics = () => {
   const pushes = meter().createCounter("herald.dispatch.pushes", { description: "Answers of providers, by outcome" });
   const batches = secondsHistogram("herald.dispatch.batch.seconds", "From a batch's first request to its last answer");
   const pauses = meter().createCounter("herald.dispatch.provider.pauses", {
@@ -33,7 +25,7 @@ export const createMetrics = (): DispatchMetrics => {
     description: "Servers of projects' providers whose circuit breaker is open",
   });
   return {
-    sent: (provider, outcomes, seconds) => {
+    sent: (provider: Provider, outcomes: readonly (Outcome | undefined)[], seconds: number) => {
       const counts = new Map<string, number>();
       for (const outcome of outcomes) {
         const kind = outcome?.kind ?? "not_sent";
@@ -42,12 +34,16 @@ export const createMetrics = (): DispatchMetrics => {
       for (const [outcome, count] of counts) pushes.add(count, { provider, outcome });
       batches.record(seconds, { provider });
     },
-    paused: (provider) => pauses.add(1, { provider }),
-    breaker: (provider, change) => {
+    paused: (provider: Provider) => pauses.add(1, { provider }),
+    /** A circuit breaker of a project's provider changed. */
+    breaker: (provider: Provider, change: "opened" | "reopened" | "closed") => {
       if (change !== "closed") openings.add(1, { provider });
       if (change !== "reopened") open.add(change === "opened" ? 1 : -1, { provider });
     },
-    unreached: (provider, reason) => unreached.add(1, { provider, reason }),
+    /** A push could not reach one of the provider's own servers. */
+    unreached: (provider: Provider, reason: ProviderProblemReason) => unreached.add(1, { provider, reason }),
     spike: () => spikes.add(1),
   };
 };
+
+export type DispatchMetrics = ReturnType<typeof createMetrics>;

@@ -32,7 +32,7 @@ test("every message three times and out of order: the same final state, and each
   for (const copy of ["a", "b", "c"]) {
     await publish(bus, DueV1, due, { id: `${id}/${copy}` });
     await publish(bus, ExpandedV1, expanded, { id: `${notificationId}/expanded/${copy}` });
-    // The queue takes eight of a project.
+    // The queue accepts eight batches per project.
     for (const batch of batches.toReversed())
       await eventually(() => publish(bus, DeliverBatchV1, batch, { id: `${batch.batchId}/${copy}` }));
   }
@@ -45,14 +45,14 @@ test("every message three times and out of order: the same final state, and each
   const first = await final(projectId, notificationId);
   expect(first).toMatchObject({ status: "completed", counts: { devices: 11, accepted: 11 } });
 
-  // Once more, now that everything is final.
+  // Published again after everything is final.
   for (const batch of batches)
     await eventually(() => publish(bus, DeliverBatchV1, batch, { id: `${batch.batchId}/late` }));
   await publish(bus, ExpandedV1, { ...expanded, batches: 7 }, { id: `${notificationId}/expanded/late` });
   await publish(bus, DueV1, due, { id: `${id}/late` });
   const subject = ExpandedV1.subject(expanded);
   await eventually(async () => expect(await lastMessage(bus, "PUSH_CMD", subject, ExpandedV1)).toBeUndefined());
-  // What comes after them on the same subject is through, so they are.
+  // A later notification on the same subjects is final, so the messages before it were handled, too.
   const after = await send(projectId);
   await dispatch.partition(projectId, after, [devices(1), devices(1), devices(1), devices(1)]);
   await final(projectId, after);

@@ -18,8 +18,8 @@ import { notificationCollection } from "../src/stores/notification-document.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
 
-/** Of one project fifteen sends are delivered at a time, five more wait in memory, and all others are its backlog. */
-const smallSends = { total: 20, waiting: 5 };
+/** 15 sends of one project are delivered at a time, about 5 more wait in memory, and all others are in its backlog. */
+const smallSends = { total: 20, waitingBytes: 2_000 };
 
 let answers: RegistryFixture;
 let dispatch: DispatchTest;
@@ -69,7 +69,7 @@ const documents = () => notificationCollection(dispatch.database.client.db(dispa
 const waiting = async (projectId: ProjectId) =>
   (await sendRequest(dispatch.bus, CountBacklog, { projectId, limit: 1_000 })).queued;
 
-/** Everything was settled: nothing waits, in the ledger or on the bus. */
+/** Waits until everything is settled: nothing waits in the ledger or on the bus. */
 const empty = (projectId: ProjectId) =>
   eventually(async () => {
     expect(await waiting(projectId)).toBe(0);
@@ -77,7 +77,7 @@ const empty = (projectId: ProjectId) =>
     expect(await readStream(dispatch.broker, "PUSH_DRAIN")).toEqual([]);
   });
 
-/** APNs takes a second for these, so that what comes after them waits. */
+/** Accepts 20 sends for which APNs takes a second, so that later sends wait. */
 const slowly = async (projectId: ProjectId) => {
   dispatch.simulators.script([{ provider: "apns", tokenPrefix: "aa", delayMs: 1_000 }]);
   await accept(sendsOf(projectId, devices(20, "aa")));
@@ -96,7 +96,7 @@ test("sends beyond a project's share wait in the ledger, and each is pushed once
     counts: { devices: 1, pending: 1 },
   });
   expect(await dispatch.deliveries(projectId, last)).toMatchObject([{ status: "pending", attempts: 0 }]);
-  // Its group is done with it.
+  // Its group's message is acked.
   await eventually(async () => {
     const left = await readStream(dispatch.broker, "PUSH_SEND");
     expect(left.filter(({ body }) => body.includes(last))).toEqual([]);
@@ -153,7 +153,7 @@ test("what is cancelled, expires or loses its device while it waits is not pushe
   await empty(projectId);
 });
 
-/** An id of the same group. */
+/** Another id of the same group. */
 const nextTo = (sends: readonly GroupedSend[]): NotificationId =>
   newNotificationIds(new Date(), sends.length + 1).at(-1) ?? "ntf_";
 
@@ -178,7 +178,7 @@ test("a backlog whose drain message is gone gets another one", async () => {
   await slowly(projectId);
   await accept([...sendsOf(projectId, devices(10)), { ...send, notificationId: nextTo(Array(10)) }]);
   await empty(projectId);
-  // As a crash between the ledger and the bus leaves one.
+  // A crash between the ledger and the bus leaves a send like this.
   const id = nextTo([]);
   const [known] = await documents().find({ projectId }).limit(1).toArray();
   if (!known) throw new Error("nothing is stored");

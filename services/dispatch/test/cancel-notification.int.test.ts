@@ -6,7 +6,7 @@ import { type DispatchTest, day, device, devices, startDispatchTest } from "./di
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
-  // One chunk at a time, so that there is a middle to cancel in.
+  // One chunk at a time, so that the test can cancel between two chunks.
   dispatch = await startDispatchTest({ HERALD_DISPATCH_IN_FLIGHT: "50" });
 });
 afterAll(() => dispatch.stop());
@@ -29,7 +29,7 @@ test("in the middle: what is sent counts, what is not is cancelled, and no later
   expect(counts).toMatchObject({ devices: 400, failed: 0, expired: 0 });
   expect(counts.accepted + counts.cancelled).toBe(400);
   expect(counts.cancelled).toBeGreaterThan(0);
-  // One chunk may have been on its way to the simulator when the answer came.
+  // One chunk may have been in flight when the cancel responded.
   expect(counts.accepted).toBeLessThanOrEqual(begun + 50);
   expect(simulators.pushes({ status: 200 })).toHaveLength(counts.accepted);
   await eventually(async () =>
@@ -50,7 +50,7 @@ test("what waits is cancelled at once, and twice is the same", async () => {
   await eventually(async () => expect(await rows(id)).toMatchObject([{}, { state: "waiting" }]));
   const { status, counts } = await cancel(projectId, id);
   expect(status).toBe("cancelled");
-  // It is woken with the cancel, and may be through before the answer is made.
+  // The cancel makes the waiting row due, so it may be settled before the response is made.
   expect(counts.pending + counts.cancelled).toBe(1);
   await cancel(projectId, id);
   await partition(projectId, id, [[device(), device()]], { from: 1, of: 2 });
@@ -66,7 +66,7 @@ test("a scheduled one is final at once, and never begins", async () => {
   await eventually(async () => expect(await get(projectId, id)).toMatchObject({ status: "scheduled" }));
   expect(await cancel(projectId, id)).toMatchObject({ status: "cancelled", counts: { devices: 0 } });
   expect(await get(projectId, id)).toMatchObject({ status: "cancelled", completed_at: expect.any(String) });
-  // Should a batch come all the same, nothing changes.
+  // A batch that arrives in spite of that changes nothing.
   await publish(
     bus,
     ExpandedV1,

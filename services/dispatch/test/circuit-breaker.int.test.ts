@@ -6,15 +6,15 @@ import { putOther } from "./other-providers-fixture.ts";
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
-  dispatch = await startDispatchTest({ HERALD_DISPATCH_REQUEST_TIMEOUT: "3s" }); // a busy machine answers, too
-  dispatch.stopClock(); // the breaker lets probes through by time
+  dispatch = await startDispatchTest({ HERALD_DISPATCH_REQUEST_TIMEOUT: "3s" }); // long enough for a busy machine
+  dispatch.stopClock(); // the breaker admits probes by time
 });
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
 const pushed = () => dispatch.simulators.stats().apns?.total ?? 0;
 
-/** Everything of it waits for now: how many attempts each device has used, sorted. */
+/** Waits until all devices of a notification wait. Resolves to the attempts that each has used, sorted. */
 const waiting = (id: NotificationId, count: number) =>
   eventually(async () => {
     const rows = (await dispatch.rows(id)).filter(({ state }) => state === "waiting");
@@ -23,7 +23,7 @@ const waiting = (id: NotificationId, count: number) =>
     return attempts.sort();
   });
 
-/** It ends with such counts, however long its devices wait. */
+/** Lets time pass until a notification has ended with these counts. */
 const ends = (projectId: ProjectId, id: NotificationId, counts: Partial<Notification["counts"]>) =>
   eventually(
     async () => {
@@ -53,27 +53,27 @@ test.each([
     const id = await send(projectId);
     await partition(projectId, id, [devices(120, "bad"), devices(120, "bad"), devices(60, "bad")]);
 
-    // The credential is not proven, so that fifty are risked at a time; the first of them open the breaker.
+    // The credential is not proven, so only 50 pushes are in flight at a time. The first of them open the breaker.
     const attempts = await waiting(id, 300);
     const used = attempts.filter((count) => count > 0).length;
     expect(used).toBeGreaterThanOrEqual(20);
     expect(used).toBeLessThanOrEqual(150);
     expect(Math.max(...attempts)).toBe(1);
 
-    // Another project, and another provider of the same one, notice nothing.
+    // Another project, and another provider of the same project, are not affected.
     const beside = await sendTo(neighbour, 3);
     expect(await final(neighbour, beside)).toMatchObject({ counts: { accepted: 3 } });
     const android = await send(projectId);
     await partition(projectId, android, [[{ ...devices(1)[0], token: "token-1" } as never]], { platform: "android" });
     expect(await final(projectId, android)).toMatchObject({ counts: { accepted: 1 } });
 
-    // What comes while it is open waits at once, without an attempt.
+    // New pushes while the breaker is open wait at once, without an attempt.
     const before = pushed();
     const later = await sendTo(projectId, 30);
     expect(await waiting(later, 30)).toEqual(Array.from({ length: 30 }, () => 0));
     expect(pushed()).toBe(before);
 
-    // It works again.
+    // The server works again.
     simulators.script([]);
     await ends(projectId, id, { devices: 300, accepted: 300 });
     await ends(projectId, later, { accepted: 30 });
@@ -101,7 +101,7 @@ test.each([500, 503])(
     await waiting(asked, 1);
     const beside = await sendTo(projectId, 1);
     expect(await final(projectId, beside)).toMatchObject({ counts: { accepted: 1 } });
-    // One that was refused without a word about time comes back first, so it tells when the clock has been there.
+    // A device that was refused without Retry-After is retried first, so it shows when dispatch has handled the new time.
     const canary = await sendTo(projectId, 1, {}, "503");
     await waiting(canary, 1);
     pass(25_000);
@@ -118,9 +118,9 @@ test.each([500, 503])(
   },
 );
 
-test("while it fails only a few find out, and what waits stays one row", async () => {
+test("while the provider fails only a few devices are probed, and the others wait in one row", async () => {
   const { project, simulators, pass, rows } = dispatch;
-  dispatch.startClock(); // what is due is also found by the broker's clock, which does not stop
+  dispatch.startClock(); // the broker's clock, which does not stop, also starts rows that are due
   const projectId = await project();
   simulators.script([{ provider: "apns", status: 503, tokenPrefix: "bad" }]);
   const opener = await dispatch.send(projectId);
@@ -131,7 +131,7 @@ test("while it fails only a few find out, and what waits stays one row", async (
   await waiting(id, 200);
   const before = pushed();
   expect((await rows(id)).map(({ generation }) => generation)).toEqual([1, 2]);
-  // Past the first five seconds some are probes; while those are refused the breaker stays open, for ten.
+  // After the first five seconds, some pushes are probes. They are refused, so the breaker stays open for ten more.
   pass(5_100);
   await eventually(() => expect(pushed()).toBeGreaterThan(before));
   await eventually(async () => {
@@ -140,7 +140,7 @@ test("while it fails only a few find out, and what waits stays one row", async (
   });
   expect(pushed() - before).toBeLessThanOrEqual(10);
   const generations = (await rows(id)).length;
-  // The wake-ups of the next seconds find it open and change nothing.
+  // The wake-ups of the next seconds find the breaker open and change nothing.
   for (let seconds = 0; seconds < 6; seconds++) {
     pass(1_000);
     await eventually(async () => {
@@ -153,7 +153,7 @@ test("while it fails only a few find out, and what waits stays one row", async (
   for (const each of [opener, id]) await ends(projectId, each, { failed: 0, expired: 0 });
 });
 
-test("what ends before the breaker lets anything through is expired, not failed", async () => {
+test("a notification that expires before the breaker closes is expired, not failed", async () => {
   const { project, simulators, now, final } = dispatch;
   const projectId = await project();
   simulators.script([{ provider: "apns", status: 503, tokenPrefix: "bad" }]);

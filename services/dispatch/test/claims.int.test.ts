@@ -13,7 +13,7 @@ afterAll(() => database.drop());
 
 const now = new Date();
 const claim = { at: now.getTime(), sequence: 7 };
-/** Another message, which the stream took in the same millisecond. */
+/** Another message, which the stream stored in the same millisecond. */
 const other = { ...claim, sequence: 8 };
 const start = async () => {
   const db = database.client.db(database.name);
@@ -33,13 +33,7 @@ test("only a redelivery of the message that started a batch starts it again, as 
 test("the dead-letter handler claims the batch of the dead message, and again after a crash, but not another's", async () => {
   const { store, batch } = await start();
   const { projectId, batchId: id } = batch;
-  expect(await store.claim({ projectId, id, batch, claim: other }, now)).toBeUndefined();
-  expect(await store.claim({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 2 });
-  expect(await store.claim({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 3 });
-});
-
-test("a row of a version that knew the moment alone is started again by its message", async () => {
-  const { store, batch, rows } = await start();
-  await rows.updateOne({ _id: batch.batchId }, { $unset: { claimSequence: "" } });
-  expect(await store.start(batch, claim, now)).toMatchObject({ starts: 2 });
+  expect(await store.claim({ projectId, id }, other, now, batch)).toBeUndefined();
+  expect(await store.claim({ projectId, id }, claim, now, batch)).toMatchObject({ starts: 2 });
+  expect(await store.claim({ projectId, id }, claim, now, batch)).toMatchObject({ starts: 3 });
 });

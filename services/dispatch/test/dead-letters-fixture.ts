@@ -14,7 +14,7 @@ import {
 import { z } from "zod";
 import { type DispatchTest, day, devices } from "./dispatch-fixture.ts";
 
-/** Anything on any subject, as a version that went wrong might publish it. */
+/** A contract for any data on any subject, as a faulty version might publish it. */
 export const raw = (subject: string): MessageContract => ({
   name: "Raw",
   pattern: subject,
@@ -49,9 +49,9 @@ export const secondPage = (projectId: ProjectId, notificationId: NotificationId)
   expiresAt: new Date(Date.now() + day).toISOString(),
 });
 
-/** What tests of dead letters do to a dispatch that is under test. */
+/** Actions for tests of dead letters. */
 export const deadLetterActions = (dispatch: () => DispatchTest) => ({
-  /** As the bus puts a message into the dead letters. Its id. */
+  /** Puts a message into the dead letters, as the bus does. Resolves to its id. */
   die: async <Schema extends z.ZodType>(
     durable: string,
     contract: MessageContract<Schema>,
@@ -67,10 +67,10 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
         [headerNames.deadSequence]: String(sequence),
       },
     });
-    return String(letter.sequence);
+    return String(letter.seq);
   },
 
-  /** A notification that registry was asked to expand. */
+  /** Starts a notification whose expansion dispatch has commanded. */
   started: async () => {
     const projectId = await dispatch().project();
     const id = await dispatch().send(projectId);
@@ -78,7 +78,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
     return { projectId, id };
   },
 
-  /** One that the gateway has accepted but not published. */
+  /** A send that the gateway has accepted but not published. */
   notSent: async (): Promise<SendV1> => ({
     projectId: await dispatch().project(),
     notificationId: newNotificationId(dispatch().now()),
@@ -87,7 +87,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
     expiresAt: new Date(dispatch().now().getTime() + day).toISOString(),
   }),
 
-  /** As registry says how much it has partitioned. */
+  /** Publishes the end of an expansion, as registry does. */
   expanded: async (projectId: ProjectId, notificationId: NotificationId, batches: number, count: number) => {
     const data = { projectId, notificationId, batches, devices: count, unmatched: [] };
     await publish(dispatch().bus, ExpandedV1, data, { id: `${notificationId}/expanded` });

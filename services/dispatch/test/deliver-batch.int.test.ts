@@ -25,7 +25,7 @@ beforeEach(async () => {
   await dispatch.expansion(projectId, id);
 });
 
-/** The pushes that a device got or would have got. */
+/** The pushes to a device, accepted or not. */
 const pushesTo = (token: string) => dispatch.simulators.pushes({ token });
 
 describe("a batch that comes again", () => {
@@ -43,7 +43,7 @@ describe("a batch that comes again", () => {
       await publish(dispatch.bus, DeliverBatchV1, { ...batch, devices: [...batch.devices] }, { id: copy });
     await dispatch.partition(projectId, id, [batch.devices]);
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
-    // What comes after them on the same subject is through, so they are.
+    // A later notification on the same subject is final, so the messages before it were handled, too.
     const later = await dispatch.send(projectId);
     await dispatch.partition(projectId, later, [devices(1), devices(1), devices(1)], { lane: "direct" });
     await dispatch.final(projectId, later);
@@ -51,7 +51,7 @@ describe("a batch that comes again", () => {
     expect(await dispatch.rows(id)).toMatchObject([{ state: "final", starts: 1 }]);
   });
 
-  test("after a death between sending and writing is sent again, and says so", async () => {
+  test("after a crash between push and outcome is sent again, marked as a possible repeat", async () => {
     dispatch.fate.crashes = 1;
     const all = devices(3);
     await dispatch.partition(projectId, id, [all]);
@@ -131,7 +131,7 @@ describe("what cannot be sent now", () => {
     const other = device();
     await dispatch.partition(projectId, id, [[other]], { from: 1, of: 2 });
     await eventually(async () => expect(await dispatch.rows(id)).toHaveLength(4));
-    // Another project's device waits for less, so it tells when the sweep has been there.
+    // Another project's device waits for a shorter time, so it shows when the sweep has run.
     const elsewhere = await dispatch.project();
     const canary = await dispatch.send(elsewhere);
     await dispatch.partition(elsewhere, canary, [[device("503")]]);

@@ -74,12 +74,12 @@ test("a device that waits is in its batch before what it waits in has a row of i
   const rows = database.client.db(database.name).collection<DeliveryDocument>("deliveries");
   const child = await eventually(async () => {
     const found = await rows.findOne({ notificationId: id, generation: 2 });
-    // The update of its parent comes after the child, and would undo what is written below.
+    // Dispatch updates the parent after it stores the child. That update must not undo the writes below.
     const parent = await rows.findOne({ notificationId: id, generation: 1 });
     if (!found || parent?.state !== "final") throw new Error("not yet");
     return found;
   });
-  // As a crash leaves it between the two writes.
+  // The state after a crash between these two writes.
   const far = new Date(Date.now() + 3_600_000);
   const { devices: waiting = [] } = child;
   await rows.deleteOne({ _id: child._id });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
-/** Of a chunk, which is sent as one, the first device is answered at once: then all of it is on its way. */
+/** The first device of a chunk gets its response at once. All pushes of the chunk are in flight then, because it is sent as one. */
 const slowly = [
   { provider: "apns", tokenPrefix: "fa57", status: 200 },
   { provider: "apns", status: 200, delayMs: 1_000 },
@@ -18,7 +18,7 @@ const slowly = [
 const chunk = () => [device("fa57"), ...devices(29)].sort((one, other) => (one.id < other.id ? -1 : 1));
 const answered = (count: number) => eventually(() => expect(dispatch.simulators.stats().apns?.total).toBe(count));
 
-test("the database goes after sending: the outcomes are kept, and no device is sent to twice", async () => {
+test("the database becomes unavailable after the pushes: outcomes are kept, and no device gets a second push", async () => {
   const { project, send, partition, final, simulators, mongoProxy, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -27,7 +27,7 @@ test("the database goes after sending: the outcomes are kept, and no device is s
   await answered(1);
   await mongoProxy.cut();
   await answered(30);
-  // Long enough for several tries to write their outcomes.
+  // Long enough for several attempts to write the outcomes.
   await eventually(() => expect(Date.now() - Date.parse(simulators.stats().apns?.lastAt ?? "")).toBeGreaterThan(1_500));
   await mongoProxy.heal();
   expect(await final(projectId, id)).toMatchObject({ counts: { devices: 30, accepted: 30 } });
@@ -36,7 +36,7 @@ test("the database goes after sending: the outcomes are kept, and no device is s
     expect(delivery).toMatchObject({ possible_repeat: false, attempts: 1 });
 });
 
-test("the database is unavailable from the start: everything is done when it is back, once", async () => {
+test("the database is unavailable from the start: all sends complete when it is back, once each", async () => {
   const { project, send, partition, final, simulators, mongoProxy, get } = dispatch;
   const projectId = await project();
   await mongoProxy.cut();
@@ -48,7 +48,7 @@ test("the database is unavailable from the start: everything is done when it is 
   expect(simulators.stats().apns?.total).toBe(5);
 });
 
-test("the broker goes while a batch is sent: it is finished all the same, and its events come later", async () => {
+test("the broker becomes unavailable during a batch: the batch is finished, and its events are published later", async () => {
   const { project, send, partition, simulators, natsProxy, rows, final, lastEvent } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -69,12 +69,12 @@ test("the broker goes while a batch is sent: it is finished all the same, and it
     },
     { timeoutMs: 15_000 },
   );
-  // It was made again from the row: nothing else remembers it.
+  // The event was rebuilt from the row, because no outbox stores it.
   expect(row).not.toHaveProperty("outbox");
   expect(simulators.stats().apns?.total).toBe(30);
 });
 
-test("the broker goes while a batch is sent that not everybody takes: its events stay in its row until then", async () => {
+test("the broker becomes unavailable during a batch with failures: its events stay in its row until the broker is back", async () => {
   const { project, send, partition, simulators, natsProxy, rows, final, lastEvent } = dispatch;
   const projectId = await project();
   const id = await send(projectId);

@@ -30,13 +30,13 @@ afterAll(async () => {
   await dispatch.stop();
 });
 
-/** Batches are sorted by id. */
+/** Sorts devices by id, as in batches. */
 const sorted = (some: readonly Recipient[]) => some.toSorted((one, other) => (one.id < other.id ? -1 : 1));
 
 const read = (projectId: ProjectId, deviceId: DeviceId, after = "", perPage = 20) =>
   sendRequest(dispatch.bus, ListDeviceNotifications, { projectId, deviceId, page: { after, perPage } });
 
-/** All pages. */
+/** Reads all pages. */
 const walk = async (projectId: ProjectId, deviceId: DeviceId, perPage = 20) => {
   const pages: DeviceNotification[][] = [];
   for (let after: string | null = ""; after !== null; ) {
@@ -47,7 +47,7 @@ const walk = async (projectId: ProjectId, deviceId: DeviceId, perPage = 20) => {
   return { pages: pages.length, rows: pages.flat(), ids: pages.flat().map(({ notification }) => notification.id) };
 };
 
-/** A send to few devices, stored and pushed. */
+/** Stores and pushes a small send. */
 const sendSmall = async (projectId: ProjectId, some: readonly Recipient[], title = "Small") => {
   const target = `token:${randomUUID()}`;
   answers.registry.set(target, { devices: sorted(some) });
@@ -66,7 +66,7 @@ const sendSmall = async (projectId: ProjectId, some: readonly Recipient[], title
 
 const buckets = 1_024;
 
-/** A send that registry partitions into four pages, with two batches each at most. */
+/** Makes a send that registry partitions into four pages of at most two batches. */
 const sendLarge = async (projectId: ProjectId, unsorted: readonly Recipient[]) => {
   const some = sorted(unsorted);
   const notificationId = await dispatch.send(projectId);
@@ -104,7 +104,7 @@ test("has small and large sends, newest first, each with its result on the devic
   sent.push(await sendSmall(projectId, [one, absent]));
   await sendSmall(projectId, [absent]);
   sent.push(await dispatch.send(projectId));
-  // As a registry partitions that does not say how.
+  // As from an older registry, which does not publish the pages.
   await dispatch.partition(projectId, sent.at(-1) ?? "ntf_", [crowd]);
   sent.push(await sendLarge(projectId, crowd));
   for (const id of sent) await dispatch.final(projectId, id);
@@ -124,7 +124,7 @@ test("has small and large sends, newest first, each with its result on the devic
   expect(await walk(await dispatch.project(), one.id)).toMatchObject({ rows: [] });
 });
 
-test("says what failed and why, and what waits", async () => {
+test("shows which deliveries failed and why, and which wait", async () => {
   const projectId = await dispatch.project();
   const [dead, slow] = [device("410"), device("503")];
   dispatch.simulators.script([
@@ -170,7 +170,7 @@ test("looks at a bounded number of large sends for a page, and goes on behind th
     });
   await notifications.insertMany(large(0, 250, { pages: { buckets, batches: 2 } }));
   expect(await walk(projectId, one.id)).toMatchObject({ pages: 3, ids: [first] });
-  // Of an older version: all of their batches are searched, so a page looks at fewer.
+  // From an older version: all of their batches must be searched, so a page searches fewer notifications.
   await notifications.insertMany(large(300, 10, {}));
   expect(await walk(projectId, one.id)).toMatchObject({ pages: 5, ids: [first] });
 });

@@ -51,8 +51,8 @@ import type { z } from "zod";
 import { createApp, type Overrides } from "../src/app.ts";
 import { DispatchConfig } from "../src/config.ts";
 import { type DeliveryDocument, deliveryCollection } from "../src/stores/delivery-document.ts";
-import { rowsOf } from "../src/stores/embedded-rows.ts";
 import { notificationCollection } from "../src/stores/notification-document.ts";
+import { rowsOf } from "../src/stores/small-send-store.ts";
 
 const silent = createLogger({ service: "test", level: "silent" });
 const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -62,25 +62,25 @@ export const day = 86_400_000;
 
 export type DispatchTest = Awaited<ReturnType<typeof startDispatchTest>>;
 
-/** A device that APNs knows: tokens are hexadecimal. `tag` begins the token, so that a script can name it. */
-export const device = (tag = "", change: Partial<Recipient> = {}): Recipient => ({
+/** A device for APNs, whose tokens are hexadecimal. The token begins with `tag`, which scripts match; none matches "00". */
+export const device = (tag = "00", change: Partial<Recipient> = {}): Recipient => ({
   id: newDeviceId(new Date()),
   token: (tag + randomBytes(32).toString("hex")).slice(0, 64),
   tokenAt: Date.parse("2026-01-01"),
   ...change,
 });
 
-export const devices = (count: number, tag = ""): Recipient[] =>
+export const devices = (count: number, tag = "00"): Recipient[] =>
   Array.from({ length: count }, () => device(tag)).sort((one, other) => (one.id < other.id ? -1 : 1));
 
-/** Dispatch on a broker and a database of its own, sending to a simulator; the test plays gateway and registry. */
+/** Starts dispatch with its own broker, database and simulators. The test plays gateway and registry. */
 export const startDispatchTest = async (environment: Record<string, string> = {}, overrides: Overrides = {}) => {
   const clock: Parts["clock"] = { ahead: 0, stoppedAt: undefined };
   const now = () => new Date((clock.stoppedAt ?? Date.now()) + clock.ahead);
   const [broker, database, simulators] = await Promise.all([
     startBroker(),
     freshDatabase(),
-    startSimulators({ apns: { now: () => now().getTime() } }),
+    startSimulators({ apns: { now: () => now().getTime() }, fcm: { now: () => now().getTime() } }),
   ]);
   const [natsProxy, mongoProxy] = await Promise.all([faultyProxy(broker.url), faultyProxy(database.url)]);
   const bus = await connectBus({
@@ -90,7 +90,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     log: silent,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
-  // As registry answers when dispatch asks whether what waited may still be sent.
+  // Registry's response when dispatch asks which of the waiting devices have moved.
   const moved = new Set<string>();
   const answering = handleRequest(bus, CheckRecipients, async ({ devices: asked }) => ({
     moved: asked.map(({ id }) => id).filter((id) => moved.has(id)),
@@ -135,9 +135,9 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
 };
 
 type Parts = {
-  /** How many of the next batches die after they were sent and before their outcomes are written. */
+  /** How many of the next batches crash between their pushes and the write of their outcomes. */
   fate: { crashes: number };
-  /** Devices that registry says are gone or another user's. */
+  /** Devices that registry reports as deleted or moved to another user. */
   moved: Set<string>;
   answering: RequestListener;
   broker: Broker;
@@ -205,7 +205,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return projectId;
     },
 
-    /** As the gateway accepts a notification. */
+    /** Accepts a notification, as the gateway does. */
     send: async (
       projectId: ProjectId,
       change: Partial<SendV1> = {},
@@ -224,7 +224,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return data.notificationId;
     },
 
-    /** As registry partitions, once it was asked to: a batch for each list of devices. */
+    /** Partitions a notification into a batch for each list of devices, as registry does, once dispatch has commanded it. */
     partition: async (
       projectId: ProjectId,
       notificationId: NotificationId,
@@ -248,7 +248,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
           ...(provider && { provider }),
           devices: [...batch],
         };
-        // The queue takes eight of a project; registry waits likewise.
+        // The queue accepts eight batches per project; registry waits for room, too.
         await eventually(() => publish(bus, DeliverBatchV1, data, { id: data.batchId }));
       }
       if (from + batches.length < of) return;
@@ -256,7 +256,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       await publish(bus, ExpandedV1, { projectId, notificationId, ...expanded }, { id: `${notificationId}/expanded` });
     },
 
-    /** The notification once it is final. On the way its counts always add up. */
+    /** Waits until a notification is final, and checks that its counts always add up. */
     final: (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
       eventually(async () => {
         const notification = await get(projectId, notificationId);
@@ -275,7 +275,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return (await sendRequest(bus, ListDeliveries, { projectId, notificationId, page })).data;
     },
 
-    /** The ledger of a notification, wherever it is. */
+    /** The ledger of a notification, embedded or in `deliveries`. */
     rows: async (notificationId: NotificationId): Promise<DeliveryDocument[]> => {
       const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
       const document = await notificationCollection(db).findOne({ _id: notificationId });
@@ -292,12 +292,12 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
     },
 
-    /** What dispatch takes for now goes ahead. The broker's clock does not, so what is due then is found by the sweep. */
+    /** Advances dispatch's clock but not the broker's, so the sweep has to find work that is due then. */
     pass: (ms: number) => {
       clock.ahead += ms;
     },
 
-    /** From here on only `pass` moves the clock, however long the machine takes for a step. */
+    /** Stops dispatch's clock: only `pass` moves it, however long a step takes. */
     stopClock: () => {
       clock.stoppedAt = Date.now();
     },

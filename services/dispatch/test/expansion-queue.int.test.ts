@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => dispatch.stop());
 
-/** Those of the notifications whose expansion was commanded: the commands are not consumed here. */
+/** The notifications whose expansion was commanded. The commands stay in the stream, because no registry runs here. */
 const commanded = async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<NotificationId[]> => {
   const found = await Promise.all(
     ids.map((notificationId) => {
@@ -31,7 +31,7 @@ const stored = (ids: readonly string[]) =>
     .find({ _id: { $in: [...ids] } })
     .toArray();
 
-/** As registry says that a notification reaches no device. */
+/** Ends an expansion without devices, as registry does. */
 const end = (projectId: ProjectId, notificationId: NotificationId) =>
   publish(
     dispatch.bus,
@@ -40,7 +40,7 @@ const end = (projectId: ProjectId, notificationId: NotificationId) =>
     { id: `${notificationId}/expanded` },
   );
 
-test("so many expansions of a project are under way, the next is commanded when one ends, and no other project waits", async () => {
+test("a project has a limited number of expansions at a time, the next begins when one ends, and no other project waits", async () => {
   const { project, send, expansion, final } = dispatch;
   const [noisy, quiet] = [await project(), await project()];
   const ids: NotificationId[] = [];
@@ -51,7 +51,7 @@ test("so many expansions of a project are under way, the next is commanded when 
   );
   expect(await commanded(noisy, ids)).toHaveLength(max);
   const waiting = (await stored(ids)).filter(({ expansion: state }) => state === "queued").map(({ _id }) => _id);
-  // The sweep has nothing to look at in what only waits for its turn.
+  // The sweep need not check notifications that only wait for their turn.
   for (const { checkAt } of await stored(waiting)) expect(checkAt).toBeUndefined();
 
   const other = await send(quiet);
@@ -75,7 +75,7 @@ test("a crash after the command and before it was stored commands it again, and 
   await expansion(projectId, id);
   await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
   await collection().updateOne({ _id: id }, { $set: { expansion: "queued" }, $unset: { checkAt: "" } });
-  // Whatever ends next of the project finds it.
+  // The next expansion of the project that ends starts this one.
   const next = await send(projectId);
   await expansion(projectId, next);
   await end(projectId, next);

@@ -36,7 +36,7 @@ const exportAll = async (projectId: ProjectId, limit: number, wanted: Wanted = {
   }
 };
 
-/** Two notifications of three batches each, one of whose devices is unregistered. */
+/** Sends two notifications of three batches each, with one unregistered device. */
 const sendTwo = async () => {
   const { project, send, partition, final, simulators } = dispatch;
   const projectId = await project();

@@ -23,11 +23,11 @@ test("a project whose provider is slow takes its share, and another's batches pa
   await partition(quick, id, [devices(3), devices(3), devices(3), devices(3)]);
   expect(await final(quick, id)).toMatchObject({ counts: { accepted: 12 } });
 
-  // Its own lane and platform, where six of its batches came before: two are sent, the others wait for their turn.
+  // The slow project shares the lane and platform, with six earlier batches: two are being sent, the others wait for their turn.
   expect(await rows(hanging)).toHaveLength(2);
   expect(await get(slow, hanging)).toMatchObject({
     counts: { devices: 6 * batchLimits.devices, pending: 6 * batchLimits.devices },
   });
-  // Lets go of those that hang, so that the stop need not wait for their timeout.
+  // Ends the requests that hang, so that the stop need not wait for their timeout.
   await simulators.stop();
 });

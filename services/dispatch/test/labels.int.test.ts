@@ -52,7 +52,7 @@ const acceptSmall = async (
   return notificationId;
 };
 
-/** Kind and labels of a notification's events, by their type. */
+/** Kind and labels of a notification's events, by event type. */
 const tagsOfEvents = async (projectId: ProjectId, id: NotificationId) => {
   const all = await readStream(dispatch.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
   return Object.fromEntries(

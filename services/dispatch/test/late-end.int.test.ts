@@ -1,12 +1,14 @@
 import { type GroupedSend, newDeviceId, newNotificationIds, newProjectId, type Recipient } from "@herald/contracts";
+import { createLogger } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSmallSend, type SmallSendDeps } from "../src/delivery/small-send.ts";
-import { rootBatchId } from "../src/domain/batch-ids.ts";
+import { rootBatchId } from "../src/domain/batch.ts";
 import { settleBatch } from "../src/domain/settle-batch.ts";
 import { createDeliveryStore } from "../src/stores/delivery-store.ts";
 import { createNotificationStore } from "../src/stores/notification-store.ts";
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
+import { createDispatchOutbox } from "../src/stores/stores.ts";
 
 let database: FreshDatabase;
 beforeAll(async () => {
@@ -14,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test("the end that a dead process wrote late, while its message was taken up again, is published", async () => {
+test("an end that a killed process wrote late, after its message was redelivered, is published", async () => {
   const db = database.client.db(database.name);
   const [sends, deliveries] = [createSmallSendStore(db), createDeliveryStore(db)];
   for (const { ensureIndexes } of [createNotificationStore(db), deliveries]) await ensureIndexes();
@@ -43,7 +45,7 @@ test("the end that a dead process wrote late, while its message was taken up aga
   const stored = await sends.insert(send, { batches: partitioned, unmatched: [] }, claim, now);
   if (!stored) throw new Error("it was there already");
 
-  /** What the process that died had on its way to the database. */
+  /** The update that the process had sent to the database when it died. */
   const endLate = () =>
     sends.end(
       stored.document,
@@ -68,10 +70,12 @@ test("the end that a dead process wrote late, while its message was taken up aga
       },
     },
     deliveries,
-    finisher: { check: async () => {} }, // it has ended, and its events are in no outbox
+    finisher: { check: async () => {} }, // the send has ended, and no outbox contains its events
     publish: async ({ id }) => void published.push(id),
-    publishOutbox: async () => {},
-    flushRows: async () => {},
+    outbox: createDispatchOutbox(db, {
+      publish: async () => {},
+      log: createLogger({ service: "test", level: "silent" }),
+    }),
     now: () => now,
     ...{ pipeline: unused, checkWaiting: unused, cache: unused },
   };

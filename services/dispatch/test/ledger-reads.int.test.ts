@@ -3,7 +3,7 @@ import { ensureIndexes } from "@herald/mongo";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deliveryCollection, deliveryIndexes } from "../src/stores/delivery-document.ts";
-import { createLedgerReads } from "../src/stores/ledger-reads.ts";
+import { createLedger } from "../src/stores/ledger.ts";
 
 let database: FreshDatabase;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ test("each row counts once, though rows are written while they are summed up", a
   await ensureIndexes(rows, deliveryIndexes);
   const at = new Date();
   const [projectId, notificationId] = [newProjectId(at), newNotificationId(at)];
-  // More than a cursor gives in its first answer by default, which are 101.
+  // More than the 101 documents that a cursor returns in its first batch by default.
   const count = 400;
   const ids = Array.from({ length: count }, (_, page) => `${notificationId}/${page}/0`);
   const tally = { devices: 500, accepted: 499, failed: 1, expired: 0, cancelled: 0 };
@@ -43,7 +43,7 @@ test("each row counts once, though rows are written while they are summed up", a
     }),
   );
 
-  const { sums } = createLedgerReads(db);
+  const { sums } = createLedger(db);
   let summing = true;
   const writing = (async () => {
     for (let turn = 0; summing; turn++)
@@ -57,7 +57,7 @@ test("each row counts once, though rows are written while they are summed up", a
       expect(await sums(projectId, notificationId)).toEqual({
         tally: { devices: 500 * count, accepted: 499 * count, failed: count, expired: 0, cancelled: 0 },
         failures: { unregistered: count },
-        rows: count,
+        finalRoots: count,
       });
   } finally {
     summing = false;

@@ -52,7 +52,7 @@ beforeAll(async () => {
   await partition(projectId, begun, [[device()]], { of: 2 });
   await eventually(async () => expect(await rows(begun)).toMatchObject([{}, { state: "waiting" }]));
   await cancel(projectId, begun);
-  // More than a project may expand at a time: some wait for their turn.
+  // More than a project may expand at a time, so some wait for their turn.
   for (let count = 0; count < 35; count++) await sending();
   await eventually(async () => {
     const all = await list();

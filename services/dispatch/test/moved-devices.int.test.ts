@@ -24,7 +24,7 @@ describe("what waited", () => {
     const batch = sorted([staying, moving]);
     dispatch.moved.add(moving.id);
     const id = await dispatch.send(projectId, {}, { targets: ["user:ann"] });
-    // It waited in its queue: what is older than two seconds asks again.
+    // The batch waited in its queue for more than two seconds, so dispatch asks registry again.
     dispatch.clock.ahead += 5_000;
     await dispatch.partition(projectId, id, [batch], { lane: "direct" });
     const final = await dispatch.final(projectId, id);
@@ -39,7 +39,7 @@ describe("what waited", () => {
     dispatch.clock.ahead -= 5_000;
   });
 
-  test("knows whose devices were, for those who open; large audiences are left out", async () => {
+  test("returns the users whose devices it was sent to", async () => {
     const batch = sorted([of("ann"), of("bob"), ...devices(2)]);
     const id = await dispatch.send(projectId);
     await dispatch.partition(projectId, id, [batch]);
@@ -51,7 +51,7 @@ describe("what waited", () => {
 });
 
 describe("an erased user", () => {
-  test("is gone from notifications, rows and what waits; a repeat and a replay change nothing more", async () => {
+  test("is removed from notifications, rows and waiting batches; a repeat and a replay change nothing", async () => {
     const batch = sorted([of("ann"), of("bob")]);
     const alone = await dispatch.send(projectId, {}, { title: "For Ann", targets: ["user:ann"] });
     const both = await dispatch.send(projectId, {}, { title: "For both", targets: ["user:ann", "user:bob"] });
@@ -71,7 +71,7 @@ describe("an erased user", () => {
       );
     });
     expect(await dispatch.get(projectId, both)).toMatchObject({ title: "For both", counts: { accepted: 2 } });
-    // Who came back is not erased by a message that comes again.
+    // A redelivered erasure must not erase a user who came back.
     const later = await dispatch.send(projectId, {}, { title: "Welcome back", targets: ["user:ann"] });
     await dispatch.partition(projectId, later, [[of("ann")]], { lane: "direct" });
     await dispatch.final(projectId, later);

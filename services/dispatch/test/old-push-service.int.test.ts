@@ -40,7 +40,7 @@ test("a push service that speaks HTTP/1.1 alone gets what can be decrypted, over
   expect(deliveries).toMatchObject({ status: "accepted", attempts: 1, possible_repeat: false });
 });
 
-test("its refusals, its limits and its Retry-After are outcomes like any other", async () => {
+test("its refusals, limits and Retry-After become outcomes as with HTTP/2", async () => {
   const [gone, busy, lost, well] = subscribers(4);
   if (!gone || !busy || !lost || !well) throw new Error("four were made");
   const idOf = ({ token }: { token: string }) => token.slice(token.lastIndexOf("/") + 1);

@@ -161,7 +161,7 @@ test("FCM sends to iOS devices that name it; a paused FCM keeps them, not those 
   });
 });
 
-test("what FCM refuses for an app without Apple's key is its devices', and keeps no Android device waiting", async () => {
+test("FCM's refusal for an app without an Apple key fails only its iOS devices, and delays no Android device", async () => {
   const { project, send, partition, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });

@@ -13,7 +13,7 @@ beforeEach(() => dispatch.simulators.clear());
 
 const refuse = { provider: "apns", status: 403, reason: "InvalidProviderToken" } as const;
 
-/** A notification of a project whose credential APNs refuses, with everything waiting. */
+/** Sends a notification of a project whose credential APNs refuses, and waits until all of its devices wait. */
 const paused = async () => {
   const { project, send, partition, simulators, rows, bus } = dispatch;
   const projectId = await project();
@@ -39,7 +39,7 @@ test("a refused credential pauses that project's provider, and new settings send
       provider_reason: "InvalidProviderToken",
     }),
   );
-  // A new credential is risked with one chunk, so that a wrong one is not refused a thousand times.
+  // An unproven credential is used for one chunk only, so that APNs does not refuse a wrong one a thousand times.
   const refused = simulators.stats().apns?.total ?? 0;
   expect(refused).toBeLessThanOrEqual(50);
 
@@ -52,14 +52,14 @@ test("a refused credential pauses that project's provider, and new settings send
 
   expect(await putProvider(projectId)).toMatchObject({ status: "active" });
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 150, accepted: 150 } });
-  // The provider did not look at the devices, so that was no attempt.
+  // A refused credential does not count as an attempt, because the provider did not check the devices.
   for (const delivery of await deliveries(projectId, id)) expect(delivery).toMatchObject({ attempts: 1 });
   await eventually(async () =>
     expect(await lastEvent(projectId, ProviderResumedV1)).toMatchObject({ provider: "apns" }),
   );
 });
 
-test("what is paused is looked at again without being sent, and expires when it is too late", async () => {
+test("a paused batch is checked again without a push, and expires in time", async () => {
   const { simulators, pass, get, final, rows } = dispatch;
   const { projectId, id } = await paused();
   const refused = simulators.stats().apns?.total;

@@ -40,11 +40,11 @@ const known = (some: readonly Recipient[]) => {
   for (const one of some) answers.registry.set(one.id, { devices: [one] });
   return some;
 };
-/** Has the sweep look at a notification now, as a minute after it began. */
+/** Makes the sweep check a notification now instead of a minute after it began. */
 const checkNow = (id: NotificationId, change: Record<string, unknown> = {}, unset: Record<string, ""> = {}) =>
   notifications().updateOne({ _id: id }, { $set: { checkAt: new Date(0), ...change }, $unset: unset });
 const stateOf = (id: NotificationId) => notifications().findOne({ _id: id });
-test("one whose expansion has no message any more is expanded again", async () => {
+test("a notification whose expansion message was lost is expanded again", async () => {
   const { project, send, expansion, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -53,7 +53,7 @@ test("one whose expansion has no message any more is expanded again", async () =
   await hands.purge("PUSH_CMD");
   await checkNow(id);
   await expansion(projectId, id);
-  // While that message lives nothing is commanded.
+  // While that message exists, dispatch does not command the expansion again.
   await checkNow(id);
   await eventually(async () => expect((await stateOf(id))?.checkAt?.getTime()).toBeGreaterThan(0));
   await partition(projectId, id, [devices(2)]);
@@ -91,11 +91,11 @@ test("a row that was being sent for a message that is gone is sent again, marked
   dispatch.moved.add(gone.id);
   await partition(projectId, id, [batch]);
   await final(projectId, id);
-  // As if the outcomes had never been written.
+  // The state as if the outcomes had never been written.
   await deliveries().updateOne(
     { _id: `${id}/0/0` },
     {
-      $set: { state: "started", claim: Date.now() - 120_000, claimSequence: 7_000_000, startedAt: new Date(0) },
+      $set: { state: "started", claim: { at: Date.now() - 120_000, sequence: 7_000_000 }, startedAt: new Date(0) },
       $unset: { results: "", resultOf: "", failures: "", settledAt: "" },
     },
   );
@@ -132,7 +132,7 @@ test("nothing is done twice while the message lives, however long it takes", asy
   expect(simulators.pushes({ token: slow.token })).toHaveLength(1);
 });
 
-/** As the loss of its message leaves a small send: stored, and how far its pushes got is not known. */
+/** Leaves a small send in its state after the loss of its message: stored, without outcomes. */
 const leaveSend = async (projectId: ProjectId, one: Recipient) => {
   const at = dispatch.now();
   const [id = "ntf_" as NotificationId] = newNotificationIds(at, 1);

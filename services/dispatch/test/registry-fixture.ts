@@ -3,9 +3,9 @@ import { type Platform, type Recipient, ResolveSends } from "@herald/contracts";
 
 type Known = { readonly platform?: Platform; readonly devices: readonly Recipient[] };
 
-/** What a test's registry answers when dispatch asks whom sends reach. */
+/** Plays registry for requests that resolve the audiences of sends. */
 export const handleResolveSends = (bus: Bus) => {
-  /** By target; one that is missing is unmatched, `large` has more devices than a small send. */
+  /** Audiences by target. A missing target is unmatched; `large` has more devices than a small send may have. */
   const registry = new Map<string, Known | "large">();
   let withheld: Promise<void> | undefined;
   const answering = handleRequest(bus, ResolveSends, async ({ sends }) => {
@@ -25,7 +25,7 @@ export const handleResolveSends = (bus: Bus) => {
   });
   return {
     registry,
-    /** Until it is over, nothing is answered. */
+    /** Delays all responses until the promise resolves. */
     withhold(until: Promise<void>) {
       withheld = until;
     },

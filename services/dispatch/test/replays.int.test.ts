@@ -26,11 +26,11 @@ const pushes = () => dispatch.simulators.stats().apns?.total ?? 0;
 
 const { die, started, notSent, expanded } = deadLetterActions(() => dispatch);
 
-/** Publishes a dead message again, whatever is thought of it. */
+/** Publishes a dead message again, regardless of {@link judge}. */
 const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
 const judge = (question: z.input<typeof JudgeReplay.request>) => sendRequest(dispatch.bus, JudgeReplay, question);
 
-/** What was published before is handled: a notification that was sent after it is final. */
+/** Waits until earlier messages are handled: a notification that was sent after them is final. */
 const passed = async (projectId: ProjectId) => {
   const id = await dispatch.send(projectId);
   await dispatch.partition(projectId, id, [devices(1)]);
@@ -73,7 +73,7 @@ describe("a replay of a dead letter that was handled", () => {
     expect(await dispatch.get(projectId, notificationId)).toEqual(before);
   });
 
-  test("leaves a wake-up's row as it became", async () => {
+  test("changes nothing in the row of a wake-up", async () => {
     const { projectId, id } = await started();
     dispatch.simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
     await dispatch.partition(projectId, id, [devices(2)]);
@@ -82,7 +82,7 @@ describe("a replay of a dead letter that was handled", () => {
     const asked = { projectId, notificationId: id, message: "DueV1", batchId: due } as const;
     expect(await judge(asked)).toEqual({});
     expect((await judge({ ...asked, batchId: `${id}/0/9` })).settled).toContain("does not exist");
-    // The root of the row goes on without the message that it was partitioned in.
+    // The root row is settled without the message that contained its batch.
     const root = { ...asked, message: "DeliverBatchV1", batchId: `${id}/0/0` } as const;
     expect((await judge(root)).settled).toContain("are final");
     const letter = await die("dispatch-due", DueV1, {
@@ -113,7 +113,7 @@ describe("a replay of a dead letter that was not handled", () => {
     expect((await dispatch.get(projectId, id)).counts.pending).toBe(3);
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
     expect(await judge(asked)).toEqual({});
-    // As it is, it dies again; the batch as it was meant is what a mended version makes of it.
+    // The replayed message dies again. A fixed version would publish the intended batch.
     expect((await replay(letter)).understood).toBe(false);
     await eventually(async () => {
       const { data } = await listDeadLetters(dispatch.bus, { by: "page", page: 1, perPage: 100 });
@@ -135,12 +135,12 @@ describe("a replay of a dead letter that was not handled", () => {
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: late.batchId } as const;
     expect(await judge(asked)).toEqual({});
     await replay(letter);
-    // Registry, which the test plays, partitions the page that it lost.
+    // The test plays registry and partitions the lost page.
     dispatch.simulators.script([{ provider: "apns", times: 1, status: 503 }]);
     await publish(dispatch.bus, DeliverBatchV1, late, { id: late.batchId });
     await publish(dispatch.bus, DeliverBatchV1, batchOf(projectId, id, 2, 1), { id: `${id}/0/2` });
     const final = await eventually(async () => {
-      // One was refused for now; the broker's clock does not know that its time has come.
+      // One push was deferred. Time passes only on dispatch's clock, not on the broker's.
       dispatch.pass(5_000);
       const notification = await dispatch.get(projectId, id);
       addsUp(notification);
@@ -152,12 +152,12 @@ describe("a replay of a dead letter that was not handled", () => {
     await publish(dispatch.bus, DeliverBatchV1, late, { id: `${late.batchId}/again` });
     await passed(projectId);
     expect(await dispatch.get(projectId, id)).toEqual(final);
-    // Six devices, one that was asked for twice, and the one of `passed`.
+    // Six devices, one of them pushed twice, and the device of `passed`.
     expect(pushes()).toBe(8);
     expect((await judge(asked)).settled).toContain("are final");
   });
 
-  test("of a batch whose notification is gone can do nothing", async () => {
+  test("of a batch whose notification was deleted is refused", async () => {
     const { projectId } = await started();
     const notificationId = newNotificationId(dispatch.now());
     const batchId = `${notificationId}/0/0`;
@@ -181,18 +181,18 @@ describe("a dead letter that is handled after a replay", () => {
       projectId,
       id,
       batch,
-      message: { publishedAt: new Date(row.claim ?? 0), sequence: row.claimSequence ?? 0 },
+      message: { publishedAt: new Date(row.claim?.at ?? 0), sequence: row.claim?.sequence ?? 0 },
     };
   };
 
-  test("leaves the batch to it", async () => {
+  test("leaves the batch to the replay", async () => {
     const { projectId, id, batch, message } = await slow();
-    // Published in the same millisecond.
+    // Another message, published in the same millisecond.
     await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { ...message, sequence: message.sequence - 1 });
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2, failed: 0 } });
   });
 
-  test("takes the batch where it is the dead message that had started it", async () => {
+  test("claims the batch if its own message had started it", async () => {
     const { projectId, id, batch, message } = await slow();
     await die("dispatch-broadcast-ios", DeliverBatchV1, batch, message);
     expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { internal: 2 } });

@@ -25,7 +25,7 @@ beforeEach(() => dispatch.simulators.clear());
 
 const page = (number: number, perPage: number): PageRequest => ({ by: "page", page: number, perPage });
 
-test("an id that was given out is found before it is in the database, and no other", async () => {
+test("an accepted id is found before it is in the database, and no other", async () => {
   const { project, send, get, mongoProxy } = dispatch;
   const projectId = await project();
   await mongoProxy.cut();
@@ -66,7 +66,7 @@ describe("deliveries", () => {
     const id = await send(projectId);
     simulators.script([
       { provider: "apns", tokenPrefix: "413", status: 413 },
-      // Later than a slow machine needs to look at what waits.
+      // Long enough that a slow machine still finds these devices waiting.
       { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
     ]);
     const good = devices(7);
@@ -114,7 +114,7 @@ describe("deliveries", () => {
     });
   });
 
-  test("of a notification that is not there are not found", async () => {
+  test("of an unknown notification are not found", async () => {
     const projectId = await dispatch.project();
     const question = { projectId, notificationId: newNotificationId(new Date()), page: page(1, 5) };
     await expect(sendRequest(dispatch.bus, ListDeliveries, question)).rejects.toMatchObject({
@@ -178,7 +178,7 @@ describe("providers", () => {
     const second = await send(projectId);
     await partition(projectId, second, [devices(1)]);
     await final(projectId, second);
-    // What another test does not wait for may arrive meanwhile.
+    // Only this project's pushes: those of other tests may arrive during this one.
     const own = simulators
       .pushes()
       .filter(({ payload }) => (payload as { project_id?: string }).project_id === projectId);

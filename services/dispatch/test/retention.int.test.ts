@@ -35,7 +35,7 @@ test("what ended longer ago than the retention goes with its content and its del
   const alsoOld = await sent(other);
   const before = await final(projectId, old);
   await final(other, alsoOld);
-  // Begun at the same time, and it has not ended: its rows are what its counts are summed up from.
+  // As old, but not ended: its rows must stay, because its counts are their sums.
   simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "2419200" } }]);
   const waiting = await dispatch.send(projectId, {
     expiresAt: new Date(dispatch.now().getTime() + 60 * day).toISOString(),
@@ -56,7 +56,7 @@ test("what ended longer ago than the retention goes with its content and its del
   for (const asked of [get, listed, trace, dispatch.cancel])
     await expect(asked(projectId, old)).rejects.toMatchObject({ code: "notification-gone" });
   expect(await stored().countDocuments({ _id: { $in: [old, alsoOld] } })).toBe(0);
-  // One that is young and was never given out is not one that is gone.
+  // A recent id that Herald never issued is `not-found`, not `gone`.
   await expect(get(projectId, newNotificationId(dispatch.now()))).rejects.toMatchObject({
     code: "notification-not-found",
   });
@@ -108,7 +108,7 @@ test("more rows than a batch: the notification goes after the last of them", asy
   pass(41 * day);
   await eventually(async () => {
     const left = await stored().countDocuments({ _id: id });
-    // Looked at in this order: rows without their notification would be seen.
+    // Read in this order, so that the test detects rows without their notification.
     expect(left === 0 ? await rows(id) : [left]).toEqual([]);
   });
 });

@@ -14,7 +14,7 @@ import {
 import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createProviderRecords } from "../src/requests/provider-records.ts";
+import { createProviderRecords } from "../src/requests/providers.ts";
 import { createCredentialStore } from "../src/stores/credential-store.ts";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
 
@@ -38,7 +38,7 @@ const put = async (projectId: ProjectId, settings: Record<string, unknown> = {})
   return String(view.settings.public_key);
 };
 
-/** A browser that subscribed with a key; `named` as registry stored it. */
+/** A browser that subscribed with a key. `named`: the key id that registry stored. */
 const browser = (applicationServerKey: string, named: string | undefined = vapidKeyId(applicationServerKey)) => {
   const { endpoint, keys } = dispatch.simulators.webpush.subscribe({ applicationServerKey });
   return device("", { token: endpoint, keys, ...(named && { vapidKeyId: named }) });
@@ -102,7 +102,7 @@ test("new settings keep every key, and another pair is a rotation too", async ()
   expect(view.settings.keys).toMatchObject([{ status: "current" }, { status: "earlier" }]);
 });
 
-test("a rotation goes on where it was when two ask at once", async () => {
+test("concurrent steps of a rotation stage one key and promote it", async () => {
   const { bus, project } = dispatch;
   const projectId = await project();
   await put(projectId);
@@ -119,7 +119,7 @@ test("a rotation goes on where it was when two ask at once", async () => {
   ]);
 });
 
-test("a retired key says nothing about the others: the provider is not paused by it", async () => {
+test("a retired key does not pause the provider", async () => {
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
@@ -129,7 +129,7 @@ test("a retired key says nothing about the others: the provider is not paused by
   expect(await sendTo(projectId, [browser(old)])).toMatchObject({ failures: { "vapid-key-retired": 1 } });
   const credentials = dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection("credentials");
   const stored = await credentials.findOne({ projectId, provider: "webpush" });
-  // What was refused here has proven nothing either.
+  // A push that Herald refused itself proves nothing about the credential either.
   expect([stored?.paused, stored?.provenAt]).toEqual([undefined, undefined]);
   expect(await sendTo(projectId, [browser(key.public_key)])).toMatchObject({ counts: { accepted: 1 } });
   await eventually(async () =>
@@ -137,7 +137,7 @@ test("a retired key says nothing about the others: the provider is not paused by
   );
 });
 
-test("settings that were deleted and put again serve whom they can", async () => {
+test("settings that are deleted and put again send to subscriptions that name an unknown key", async () => {
   const { bus, project } = dispatch;
   const projectId = await project();
   await put(projectId);
@@ -150,15 +150,14 @@ test("settings that were deleted and put again serve whom they can", async () =>
   });
 });
 
-test("what an older version left is mended: gateways learn of its one key", async () => {
+test("a record that the broker lost is repaired, so that gateways know the keys again", async () => {
   const { database, config, project } = dispatch;
   const projectId = await project();
   const publicKey = await put(projectId);
   const bus = await connectBus({ ...serviceAccess(config, "dispatch"), log: silent });
   const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
-  await db.collection("credentials").updateOne({ projectId, provider: "webpush" }, { $unset: { "view.keys": "" } });
   const bucket = openBucket(bus, "push_projects", ProvidersRecord);
-  await bucket.put(projectProvidersKey(projectId), { providers: ["apns", "webpush"] });
+  await bucket.delete(projectProvidersKey(projectId));
   const records = createProviderRecords(bucket, createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS));
   const { signal } = new AbortController();
   expect(await records.reconcile(signal)).toBe(1);

@@ -31,7 +31,7 @@ beforeEach(() => {
   dispatch.simulators.clear();
 });
 
-/** A send to one device, as the gateway accepts it. */
+/** A send to one device, as from the gateway. */
 const newSend = (projectId: ProjectId) => {
   const one = device();
   answers.registry.set(one.id, { devices: [one] });
@@ -59,7 +59,7 @@ const hold = () => {
   return resolve;
 };
 
-test("a send that travels alone is pushed, counted and gone from the stream", async () => {
+test("a send in its own message is pushed, counted and removed from the stream", async () => {
   const projectId = await dispatch.project();
   const { one, send } = newSend(projectId);
   await putAlone(send);
@@ -104,7 +104,7 @@ test("one that is not stored yet is found by its project alone, and so are the o
   expect(await dispatch.get(projectId, send.notificationId)).toMatchObject({ status: "cancelled" });
 });
 
-test("one that is given up goes the way of large sends", async () => {
+test("a send in the dead letters is expanded like a large send", async () => {
   const { die } = deadLetterActions(() => dispatch);
   const projectId = await dispatch.project();
   const { send } = newSend(projectId);

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => dispatch.stop());
 
-test("a command that comes three times is one notification", async () => {
+test("a command that is delivered three times creates one notification", async () => {
   const { project, bus, now, expansion, partition, final, simulators } = dispatch;
   const projectId = await project();
   const notificationId = newNotificationId(now());
@@ -77,13 +77,13 @@ test("a scheduled one whose wake-up was lost is found by the sweep", async () =>
     expiresAt: new Date(now().getTime() + 2 * day).toISOString(),
   });
   await eventually(async () => expect(await get(projectId, id)).toMatchObject({ status: "scheduled" }));
-  // The broker's clock stays where it is, so it publishes nothing that is scheduled.
+  // The broker's clock does not advance, so it does not publish the scheduled message.
   pass(day + 1_000);
   await partition(projectId, id, [devices(1)]);
   expect(await final(projectId, id)).toMatchObject({ status: "completed" });
 });
 
-test("one whose life is over when it comes is expanded, so that each device is counted, and not sent", async () => {
+test("a notification that is expired on arrival is expanded, so that each device is counted, and not pushed", async () => {
   const { project, send, now, partition, final, simulators } = dispatch;
   const projectId = await project();
   const id = await send(projectId, { expiresAt: now().toISOString() });
@@ -93,7 +93,7 @@ test("one whose life is over when it comes is expanded, so that each device is c
   expect(simulators.pushes({ token: one.token })).toEqual([]);
 });
 
-test("one whose targets match no device is completed", async () => {
+test("a notification whose targets match no device is completed", async () => {
   const { project, send, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -101,7 +101,7 @@ test("one whose targets match no device is completed", async () => {
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 0 }, failures: {} });
 });
 
-test("whatever keys an app chooses arrive as they were sent", async () => {
+test("any keys that an app chooses arrive unchanged", async () => {
   const { project, send, partition, final, simulators } = dispatch;
   const projectId = await project();
   const data = { "a.b": "1", $where: "2", "n\u0000ul": "3", constructor: "4" };

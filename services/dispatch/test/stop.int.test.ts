@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => dispatch.stop());
 
-test("a stop finishes what is being sent, gives back the rest, and the next start sends that, each once", async () => {
+test("a stop finishes the pushes in progress, and the next start sends the rest, each once", async () => {
   const { project, send, partition, final, simulators, rows, app, config, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);

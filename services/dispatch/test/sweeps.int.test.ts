@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { type MasterKeys, parseMasterKeys } from "@herald/kit";
+import { createLogger, type MasterKeys, parseMasterKeys } from "@herald/kit";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createCredentialStore } from "../src/stores/credential-store.ts";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
@@ -21,7 +21,7 @@ test("a notification that was left unfinished is finished", async () => {
   const id = await send(projectId);
   await partition(projectId, id, [devices(2), devices(1)]);
   const first = await final(projectId, id);
-  // As after a death between the last row and the check: only the sweep will find it.
+  // The state after a crash between the last row and the check for the end. Only the sweep can find it.
   await collection("notifications").updateOne(
     { _id: id as never },
     { $unset: { final: "" }, $set: { checkAt: new Date(0) } },
@@ -30,7 +30,7 @@ test("a notification that was left unfinished is finished", async () => {
   expect({ ...second, completed_at: "" }).toEqual({ ...first, completed_at: "" });
 });
 
-test("what goes on is stored though the process died before it could be", async () => {
+test("a waiting batch is stored even if the process died before it could be", async () => {
   const { project, send, partition, final, rows, simulators, pass } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -38,7 +38,7 @@ test("what goes on is stored though the process died before it could be", async 
   await partition(projectId, id, [[device("503")]]);
   await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
   const [, child] = await rows(id);
-  // As it was before the child had its row.
+  // The state before the child row was stored.
   const { devices: waiting, dueAt, notBefore } = child ?? {};
   await collection("deliveries").deleteOne({ _id: child?._id as never });
   await collection("deliveries").updateOne(
@@ -57,7 +57,7 @@ test("what goes on is stored though the process died before it could be", async 
   expect(await final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
 });
 
-test("a death while what waited is sent again is a possible repeat, counted once", async () => {
+test("a crash during the push of a waiting batch is a possible repeat, counted once", async () => {
   const { project, send, partition, final, rows, simulators, pass, fate, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -82,11 +82,15 @@ test("credentials follow a rotation of the master key", async () => {
   const [second] = fresh.keys;
   const rotating: MasterKeys = [second, old];
   const before = await createCredentialStore(db, [old]).find(projectId, "apns");
-  expect(await createCredentialStore(db, rotating).rotate()).toMatchObject({ missing: [] });
+  const log = createLogger({ service: "test", level: "silent" });
+  const error = vi.spyOn(log, "error");
+  await createCredentialStore(db, rotating).rotate(log);
+  expect(error).not.toHaveBeenCalled();
   const rotated = createCredentialStore(db, [second]);
   const after = await rotated.find(projectId, "apns");
   expect(after?.secrets.keyId).toBe("m2");
   expect(after && (await rotated.open(after))).toMatchObject({ key_id: "ABCDEFGHIJ" });
   expect(after?.version).toBe(before?.version);
-  expect(await createCredentialStore(db, [old]).rotate()).toEqual({ moved: 0, missing: ["m2"] });
+  await createCredentialStore(db, [old]).rotate(log);
+  expect(error).toHaveBeenCalledWith({ kind: "credentials", missing: ["m2"] }, expect.stringContaining("master keys"));
 });

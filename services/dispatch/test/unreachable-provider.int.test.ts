@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([dispatch.stop(), others.stop()]));
 beforeEach(() => dispatch.simulators.clear());
 
-/** A project whose provider has such settings, and a notification to so many devices. */
+/** Creates a project with changed provider settings, and sends a notification to `count` devices. */
 const sendTo = async (count: number, change: Record<string, unknown>) => {
   const projectId = await dispatch.project();
   await dispatch.putProvider(projectId, change);
@@ -72,7 +72,7 @@ test("a server that is unavailable and comes back by itself is no problem any mo
 test("a problem that has not occurred for a while is not shown: its process may be gone", async () => {
   const { projectId, view } = await sendTo(1, { ca: others.ca });
   await eventually(async () => expect(await view()).toHaveProperty("problems"));
-  // What waits would meet it again.
+  // Not with `pass`, after which a retry to the waiting device would report the problem again.
   await dispatch.database.client
     .db(dispatch.config.HERALD_DISPATCH_DATABASE)
     .collection("credentials")

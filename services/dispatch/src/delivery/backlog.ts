@@ -1,65 +1,46 @@
 import { randomUUID } from "node:crypto";
-import { type Bus, publish } from "@herald/bus";
-import { type DeviceId, DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
-import { type FairGate, HeraldError, type Logger, type Repeating } from "@herald/kit";
-import { batchByProject, sweepProjects } from "../jobs/batch-by-project.ts";
+import { publish } from "@herald/bus";
+import { DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
+import { type FairGate, HeraldError, type Repeating } from "@herald/kit";
+import type { Deps } from "../deps.ts";
 import type { RecoverLostWork } from "../jobs/recover-lost-work.ts";
-import type { BacklogStore, QueuedSend } from "../stores/backlog-store.ts";
 import type { Claim } from "../stores/delivery-document.ts";
-import type { SmallSendStore } from "../stores/small-send-store.ts";
-import type { CheckWaiting } from "./prepare.ts";
+import type { QueuedSend } from "../stores/queue-stores.ts";
+import { batchByProject, sweepProjects } from "./expand.ts";
+import { type CheckWaiting, noDevices } from "./prepare.ts";
 import { isUnavailable } from "./retry-while-unavailable.ts";
 import type { SmallSend } from "./small-send.ts";
 
-type BacklogDeps = {
-  readonly bus: Bus;
-  readonly store: BacklogStore;
-  readonly sends: Pick<SmallSendStore, "findWithEvents">;
+type BacklogDeps = Deps & {
   readonly smallSend: SmallSend;
   readonly checkWaiting: CheckWaiting;
-  /** Has what was begun of a send be sent again by messages of its own. */
   readonly release: RecoverLostWork["release"];
-  /** The one that sends which do not wait pass, too. */
+  /** The gate of all small sends, whether or not they waited in a backlog. */
   readonly gate: FairGate;
-  readonly now: () => Date;
-  readonly log: Logger;
 };
 
-/** What waits beyond a project's share of the small path. */
-export type Backlog = {
-  /** Whether new sends of a project go behind those that wait: as far as this process knows it has some. */
-  isOpen(projectId: ProjectId): boolean;
-  /** A send of the project finds its line full. */
-  overflow(projectId: ProjectId): void;
-  /** Resolves when the project has a drain message. Those of the same moment share the effort. */
-  ensureDrain(projectId: ProjectId): Promise<void>;
-  /** Sends what waits of a project, oldest first, until nothing does. Rejects when something is unavailable; the rest is found again. */
-  drain(projectId: ProjectId, claim: Claim, signal: AbortSignal): Promise<void>;
-};
-
-/** Sends that are read, checked and claimed together: an eighth of the gate's places at most. */
+/** Sends that are read, checked and claimed together: at most an eighth of the gate's places. */
 const sliceSize = 64;
-/** After an overflow new sends go behind the others for so long; the process that drains them knows better. */
+/** After an overflow, a project's new sends go to its backlog for this long. The process that drains it knows its state better. */
 const overflowMs = 1_000;
-/** Longer than any step of a drain, so that a project is not open for ever where it ended without a word. */
+/** Longer than any step of a drain, so that a project's backlog does not stay open if the drain ends unnoticed. */
 const drainMs = 10_000;
-/** What waits no longer still goes to the devices that its targets named. */
+/** For a send that waited less, dispatch does not ask registry again whether its devices have moved. */
 const freshMs = 2_000;
-const noDevices: ReadonlySet<DeviceId> = new Set();
 
-export const createBacklog = (deps: BacklogDeps): Backlog => {
-  const { bus, store, sends, smallSend, checkWaiting, release, gate, now, log } = deps;
-  /** Until when a project's new sends go behind the others, in milliseconds of `performance.now()`. */
+export const createBacklog = (deps: BacklogDeps) => {
+  const { bus, queued, sends, smallSend, checkWaiting, release, gate, now, log } = deps;
+  /** Until when a project's new sends go to its backlog, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
 
   const ensureDrain = batchByProject<void>((projectId) =>
     publish(bus, DrainBacklogV1, { projectId }, { id: randomUUID() }).catch((error: unknown) => {
-      // It is there already.
+      // The project already has a drain message.
       if (!(error instanceof HeraldError && error.code === "queue-full")) throw error;
     }),
   );
 
-  /** The devices of each send of a slice that it is not for any more. */
+  /** For each send of a slice, the devices that must not get it any more. */
   const movedOf = (projectId: ProjectId, slice: readonly QueuedSend[]) => {
     const at = now().getTime();
     return Promise.all(
@@ -80,7 +61,7 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
     if (found) await smallSend.resume(found.document, found.events, found.document.sending ?? claim, signal);
   };
 
-  /** Sends a slice. Those that fail for a reason of their own leave the backlog, and are tried again by themselves. */
+  /** Sends a slice. A send that fails, although all dependencies are available, leaves the backlog and is retried separately. */
   const deliverSlice = async (
     projectId: ProjectId,
     slice: readonly QueuedSend[],
@@ -89,7 +70,7 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
   ) => {
     const moved = await movedOf(projectId, slice);
     const fresh = slice.filter(({ runs }) => runs.length > 0).map(({ document }) => document._id);
-    const claimed = fresh.length > 0 ? await store.claim(projectId, fresh, claim, now()) : new Set();
+    const claimed = fresh.length > 0 ? await queued.claim(projectId, fresh, claim, now()) : new Set();
     const done = await Promise.allSettled(
       slice.map(async ({ document, runs }, at) => {
         const id = document._id;
@@ -109,17 +90,17 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
         ended.push(id);
       }
     }
-    if (ended.length > 0) await store.remove(projectId, ended);
+    if (ended.length > 0) await queued.remove(projectId, ended);
     if (unavailable.length > 0) throw unavailable[0];
   };
 
-  /** Reads all of a backlog once, and sends it. Resolves to how many there were. */
+  /** Reads a whole backlog once and sends it. Resolves to the number of sends. */
   const drainOnce = async (projectId: ProjectId, claim: Claim, signal: AbortSignal): Promise<number> => {
     const running = new Set<Promise<void>>();
     const failed: unknown[] = [];
     let found = 0;
     let after = "";
-    /** Resolves to whether there may be more. */
+    /** Sends the next slice. Resolves to whether there may be more. */
     const next = async (): Promise<boolean> => {
       const { places, leave } = await gate.enterUpTo(projectId, sliceSize);
       const begin = async (slice: readonly QueuedSend[]) => {
@@ -129,7 +110,7 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
       };
       try {
         open.set(projectId, performance.now() + drainMs);
-        const slice = await store.read(projectId, after, places, now());
+        const slice = await queued.read(projectId, after, places, now());
         found += slice.length;
         after = slice.at(-1)?.document._id ?? after;
         const run = begin(slice).finally(() => running.delete(run));
@@ -151,22 +132,26 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
   };
 
   return {
-    isOpen: (projectId) => {
+    /** Whether a project's new sends must go to its backlog, because that is not empty as far as this process knows. */
+    isOpen: (projectId: ProjectId): boolean => {
       const until = open.get(projectId);
       if (until === undefined) return false;
       if (performance.now() < until) return true;
       open.delete(projectId);
       return false;
     },
-    overflow: (projectId) => {
+    /** Records that a send found no free place in memory for its project. */
+    overflow: (projectId: ProjectId) => {
       open.set(projectId, Math.max(open.get(projectId) ?? 0, performance.now() + overflowMs));
     },
-    ensureDrain: (projectId) => ensureDrain(projectId),
-    drain: async (projectId, claim, signal) => {
+    /** Resolves when the project has a drain message. Concurrent calls share one attempt. */
+    ensureDrain: (projectId: ProjectId): Promise<void> => ensureDrain(projectId),
+    /** Sends a project's backlog, oldest first, until it is empty. Rejects when a dependency is unavailable: a redelivery sends the rest. */
+    drain: async (projectId: ProjectId, claim: Claim, signal: AbortSignal): Promise<void> => {
       try {
         for (;;) {
           if ((await drainOnce(projectId, claim, signal)) > 0) continue;
-          // What was put behind the others while they were read has seen this, or is seen by the last look.
+          // Read once more after closing: a send that was still stored in the backlog is found by this last read.
           open.delete(projectId);
           if ((await drainOnce(projectId, claim, signal)) === 0) return;
         }
@@ -177,10 +162,10 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
   };
 };
 
+export type Backlog = ReturnType<typeof createBacklog>;
+
 const sweepEveryMs = 2_000;
 
-/** Looks now and then at every project that has a backlog: the message that drains it may be gone. */
-export const sweepBacklogs = (
-  { store, backlog }: { readonly store: Pick<BacklogStore, "projectAfter">; readonly backlog: Backlog },
-  log: Logger,
-): Repeating => sweepProjects("go on with backlogs", sweepEveryMs, store.projectAfter, backlog.ensureDrain, log);
+/** Ensures at intervals that every project with a backlog has a drain message, because that may be lost. */
+export const sweepBacklogs = ({ queued, backlog, log }: Deps & { readonly backlog: Backlog }): Repeating =>
+  sweepProjects("continue backlogs", sweepEveryMs, queued.projectAfter, backlog.ensureDrain, log);

@@ -1,16 +1,16 @@
 import { type Bus, groupedPublish } from "@herald/bus";
-import { ExpandV1, laneOf } from "@herald/contracts";
+import { ExpandV1, laneOf, type NotificationId, type ProjectId } from "@herald/contracts";
+import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
+import type { Deps } from "../deps.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
 /**
- * Commands the expansion of a notification, from its first page on. Repeatable: registry partitions every page once. `repeat` makes
- * another message id, so that the stream does not drop a command that is repeated on purpose as a duplicate.
+ * Commands the expansion of a notification from its first page. Repeatable: registry partitions every page once. `repeat` changes
+ * the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export type Expand = (document: NotificationRecord, repeat?: string) => Promise<void>;
-
-export const createExpand = (bus: Bus): Expand => {
+export const createExpand = (bus: Bus) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return ({ _id, projectId, content, expiresAt }, repeat = "0") => {
+  return ({ _id, projectId, content, expiresAt }: NotificationRecord, repeat = "0"): Promise<void> => {
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -23,3 +23,98 @@ export const createExpand = (bus: Bus): Expand => {
     return publish(data, `${_id}/expand/${repeat}`);
   };
 };
+
+export type Expand = ReturnType<typeof createExpand>;
+
+/**
+ * Batches concurrent calls by project: they share one run of `work`, and only one round runs at a time. In a round, each project
+ * succeeds or fails independently. A call resolves after a round that began at or after the call.
+ */
+export const batchByProject = <Item>(
+  work: (projectId: ProjectId, items: readonly Item[]) => Promise<unknown>,
+): ((projectId: ProjectId, item: Item) => Promise<void>) => {
+  type Asked = { readonly projectId: ProjectId; readonly item: Item };
+  const commit = createGroupCommit<Asked, PromiseSettledResult<unknown>>(
+    async (all) => {
+      const byProject = Map.groupBy(all, ({ projectId }) => projectId);
+      const results = await Promise.allSettled(
+        [...byProject].map(([projectId, asked]) =>
+          work(
+            projectId,
+            asked.map(({ item }) => item),
+          ),
+        ),
+      );
+      const resultOf = new Map([...byProject.keys()].map((projectId, at) => [projectId, results[at]]));
+      return all.map(({ projectId }) => resultOf.get(projectId) as PromiseSettledResult<unknown>);
+    },
+    { max: 1_000, concurrent: 1 },
+  );
+  return async (projectId, item) => {
+    const result = await commit({ projectId, item });
+    if (result.status === "rejected") throw result.reason;
+  };
+};
+
+/** Runs `work` at intervals for every project that `projectAfter` finds, in order of their ids. */
+export const sweepProjects = (
+  name: string,
+  everyMs: number,
+  /** The first project with work whose id is greater than `projectId`. */
+  projectAfter: (projectId: string) => Promise<ProjectId | undefined>,
+  work: (projectId: ProjectId) => Promise<void>,
+  log: Logger,
+): Repeating =>
+  repeat(name, everyMs, log, async (signal) => {
+    let projectId = await projectAfter("");
+    while (projectId !== undefined && !signal.aborted) {
+      await work(projectId);
+      projectId = await projectAfter(projectId);
+    }
+  });
+
+/**
+ * Expansions of one project that may run at a time. Registry holds each in memory while the project's delivery queues are full: 32 of
+ * the largest take 2 MiB of its 64 MiB, and its consumer has room for 600 such projects. At about 50 ms from one command to the
+ * next, 32 are enough for 600 notifications a second.
+ */
+const maxRunning = 32;
+/** The sweep checks an expansion that has not ended after this time. */
+const checkAfterMs = 60_000;
+const sweepEveryMs = 30_000;
+
+/**
+ * Commands the expansion of a project's queued notifications, oldest first, up to {@link maxRunning} at a time. Repeatable. `added`: a
+ * notification that was just queued; if it can start at once, it is not read from the database.
+ */
+export const createExpandQueued = ({ queue, notifications, expand, now }: Deps & { readonly expand: Expand }) => {
+  const command = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+    const document = await notifications.get(projectId, id);
+    if (document && !document.final && !document.expanded) await expand(document);
+  };
+
+  const one = async (projectId: ProjectId, asked: readonly (NotificationRecord | undefined)[]): Promise<void> => {
+    const room = maxRunning - (await queue.countRunning(projectId, maxRunning));
+    if (room <= 0) return;
+    const added = asked.flatMap((one) => one ?? []);
+    // The queue holds other notifications only while no place is free, or after a crash. In both cases a call without `added` follows.
+    const known = added.length === asked.length && added.length <= room;
+    const next = known ? added.map(({ _id }) => _id) : await queue.oldest(projectId, room);
+    if (next.length === 0) return;
+    // Commanded first: after a crash, it is commanded again, and registry produces the same batches for the repeat.
+    await Promise.all(known ? added.map((document) => expand(document)) : next.map((id) => command(projectId, id)));
+    await queue.start(projectId, next, new Date(now().getTime() + checkAfterMs));
+  };
+
+  // One round at a time, so that no project is read before its last command is stored. Calls during a round share the next one.
+  const expandBatched = batchByProject<NotificationRecord | undefined>(one);
+  return (projectId: ProjectId, added?: NotificationRecord): Promise<void> => expandBatched(projectId, added);
+};
+
+/** Continues the queues of all projects at intervals, because the messages that continue them may be lost. */
+export const sweepExpansions = ({
+  queue,
+  expandQueued,
+  log,
+}: Deps & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): Repeating =>
+  sweepProjects("continue queued expansions", sweepEveryMs, queue.projectAfter, (id) => expandQueued(id), log);

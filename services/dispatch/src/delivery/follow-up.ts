@@ -1,54 +1,110 @@
-import { servingProvider } from "@herald/contracts";
-import type { ProviderPool } from "../providers/provider-pool.ts";
-import type { CredentialStore } from "../stores/credential-store.ts";
+import { type Bus, publish, schedule } from "@herald/bus";
+import { DueV1, type NotificationId, type ProjectId, servingProvider } from "@herald/contracts";
+import type { Deps } from "../deps.ts";
+import { batchKey, scheduleSubject } from "../domain/batch.ts";
+import { noDevices } from "../domain/notification-counts.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { DueMessages } from "./due-messages.ts";
-import type { Finisher } from "./finish.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
 
-export type FollowUpDeps = {
-  readonly deliveries: Pick<DeliveryStore, "storeChild" | "resume">;
-  readonly credentials: Pick<CredentialStore, "find">;
-  readonly pool: Pick<ProviderPool, "refused" | "forget">;
-  readonly finisher: Pick<Finisher, "check">;
-  readonly dueMessages: Pick<DueMessages, "scheduleBatch">;
-  readonly now: () => Date;
+/** A waiting ledger row, or a scheduled notification. */
+type Due =
+  | Pick<BatchFacts, "_id" | "projectId" | "generation">
+  | { readonly _id: NotificationId; readonly projectId: ProjectId };
+
+const dueMessage = (due: Due): DueV1 => {
+  const { _id: id, projectId } = due;
+  return { kind: "generation" in due ? "batch" : "notification", projectId, key: batchKey(id), id };
 };
 
-/**
- * What follows from a row that is settled: its child with the time of its next attempt, or the end of the notification. Repeatable.
- * `version`: that of the settings that the row was sent with, if the caller knows it.
- */
-export type FollowUp = (batch: BatchFacts, sent?: { readonly version?: string | undefined }) => Promise<void>;
+/** Publishes messages that start a waiting ledger row or a scheduled notification. Each call resolves after the stream's ack. */
+export const createDueMessages = (bus: Bus) => ({
+  /** Schedules the start for `at`, in place of an earlier schedule. */
+  schedule: (due: Due, at: Date): Promise<void> => {
+    const data = dueMessage(due);
+    const subject = scheduleSubject(data.key, "generation" in due ? due.generation : 0);
+    // The time is part of the id: the same message for a later time is not a duplicate.
+    return schedule(bus, { subject, at, contract: DueV1, data, id: `${data.id}/due/${at.getTime()}` });
+  },
+  /** Publishes the start now. The stream drops a repeat for the same `dueAt` as a duplicate. */
+  publish: async (due: Due, dueAt: Date): Promise<void> => {
+    await publish(bus, DueV1, dueMessage(due), { id: `${due._id}/wake/${dueAt.getTime()}` });
+  },
+});
 
-export const createFollowUp = ({
-  deliveries,
-  credentials,
-  pool,
-  finisher,
-  dueMessages,
-  now,
-}: FollowUpDeps): FollowUp => {
+export type DueMessages = ReturnType<typeof createDueMessages>;
+
+type FollowUpDeps = Deps & { readonly finisher: Finisher; readonly dueMessages: DueMessages };
+
+export const createFollowUp = ({ deliveries, credentials, pool, finisher, dueMessages, now }: FollowUpDeps) => {
   const plan = async (
     child: NonNullable<Awaited<ReturnType<DeliveryStore["storeChild"]>>>,
     version: string | undefined,
   ): Promise<void> => {
     const { projectId, dueAt, paused } = child;
-    await dueMessages.scheduleBatch(child, dueAt);
+    await dueMessages.schedule(child, dueAt);
     if (!paused && version === undefined) return;
-    // New settings after the attempt resumed the rows that waited then, not this one.
+    // If settings changed after the attempt, they resumed only the rows that waited then, not this child.
     const provider = servingProvider(child);
     const credential = await credentials.find(projectId, provider);
     if (credential?.paused || (!paused && credential?.version === version)) return;
-    // Refused here a moment ago: the pause is not in the database yet, and a retry would only be refused again.
+    // The provider has just refused this version here. The database does not have the pause yet, and a retry would be refused again.
     if (credential && pool.refused(credential)) return;
     pool.forget(projectId, provider);
     await deliveries.resume(projectId, provider, now());
   };
 
-  return async (batch, { version } = {}) => {
+  /**
+   * Follows up a settled row: stores and schedules its child row, or checks for the end of the notification. Repeatable.
+   * `version`: the version of the settings that the row was sent with, if the caller knows it.
+   */
+  return async (batch: BatchFacts, version?: string): Promise<void> => {
     const child = await deliveries.storeChild(batch);
     if (child) await plan(child, version);
     else await finisher.check(batch.projectId, batch.notificationId);
   };
 };
+
+/** The rows of a notification with so few batches are read at once. Those of others are read when all of them are final. */
+const fewBatches = 16;
+
+export const createFinisher = ({ notifications, ledger, outbox, now }: Deps) => {
+  /** The final counts. Undefined while a device has no final state. */
+  const finalSums = async ({ projectId, _id, expanded, expansionLostAt }: NotificationState) => {
+    if (!expanded) return undefined;
+    const { batches } = expanded;
+    // After a lost expansion, a replay may still partition the rest.
+    if (batches === 0 && !expansionLostAt) return { tally: noDevices, failures: {} };
+    const isEnough = (finalRoots = -1) => finalRoots >= batches;
+    if (batches > fewBatches && !isEnough(await ledger.finalRoots(projectId, _id))) return undefined;
+    const sums = await ledger.sums(projectId, _id);
+    return isEnough(sums.finalRoots) ? sums : undefined;
+  };
+
+  /** Corrects the final counts of a notification whose lost expansion was partitioned, by a replay, after the end. */
+  const amend = async ({ projectId, _id }: NotificationState): Promise<void> => {
+    const sums = await ledger.sums(projectId, _id);
+    if (sums.finalRoots !== undefined) await notifications.amend(projectId, _id, sums);
+  };
+
+  return {
+    /**
+     * Ends a notification if every device has its final state. Runs after the write of `expanded` and of each row, so the last of them
+     * ends it.
+     */
+    check: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+      for (;;) {
+        const document = await notifications.getState(projectId, id);
+        if (!document) return;
+        if (document.final) return document.expansionLostAt ? amend(document) : undefined;
+        const sums = await finalSums(document);
+        if (!sums) return;
+        const written = await notifications.finish(document, { ...sums, now: now() });
+        if (written) return outbox.publishEnd(written);
+        // It was cancelled, or another process has ended it: read it again.
+      }
+    },
+  };
+};
+
+export type Finisher = ReturnType<typeof createFinisher>;

@@ -3,13 +3,13 @@ import { createByteCache, memoryBytesOf } from "@herald/kit";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
-/** A notification that is being sent: its content, read once, and whether it still is to be sent. */
+/** A notification that is being sent: its content, read once, and whether it may still be sent. */
 export type CachedNotification = {
-  /** Without its targets, which may be megabytes and are of no use any more. */
+  /** Without its targets, which may take megabytes and are not needed any more. */
   readonly document: NotificationRecord;
-  /** Some of its targets may mean one person. */
+  /** Some of its targets may mean a single user. */
   readonly personal: boolean;
-  /** Verdicts of this process about its devices, for the spike guard. */
+  /** Token verdicts that this process received for its devices, for the spike guard. */
   readonly verdicts: { judged: number; unregistered: number; spike: boolean };
   cancelled: boolean;
   abandoned: boolean;
@@ -20,36 +20,20 @@ export type CachedNotification = {
   checking?: Promise<void> | undefined;
 };
 
-export type NotificationCache = {
-  /** Undefined when it is not in the database. */
-  get(projectId: ProjectId, id: NotificationId): Promise<CachedNotification | undefined>;
-  /** What was just inserted need not be read. */
-  put(document: NotificationRecord): void;
-  /** The same, and kept until `unpin`, however many others are read meanwhile. */
-  pin(document: NotificationRecord): CachedNotification;
-  unpin(id: NotificationId): void;
-  /** Why nothing more may be sent for it, at most {@link freshMs} old; throws when that cannot be known. */
-  stopped(cached: CachedNotification): Promise<"cancelled" | "abandoned" | undefined>;
-  /** Whether this process is sending batches of it at this moment. */
-  sending(id: NotificationId): boolean;
-  /** This process has cancelled it: seen at once. */
-  cancel(id: NotificationId): void;
-};
-
 /**
- * A cancel that another process answered is seen after this, because each looks again before a chunk of fifty pushes: ten point
- * reads a second cost nothing beside them, and need no message that could be lost. A cancel answers after that time.
+ * After this time, every process notices another process's cancel, because each reads the state again before a chunk of 50 pushes. Ten
+ * point reads a second cost little compared to the pushes, and need no message that could be lost. A cancel responds after this time.
  */
 export const freshMs = 100;
 
-/** So long after its expiry one is read again: retention may have removed it, and a row that is written then has no notification. */
+/** This long after its expiry, a notification is read again: retention may have removed it, and a new row would have no notification. */
 const goneAfterMs = 86_400_000;
 
-/** Keeps the notifications that were used last in memory, as many as `maxBytes` hold. */
+/** Keeps the most recently used notifications in memory, up to `maxBytes`. */
 export const createNotificationCache = (
   notifications: Pick<NotificationStore, "get" | "getState">,
   { maxBytes, now }: { maxBytes: number; now: () => Date },
-): NotificationCache => {
+) => {
   const known = createByteCache<NotificationId, CachedNotification>({
     name: "notifications",
     maxBytes,
@@ -82,17 +66,18 @@ export const createNotificationCache = (
 
   const check = async (cached: CachedNotification): Promise<void> => {
     const { projectId, _id } = cached.document;
-    // Taken before the read: what changes during it is seen by the next one.
+    // Taken before the read, so that the next check sees a change during this read.
     const at = now().getTime();
     const document = await notifications.getState(projectId, _id);
-    // A project that is deleted takes its notifications with it.
+    // Deleting a project removes its notifications.
     cached.cancelled ||= document === null || document.cancelledAt !== undefined;
     cached.abandoned ||= document?.abandonedAt !== undefined;
     cached.checkedAt = at;
   };
 
   return {
-    get: async (projectId, id) => {
+    /** Undefined when the notification is not in the database. */
+    get: async (projectId: ProjectId, id: NotificationId): Promise<CachedNotification | undefined> => {
       const fixed = pinned.get(id);
       if (fixed) return fixed.document.projectId === projectId ? fixed : undefined;
       const cached = known.get(id);
@@ -102,19 +87,20 @@ export const createNotificationCache = (
       reading.set(id, underWay);
       return underWay;
     },
-    put: (document) => {
-      keep(document);
-    },
-    pin: (document) => {
+    /** Adds a notification that was just inserted, so that it need not be read. */
+    put: keep,
+    /** Adds a notification and keeps it until `unpin`, regardless of `maxBytes`. */
+    pin: (document: NotificationRecord): CachedNotification => {
       const cached = known.peek(document._id) ?? cache(document);
       pinned.set(document._id, cached);
       return cached;
     },
-    unpin: (id) => {
+    unpin: (id: NotificationId) => {
       pinned.delete(id);
     },
-    stopped: async (cached) => {
-      // A clock that was set back says nothing about how old it is.
+    /** Why sending must stop; undefined: it may continue. At most {@link freshMs} old. Throws when the state cannot be read. */
+    stopped: async (cached: CachedNotification): Promise<"cancelled" | "abandoned" | undefined> => {
+      // `abs`, because after a clock was set back, the age is not known.
       if (Math.abs(now().getTime() - cached.checkedAt) >= freshMs) {
         cached.checking ??= check(cached).finally(() => {
           cached.checking = undefined;
@@ -124,10 +110,14 @@ export const createNotificationCache = (
       if (cached.cancelled) return "cancelled";
       return cached.abandoned ? "abandoned" : undefined;
     },
-    sending: (id) => ((pinned.get(id) ?? known.peek(id))?.running ?? 0) > 0,
-    cancel: (id) => {
+    /** Whether this process is sending batches of the notification now. */
+    sending: (id: NotificationId): boolean => ((pinned.get(id) ?? known.peek(id))?.running ?? 0) > 0,
+    /** Marks a notification as cancelled by this process, which then stops sending it at once. */
+    cancel: (id: NotificationId) => {
       const cached = pinned.get(id) ?? known.peek(id);
       if (cached) cached.cancelled = true;
     },
   };
 };
+
+export type NotificationCache = ReturnType<typeof createNotificationCache>;

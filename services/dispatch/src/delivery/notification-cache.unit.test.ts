@@ -46,7 +46,7 @@ describe("the content", () => {
     expect(reads).toEqual(["all ntf_1"]);
   });
 
-  test("of what was just inserted is not read", async () => {
+  test("of a notification that was just inserted is not read again", async () => {
     cache.put(record(1));
     await cached(1);
     expect(reads).toEqual([]);
@@ -70,7 +70,7 @@ describe("the content", () => {
     expect(reads).toEqual(["all ntf_1", "all ntf_1"]);
   });
 
-  test("of another project, or of none, is not there", async () => {
+  test("of another project, or unknown, is not found", async () => {
     await cached(1);
     expect(await cache.get("prj_other", "ntf_1")).toBeUndefined();
     expect(await cache.get(projectId, "ntf_9")).toBeUndefined();
@@ -96,7 +96,7 @@ describe("a cancel", () => {
     expect(one.cancelled).toBe(true);
   });
 
-  test("cannot be missed because the database is unavailable", async () => {
+  test("is not missed while the database is unavailable", async () => {
     const one = await cached(1);
     time += 1_000;
     stored.get = () => {
@@ -116,7 +116,7 @@ test.each([
   expect(await cache.stopped(await cached(2))).toBe(state);
 });
 
-test("a notification that went with its project is not sent any more", async () => {
+test("a notification that was deleted with its project is no longer sent", async () => {
   const one = await cached(1);
   stored.delete("ntf_1");
   time += 1_000;

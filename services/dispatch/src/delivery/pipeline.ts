@@ -1,66 +1,148 @@
-import type { DeviceId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
-import { rootGeneration } from "../domain/batch-ids.ts";
+import { type DeviceId, servingProvider } from "@herald/contracts";
+import { HeraldError, inSpan } from "@herald/kit";
+import type { Deps } from "../deps.ts";
+import { rootGeneration } from "../domain/batch.ts";
+import { isSpike } from "../domain/outcome.ts";
 import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { Finisher } from "./finish.ts";
-import { createFollowUp, type FollowUp, type FollowUpDeps } from "./follow-up.ts";
-import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
-import { createSend, type Send, type SendDeps, type Sent } from "./send.ts";
-import { createSettle, type SettleDeps } from "./settle.ts";
+import { canRebuildEvents } from "../stores/delivery-store.ts";
+import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
+import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { type Pushed, pushDevices } from "./push-devices.ts";
+import { outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
-export type PipelineDeps = SendDeps &
-  SettleDeps &
-  FollowUpDeps & { readonly finisher: Finisher; readonly deliveries: Pick<DeliveryStore, "rebuildEvents"> };
-
-/** Every row of the ledger takes these steps, in small sends and large ones: send, settle, follow up. */
-export type Pipeline = {
-  /** All steps for a started row. Devices in `moved` are skipped. */
-  deliver(run: Run, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
-  /** Settles a row whose message was dead-lettered: nothing is pushed. */
-  abandon(run: Run, signal: AbortSignal): Promise<void>;
-  send: Send;
-  /** What comes after {@link send}. */
-  complete(run: Run, sent: Sent, signal: AbortSignal): Promise<void>;
-  followUp: FollowUp;
-  /** For a batch that was settled before its message was acked: publishes its events again and follows up. */
-  resume(batch: BatchFacts): Promise<void>;
+type PipelineDeps = Deps & {
+  readonly cache: NotificationCache;
+  readonly finisher: Finisher;
+  readonly dueMessages: DueMessages;
 };
 
-export const createPipeline = (deps: PipelineDeps): Pipeline => {
-  const { finisher, cache } = deps;
-  const send = createSend(deps);
-  const settle = createSettle(deps);
+/** The settlement of a row that was sent, and the version of the settings used. */
+type Sent = { readonly settlement: Settlement; readonly version?: string | undefined };
+
+/** The steps of every ledger row, in small and large sends: send, settle, follow up. */
+export const createPipeline = (deps: PipelineDeps) => {
+  const { cache, deliveries, credentials, finisher, outbox, publish, metrics, now, log } = deps;
   const followUp = createFollowUp(deps);
 
+  /** Adds this row's verdicts to the notification's verdicts in this process. True when the spike guard rejects them. */
+  const guard = (cached: CachedNotification, { outcomes }: Pushed): boolean => {
+    const { verdicts } = cached;
+    for (const outcome of outcomes) {
+      if (!outcome || !(outcome.kind === "accepted" || outcome.kind === "unregistered" || outcome.kind === "rejected"))
+        continue;
+      verdicts.judged++;
+      if (outcome.kind === "unregistered") verdicts.unregistered++;
+    }
+    if (verdicts.spike || !isSpike(verdicts)) return verdicts.spike;
+    verdicts.spike = true;
+    const { projectId, _id: notificationId } = cached.document;
+    const { judged, unregistered } = verdicts;
+    metrics.spike();
+    log.error(
+      { projectId, notificationId, judged, unregistered },
+      "too many devices are said to be unregistered, so none is retired: check the environment and the credential",
+    );
+    return true;
+  };
+
+  const pause = async (run: Run, refused: NonNullable<Pushed["refused"]>, signal: AbortSignal): Promise<void> => {
+    const { projectId } = run;
+    const { channel, providerReason } = refused;
+    const why = { reason: "credential-refused", providerReason };
+    const first = await retryWhileUnavailable(() => credentials.pause(channel, why, now()), signal);
+    if (!first) return;
+    metrics.paused(channel.provider);
+    log.error(
+      { projectId, provider: channel.provider, providerReason },
+      "the provider refuses the credential and is paused",
+    );
+    await outbox.flushCredential(projectId, channel.provider);
+  };
+
+  /** Pushes to a row's devices except those in `moved`, and decides each device's result. Does not write to the ledger. */
+  const send = async (
+    run: Run,
+    cached: CachedNotification,
+    moved: ReadonlySet<DeviceId>,
+    signal: AbortSignal,
+  ): Promise<Sent> => {
+    const { devices } = run;
+    const provider = servingProvider(run);
+    const begun = performance.now();
+    const sent = await inSpan(
+      `send ${provider}`,
+      { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
+      () => pushDevices(deps, { cached, devices, served: run, moved }, signal),
+    );
+    metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
+    if (sent.faults.length > 0)
+      log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
+    if (sent.refused) await pause(run, sent.refused, signal);
+    const settlement = settleBatch({
+      devices,
+      outcomes: sent.outcomes,
+      blocked: sent.blocked,
+      stop: sent.stop,
+      moved,
+      startedAt: run.startedAt,
+      now: now(),
+      expiresAt: cached.document.expiresAt,
+      cancelled: cached.cancelled,
+      keepDevices: guard(cached, sent),
+      random: deps.random(),
+    });
+    return { settlement, version: sent.version };
+  };
+
   /**
-   * `others`: this process is sending more batches of the notification. Those are not final yet, and the handler that settles the last of them
-   * looks for the end, so that looking now would be in vain.
+   * Writes a row's outcomes and publishes its events. Undefined when another process has taken the row over: then that process's outcomes
+   * count. Throws while the bus is unavailable, if the run's message is redelivered and so publishes the events.
+   */
+  const settle = async (run: Run, settlement: Settlement, signal: AbortSignal): Promise<Settlement | undefined> => {
+    const at = now();
+    // The pushes are out: until the database is back, only this process has their outcomes.
+    const events = await retryWhileUnavailable(() => deliveries.settle(run, settlement, at), signal, outcomeRetries);
+    if (events === undefined) {
+      log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
+      return undefined;
+    }
+    if (canRebuildEvents(run, settlement)) await Promise.all(events.map(publish));
+    // Published before the follow-up, because subscribers wait for them. Events that fail stay in the row for the sweep.
+    else if (events.length > 0) await outbox.publishRow({ ...run, outbox: events });
+    return settlement;
+  };
+
+  /**
+   * `others`: this process is sending more batches of the notification. The handler that settles the last of them checks for the end,
+   * so no check is needed now.
    */
   const next = async (
     run: Run,
     settled: Settlement | undefined,
     { others, version }: { others: boolean; version?: string | undefined },
   ): Promise<void> => {
-    if (settled && (settled.waiting || run.generation !== rootGeneration)) await followUp(run, { version });
-    else if (!others) await finisher.check(run.projectId, run.notificationId, settled);
+    if (settled && (settled.waiting || run.generation !== rootGeneration)) await followUp(run, version);
+    else if (!others) await finisher.check(run.projectId, run.notificationId);
   };
 
   return {
     send,
     followUp,
 
-    resume: async (batch) => {
-      const events = await deps.deliveries.rebuildEvents(batch.projectId, batch._id);
-      await Promise.all(events.map(deps.publish));
+    /** For a batch whose message was redelivered after the batch was settled: publishes its events again and follows up. */
+    resume: async (batch: BatchFacts): Promise<void> => {
+      const events = await deliveries.rebuildEvents(batch.projectId, batch._id);
+      await Promise.all(events.map(publish));
       await followUp(batch);
     },
 
-    complete: async (run, { settlement, version }, signal) =>
+    /** The steps after `send`. */
+    complete: async (run: Run, { settlement, version }: Sent, signal: AbortSignal): Promise<void> =>
       next(run, await settle(run, settlement, signal), { others: false, version }),
 
-    deliver: async (run, signal, moved = new Set()) => {
+    /** All steps for a started row. Devices in `moved` are skipped. */
+    deliver: async (run: Run, signal: AbortSignal, moved: ReadonlySet<DeviceId> = new Set()): Promise<void> => {
       const cached = await retryWhileUnavailable(() => cache.get(run.projectId, run.notificationId), signal);
       if (!cached) throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
       let settled: Settlement | undefined;
@@ -76,7 +158,8 @@ export const createPipeline = (deps: PipelineDeps): Pipeline => {
       await next(run, settled, { others: cached.running > 0, version });
     },
 
-    abandon: async (run, signal) => {
+    /** Settles a row whose message was dead-lettered: nothing is pushed. */
+    abandon: async (run: Run, signal: AbortSignal): Promise<void> => {
       const { devices, startedAt } = run;
       const settlement = settleBatch({
         devices,
@@ -93,3 +176,5 @@ export const createPipeline = (deps: PipelineDeps): Pipeline => {
     },
   };
 };
+
+export type Pipeline = ReturnType<typeof createPipeline>;

@@ -12,19 +12,19 @@ import {
 import { createGroupCommit } from "@herald/kit";
 import type { Sendable } from "../domain/settle-batch.ts";
 
-/** Whom a send reaches: a batch for each platform and provider, devices sorted by id, and the targets that named no active device. */
+/** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type Resolution = {
   readonly batches: readonly (Served & { readonly devices: Recipient[] })[];
   readonly unmatched: readonly string[];
 };
 
-/** Whom a send reaches now. `null`: more devices than a small send has, or targets that no index answers. */
-export type ResolveSend = (send: SendV1) => Promise<Resolution | null>;
-
-/** What is sent to more devices goes through pages and queues, which are fair to others and hold nothing in memory. */
+/** Sends to more devices go through pages and queues, which are fair to other projects and hold nothing in memory. */
 const maxSmallAudience = 100;
-/** Asks registry for the sends of the same moment together. Throws `service-unavailable` and `bus-unavailable`. */
-export const createResolveSend = (bus: Bus): ResolveSend =>
+/**
+ * Resolves the audience of a send now. `null`: more devices than a small send may have, or targets that no index serves. Asks registry for
+ * concurrent sends in one request. Throws `service-unavailable` and `bus-unavailable`.
+ */
+export const createResolveSend = (bus: Bus) =>
   createGroupCommit<SendV1, Resolution | null>(
     async (sends) => {
       const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
@@ -33,36 +33,27 @@ export const createResolveSend = (bus: Bus): ResolveSend =>
     { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
 
-/**
- * Which of the devices that waited may not be sent to any more: they are gone, inactive, or no longer the user's whose they were when
- * the audience was read. Throws `service-unavailable` while registry cannot be asked.
- */
-export type CheckWaiting = (
-  projectId: ProjectId,
-  devices: readonly Pick<Sendable, "id" | "userId">[],
-  /** What was for one person does not follow a device to its next user; what was for all does. */
-  personal: boolean,
-) => Promise<ReadonlySet<DeviceId>>;
+export const noDevices: ReadonlySet<DeviceId> = new Set();
 
-const noDevices: ReadonlySet<DeviceId> = new Set();
-
-/** What registry takes in one request. */
+/** Devices that registry checks per request. */
 const maxChecked = 1_000;
 
-type Check = { readonly projectId: ProjectId; readonly devices: ReadonlyMap<DeviceId, string | undefined> };
-
 /** Devices of one project that are checked in one request, each for one user. */
-type CheckRequest = { readonly projectId: ProjectId; readonly devices: Map<DeviceId, string | undefined> };
+type Check = { readonly projectId: ProjectId; readonly devices: Map<DeviceId, string | undefined> };
 
-/** Asks registry for the devices of the same moment together. */
-export const createCheckWaiting = (bus: Bus): CheckWaiting => {
-  const fits = (request: CheckRequest, { projectId, devices }: Check): boolean =>
+/**
+ * Finds the devices that waited and must not get the push any more: they were deleted, are inactive, or belong to another user than
+ * when the audience was read. Asks registry for the devices of concurrent calls in one request per project. Throws `service-unavailable`
+ * while registry is unavailable.
+ */
+export const createCheckWaiting = (bus: Bus) => {
+  const fits = (request: Check, { projectId, devices }: Check): boolean =>
     request.projectId === projectId &&
     request.devices.size + devices.size <= maxChecked &&
-    // Whether a device has moved is said of it, and not of its user.
+    // The response names only devices, so a request can check each device for one user only.
     [...devices].every(([id, userId]) => !request.devices.has(id) || request.devices.get(id) === userId);
 
-  const send = async ({ projectId, devices }: CheckRequest): Promise<ReadonlySet<DeviceId>> => {
+  const send = async ({ projectId, devices }: Check): Promise<ReadonlySet<DeviceId>> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
     const { moved } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked });
     return moved.length === 0 ? noDevices : new Set(moved);
@@ -70,7 +61,7 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
 
   const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(
     async (checks) => {
-      const requests: CheckRequest[] = [];
+      const requests: Check[] = [];
       const places = checks.map((check) => {
         let place = requests.findIndex((request) => fits(request, check));
         if (place < 0) place = requests.push({ projectId: check.projectId, devices: new Map() }) - 1;
@@ -83,7 +74,12 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
     { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
 
-  return async (projectId, devices, personal) => {
+  /** `personal`: the push may be for a single user. Then it must not reach the device's next user. A push for all may. */
+  return async (
+    projectId: ProjectId,
+    devices: readonly Pick<Sendable, "id" | "userId">[],
+    personal: boolean,
+  ): Promise<ReadonlySet<DeviceId>> => {
     if (devices.length === 0) return noDevices;
     const asked = new Map(devices.map(({ id, userId }) => [id, personal ? userId : undefined]));
     const result = await commit({ projectId, devices: asked });
@@ -91,3 +87,5 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
     return result.value;
   };
 };
+
+export type CheckWaiting = ReturnType<typeof createCheckWaiting>;

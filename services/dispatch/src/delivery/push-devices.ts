@@ -1,20 +1,13 @@
-import {
-  type DeviceId,
-  type Platform,
-  type ProjectId,
-  type Provider,
-  type Served,
-  servingProvider,
-} from "@herald/contracts";
-import type { OpenTokens } from "@herald/payload";
+import { type DeviceId, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
+import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Blocked, Sendable, Stop } from "../domain/settle-batch.ts";
-import type { Channel, ProviderPool } from "../providers/provider-pool.ts";
+import type { Channel } from "../providers/provider-pool.ts";
 import type { Permit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
 import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
-/** The notification's state is read before each chunk, so after a cancel or its expiry at most fifty pushes follow. */
+/** Pushes per chunk. The notification's state is read before each chunk, so at most 50 pushes follow its cancel or expiry. */
 export const chunkSize = 50;
 
 /** How often the check before a chunk is retried after an unexpected error … */
@@ -22,42 +15,22 @@ const lookupRetries = { otherAttempts: 3 } as const;
 /** … and how long the rest of the batch then waits. */
 const waitMs = 5_000;
 
-export type PushDeps = {
-  readonly cache: NotificationCache;
-  readonly pool: ProviderPool;
-  readonly openTokens: Pick<OpenTokens, "signer">;
-  readonly now: () => Date;
-};
-
-export type Pushed = {
-  readonly provider: Provider;
-  /** By device; undefined where nothing was sent: `blocked` or `stop` says why. */
-  readonly outcomes: readonly (Outcome | undefined)[];
-  readonly stop?: Stop;
-  /** Devices that wait: for their server, or for a Retry-After of their own. */
-  readonly blocked: ReadonlyMap<number, Blocked>;
-  /** Herald's own failures: the request could not be made. */
-  readonly faults: readonly unknown[];
-  /** The credential was refused. */
-  readonly refused?: { readonly channel: Channel; readonly providerReason: string };
-  /** Of the settings that were used last; absent when none were. */
-  readonly version?: string;
-};
+export type PushDeps = Pick<Deps, "pool" | "openTokens" | "now"> & { readonly cache: NotificationCache };
 
 type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
   readonly served: Served;
-  /** Devices that must get nothing: they were deleted, or belong to another user now. */
+  /** Devices that must get no push: they were deleted, or belong to another user now. */
   readonly moved: ReadonlySet<DeviceId>;
 };
 
-/** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is unavailable: it waits. */
+/** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
   { cached, devices, served, moved }: Batch,
   signal: AbortSignal,
-): Promise<Pushed> => {
+) => {
   const { projectId, _id: notificationId, content, expiresAt } = cached.document;
   const { platform } = served;
   const provider = servingProvider(served);
@@ -65,7 +38,7 @@ export const pushDevices = async (
   const blocked = new Map<number, Blocked>();
   const pending = createPendingPushes();
   const faults: unknown[] = [];
-  let refused: Pushed["refused"];
+  let refused: { readonly channel: Channel; readonly providerReason: string } | undefined;
   let stop: Stop | undefined;
   let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
@@ -84,7 +57,7 @@ export const pushDevices = async (
       pending.fail(error);
     }
   };
-  /** Not the provider's answer: only this request could not be made. */
+  /** Records that a request could not be made: an internal error, which does not count as a failure of the provider. */
   const failed = (channel: Channel, permit: Permit, index: number, error: unknown) => {
     faults.push(error);
     outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", notSent: true };
@@ -110,7 +83,7 @@ export const pushDevices = async (
     for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
-      // Outcomes of other pushes may have blocked its server since.
+      // Outcomes of other pushes may have blocked the device's server since the chunk was checked.
       const permit = channel.routes.acquire(channel.client.routeOf(device, platform));
       if (typeof permit === "number") {
         hold(channel, device, index, permit);
@@ -131,12 +104,18 @@ export const pushDevices = async (
     }
   }
   await pending.done();
-  const version = prepared?.channel.version;
   return {
-    ...{ provider, outcomes, blocked, faults },
-    ...(stop ? { stop } : {}),
-    ...(refused ? { refused } : {}),
-    ...(version === undefined ? {} : { version }),
+    /** By device. Undefined when no push was sent: `blocked` or `stop` says why. */
+    outcomes,
+    stop,
+    /** Devices that wait for their server, or for their own Retry-After. */
+    blocked,
+    /** Internal errors: the request could not be made. */
+    faults,
+    /** The credential was refused. */
+    refused,
+    /** The version of the settings that were used last. Undefined: none were used. */
+    version: prepared?.channel.version,
   };
 
   function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
@@ -144,8 +123,8 @@ export const pushDevices = async (
   }
 
   /**
-   * The same, but after the first push it does not throw: the outcomes would be lost, and the redelivery would send everything again. After an
-   * unexpected error the rest is deferred instead, as for a provider that is throttling.
+   * Calls {@link findChannel}, but does not throw after the first push: the outcomes would be lost, and the redelivery would send
+   * everything again. After an unexpected error, the remaining devices are deferred, as for a provider that throttles.
    */
   async function findChannelOrWait(from: number, to: number) {
     try {
@@ -161,8 +140,8 @@ export const pushDevices = async (
   }
 
   /**
-   * A channel with room for the devices of a chunk that may be sent to now, or why there is none; undefined when all of them must
-   * wait. Checks the state once more after the wait for room.
+   * Reserves room in a channel for the devices of a chunk that need not wait, or returns why sending must stop. Undefined when all
+   * devices must wait. Checks the state again after it waited for room.
    */
   async function findChannel(
     project: ProjectId,
@@ -192,7 +171,7 @@ export const pushDevices = async (
   function openOf(channel: Channel, from: number, to: number): number[] {
     const open: number[] = [];
     const at = now().getTime();
-    // Rarely true: otherwise no device's server is looked up.
+    // Rarely true. If false, no device's server need be looked up.
     const anyBlocked = channel.routes.anyBlocked();
     for (let index = from; index < to; index++) {
       const device = devices[index];
@@ -213,12 +192,14 @@ export const pushDevices = async (
   }
 };
 
-/** Counts the pushes in flight: one promise for all of them, where `Promise.all` would need another for each. */
+export type Pushed = Awaited<ReturnType<typeof pushDevices>>;
+
+/** Counts the pushes in flight with one promise for all of them. `Promise.all` would need another promise for each push. */
 const createPendingPushes = () => {
   let count = 0;
   let awaited = false;
   const ended = Promise.withResolvers<void>();
-  // The waiter for the end gets the error; without a waiter, the batch failed before.
+  // `done` rejects with the error. If `done` was never called, the batch has already failed.
   ended.promise.catch(() => {});
   return {
     begin: () => {
@@ -227,7 +208,7 @@ const createPendingPushes = () => {
     end: () => {
       if (--count === 0 && awaited) ended.resolve();
     },
-    /** A mistake of our own fails the whole batch. */
+    /** An internal error fails the whole batch. */
     fail: ended.reject,
     done: (): Promise<void> => {
       awaited = true;
@@ -237,7 +218,7 @@ const createPendingPushes = () => {
   };
 };
 
-/** Until when a device must not be sent to, in milliseconds since 1970: its server is blocked, or it has a Retry-After of its own. */
+/** Until when a device is blocked, in milliseconds since 1970: its server is blocked, or the device has its own Retry-After. */
 export const blockedUntil = (
   { routes, client }: Pick<Channel, "routes" | "client">,
   device: Sendable,
@@ -260,7 +241,7 @@ const onOutcome = (channel: Channel, permit: Permit, outcome: Outcome, now: () =
       const { limit, retryAfterMs, providerReason, problem, elsewhere } = outcome;
       if (limit === undefined && !elsewhere) routes.onFailure(permit, providerReason, problem);
       else routes.onSuccess(permit);
-      // Any other Retry-After is about this message alone; when every message gets one, the breaker opens.
+      // Any other Retry-After concerns only this message. When every message gets one, the breaker opens.
       if (retryAfterMs !== undefined && limit === "sender" && !elsewhere)
         channel.throttle(permit.route.name, new Date(now().getTime() + retryAfterMs));
       return undefined;

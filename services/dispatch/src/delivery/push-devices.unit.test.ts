@@ -28,7 +28,7 @@ const devices = (count: number): Sendable[] =>
     repeat: false,
   }));
 
-/** A provider that accepts, and a database whose read of the notification's state fails as often as `failures` says, from the nth on. */
+/** A provider that accepts, and a database where `failures` reads of the notification's state fail, beginning with read `from`. */
 const world = ({ from, failures }: { from: number; failures: number }) => {
   let time = start;
   let reads = 0;
@@ -60,7 +60,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
     routes: { anyBlocked: () => false, blockedUntil: () => undefined, acquire: () => permit, onSuccess: () => {} },
     refused: () => false,
     reserve: async () => {
-      // So that the state is read for each chunk.
+      // Time passes, so that the state is read before each chunk.
       time += freshMs;
     },
     release: () => {},
@@ -87,7 +87,7 @@ test("an unexpected error between two chunks is tried again, and each device is 
   expect(blocked.size).toBe(0);
 });
 
-test("where it goes on, what was sent keeps its outcomes and the rest waits", async () => {
+test("when the error persists, sent devices keep their outcomes and the rest waits", async () => {
   const all = devices(3 * chunkSize);
   const one = world({ from: 2, failures: 1_000 });
   const { outcomes, blocked, faults } = await push(one, all);
@@ -100,6 +100,6 @@ test("where it goes on, what was sent keeps its outcomes and the rest waits", as
   expect(faults).toHaveLength(1);
 });
 
-test("before anything was sent it is thrown, so that the message comes again", async () => {
+test("before the first push it is thrown, so that the message is redelivered", async () => {
   await expect(push(world({ from: 1, failures: 1_000 }), devices(10))).rejects.toThrow("unexpected");
 });

@@ -5,14 +5,14 @@ import { HeraldError } from "@herald/kit";
 const firstWaitMs = 50;
 const maxWaitMs = 5_000;
 
-/** Whether something that is needed cannot be reached now, so that the same may succeed later. */
+/** Whether an error means that a dependency is unavailable, so that a retry may succeed. */
 export const isUnavailable = (error: unknown): boolean =>
   error instanceof HeraldError && errors[error.code].retry === "unavailable";
 
 /**
- * Runs `work`, and again with growing delay while something it needs is unavailable: for what must not be thrown away, such as the
- * outcomes of what was sent. The message is signalled as in progress meanwhile. What `work` throws for any other reason is thrown, after
- * `otherAttempts` of it (absent: at once), and so is anything when `signal` is aborted because the service ends.
+ * Runs `work`, and repeats it with growing delay while a dependency is unavailable. For data that must not be lost, such as the
+ * outcomes of pushes. The message is signalled as in progress meanwhile. Throws any other error of `work` after `otherAttempts`
+ * attempts (absent: at once), and every error when `signal` is aborted because the service stops.
  */
 export const retryWhileUnavailable = async <Result>(
   work: () => Promise<Result>,
@@ -31,5 +31,5 @@ export const retryWhileUnavailable = async <Result>(
   }
 };
 
-/** For outcomes: losing them would send again what was sent, so unexpected errors are retried, too. */
+/** For outcomes: losing them would repeat the pushes, so unexpected errors are retried, too. */
 export const outcomeRetries = { otherAttempts: 10 } as const;

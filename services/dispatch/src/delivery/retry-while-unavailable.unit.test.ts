@@ -5,7 +5,7 @@ import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 const away = () => new HeraldError("database-unavailable", "the database is unavailable");
 const never = new AbortController().signal;
 
-/** Fails with each of the errors, then gives 7. */
+/** Fails with each of the errors, then resolves to 7. */
 const failing = (...failures: Error[]) => {
   const calls = { count: 0 };
   const work = async () => {
@@ -16,19 +16,19 @@ const failing = (...failures: Error[]) => {
   return { work, calls };
 };
 
-test("what is unavailable is waited for", async () => {
+test("an unavailable dependency is retried", async () => {
   const { work, calls } = failing(away(), away());
   expect(await retryWhileUnavailable(work, never)).toBe(7);
   expect(calls.count).toBe(3);
 });
 
-test("anything else is not", async () => {
+test("other errors are not retried", async () => {
   const { work, calls } = failing(new TypeError("wrong"));
   await expect(retryWhileUnavailable(work, never)).rejects.toThrow("wrong");
   expect(calls.count).toBe(1);
 });
 
-test("for outcomes anything else is tried a few times, too", async () => {
+test("for outcomes other errors are retried a few times, too", async () => {
   const wrong = () => new TypeError("wrong");
   const { work } = failing(wrong(), away(), wrong());
   expect(await retryWhileUnavailable(work, never, { otherAttempts: 3 })).toBe(7);
@@ -37,7 +37,7 @@ test("for outcomes anything else is tried a few times, too", async () => {
   expect(calls.count).toBe(3);
 });
 
-test("when the service ends, what was unavailable is thrown", async () => {
+test("when the service stops, the error is thrown", async () => {
   const ending = new AbortController();
   const { work } = failing(...Array.from({ length: 100 }, away));
   const trying = retryWhileUnavailable(work, ending.signal);

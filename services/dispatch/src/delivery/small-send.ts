@@ -1,59 +1,50 @@
-import { type DeliverBatchV1, type DeviceId, type GroupedSend, isPersonal, type OutboxEvent } from "@herald/contracts";
-import { rootBatchId } from "../domain/batch-ids.ts";
+import { type Bus, fromOrigin, groupedPublish } from "@herald/bus";
+import {
+  type DeliverBatchV1,
+  type DeviceId,
+  type GroupedSend,
+  isPersonal,
+  type OutboxEvent,
+  type ProjectId,
+  SendV1,
+} from "@herald/contracts";
+import { type FairGate, HeraldError } from "@herald/kit";
+import type { Deps } from "../deps.ts";
+import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { NotificationRecord, OutboxCarrier } from "../stores/notification-document.ts";
-import { notificationAccepted, notificationEnded } from "../stores/notification-events.ts";
-import type { SmallSendStore, StoredSend } from "../stores/small-send-store.ts";
-import type { Finisher } from "./finish.ts";
+import { eventsOfSend } from "../stores/events.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { StoredSend } from "../stores/small-send-store.ts";
+import type { Finisher } from "./follow-up.ts";
 import type { NotificationCache } from "./notification-cache.ts";
 import type { Pipeline } from "./pipeline.ts";
-import type { CheckWaiting, Resolution } from "./prepare.ts";
-import { outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
+import { type CheckWaiting, type createResolveSend, noDevices, type Resolution } from "./prepare.ts";
+import { isUnavailable, outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
-export type SmallSendDeps = {
-  readonly sends: SmallSendStore;
-  readonly deliveries: Pick<DeliveryStore, "restart">;
+export type SmallSendDeps = Pick<Deps, "sends" | "deliveries" | "publish" | "outbox" | "now"> & {
   readonly pipeline: Pipeline;
   readonly checkWaiting: CheckWaiting;
   readonly finisher: Pick<Finisher, "check">;
   readonly cache: NotificationCache;
-  /** Resolves when the event is on disk. */
-  readonly publish: (event: OutboxEvent) => Promise<void>;
-  /** Publishes what a notification carries in its outbox. Never throws. */
-  readonly publishOutbox: (document: OutboxCarrier) => Promise<void>;
-  /** Publishes what rows of the ledger carry in their outboxes. Never throws. */
-  readonly flushRows: (projectId: GroupedSend["projectId"], ids: readonly string[]) => Promise<void>;
-  readonly now: () => Date;
 };
 
-/** The steps of a small send after it is stored. Both may be repeated by the process that holds its message. */
-export type SmallSend = {
-  /** Pushes it, but not to devices that `moved`, and publishes its events; what does not end at once goes on as large sends do. */
-  push(stored: StoredSend, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
-  /** Goes on with one that an earlier delivery of the message of `claim` began. What was pushed without an outcome is pushed again. */
-  resume(
-    document: NotificationRecord,
-    events: readonly OutboxEvent[],
-    claim: Claim,
-    signal: AbortSignal,
-  ): Promise<void>;
-};
-
-const noDevices: ReadonlySet<DeviceId> = new Set();
-
-export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
-  const { sends, deliveries, pipeline, checkWaiting, finisher, cache } = deps;
+/** The steps of a small send after it is stored. Both are repeatable by the process that holds its message. */
+export const createSmallSend = (deps: SmallSendDeps) => {
+  const { sends, deliveries, outbox, pipeline, checkWaiting, finisher, cache } = deps;
   const now = coarseClock(deps.now);
-  const publish = (events: readonly OutboxEvent[]) => Promise.all(events.map(deps.publish));
+  /** Publishes the events of a send so far. A repeat has the same ids. */
+  const publish = async (document: NotificationRecord, events?: readonly OutboxEvent[]): Promise<void> => {
+    await Promise.all(eventsOfSend(document, events).map(deps.publish));
+  };
 
   return {
-    push: async ({ document, runs }, signal, moved = noDevices) => {
-      const accepted = notificationAccepted(document, document.content.targets);
-      if (document.final) {
-        await publish([accepted, notificationEnded(document, document.final)]);
-        return;
-      }
+    /** Pushes a send except to devices in `moved`, and publishes its events. A send that does not end at once continues as a large send. */
+    push: async (
+      { document, runs }: StoredSend,
+      signal: AbortSignal,
+      moved: ReadonlySet<DeviceId> = noDevices,
+    ): Promise<void> => {
+      if (document.final) return publish(document);
       const cached = cache.pin(document);
       try {
         const sent = await Promise.all(
@@ -66,43 +57,37 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
           ? await retryWhileUnavailable(() => sends.end(document, sent, at), signal, outcomeRetries)
           : undefined;
         if (ended) {
-          const { final, events, outbox } = ended;
-          if (outbox.length > 0) await deps.publishOutbox({ ...document, outbox: [...outbox] });
-          await publish([
-            accepted,
-            ...events.filter((event) => !outbox.includes(event)),
-            notificationEnded(document, final),
-          ]);
-          return;
+          const { final, events, stored } = ended;
+          if (stored.length > 0) await outbox.publishEnd({ ...document, outbox: [...stored] });
+          const rest = events.filter((event) => !stored.includes(event));
+          return await publish({ ...document, final }, rest);
         }
-        // Some wait, or it was cancelled or taken over meanwhile: from here on it is as any other.
+        // Some devices wait, or the send was cancelled or taken over: it continues as a large send.
         await retryWhileUnavailable(
           () => sends.moveToDeliveries(document.projectId, document._id),
           signal,
           outcomeRetries,
         );
         for (const { run, ...outcome } of sent) await pipeline.complete(run, outcome, signal);
-        await publish([accepted]);
+        await publish(document);
       } finally {
         cache.unpin(document._id);
       }
     },
 
-    resume: async (document, events, claim, signal) => {
+    /** Continues a send that an earlier delivery of the message in `claim` began. Repeats pushes whose outcomes were not written. */
+    resume: async (
+      document: NotificationRecord,
+      events: readonly OutboxEvent[],
+      claim: Claim,
+      signal: AbortSignal,
+    ): Promise<void> => {
       const { projectId, _id: notificationId } = document;
-      const accepted = notificationAccepted(document, document.content.targets);
-      if (document.final) {
-        // The same ids again: an earlier try may have ended before they were out.
-        await publish([accepted, ...events, notificationEnded(document, document.final)]);
-        return;
-      }
+      if (document.final) return publish(document, events);
       await sends.moveToDeliveries(projectId, notificationId);
-      // A process may have died right after its last write, before it published the end.
+      // Another process may have ended the send since it was read, and died before it published the end.
       const late = await sends.findWithEvents(projectId, notificationId);
-      if (late?.document.final) {
-        await publish([accepted, ...late.events, notificationEnded(late.document, late.document.final)]);
-        return;
-      }
+      if (late?.document.final) return publish(late.document, late.events);
       const batches = document.expanded?.batches ?? 0;
       const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
       const personal = isPersonal(document.content.targets);
@@ -111,13 +96,15 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
         if (!run) continue;
         await pipeline.deliver(run, signal, await checkWaiting(projectId, run.devices, personal));
       }
-      await publish([accepted]);
-      // What was settled while the bus was unavailable need not wait for the sweep.
-      await deps.flushRows(projectId, ids);
+      await publish(document);
+      // So that events of rows settled while the bus was unavailable need not wait for the sweep.
+      await outbox.flushRows(projectId, ids);
       await finisher.check(projectId, notificationId);
     },
   };
 };
+
+export type SmallSend = ReturnType<typeof createSmallSend>;
 
 /** The batches of a small send: one for each platform and provider. */
 export const batchesOf = (
@@ -132,7 +119,7 @@ export const batchesOf = (
     ...batch,
   }));
 
-/** What happens to many sends within this gets one time, so that one update writes it for all of them. */
+/** Sends that end within this interval get the same time, so that one update writes many of them. */
 const sameTimeMs = 10;
 
 const coarseClock = (now: () => Date) => {
@@ -144,3 +131,103 @@ const coarseClock = (now: () => Date) => {
     return last;
   };
 };
+
+type DeliverSendsDeps = Deps & {
+  readonly resolve: ReturnType<typeof createResolveSend>;
+  /** Limits how many sends are delivered at a time, in total and by project. Waiting sends only cost memory. */
+  readonly gate: FairGate;
+  /** Limits how many sends are stored in a backlog at a time. */
+  readonly backlogGate: FairGate;
+  readonly backlog: {
+    isOpen(projectId: ProjectId): boolean;
+    overflow(projectId: ProjectId): void;
+    ensureDrain(projectId: ProjectId): Promise<void>;
+  };
+  readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;
+  readonly smallSend: SmallSend;
+};
+
+/** Publishes the send as a large one. Repeatable. */
+export const createSendAsLarge = (bus: Bus) => {
+  const publish = groupedPublish(() => bus, SendV1);
+  return (send: SendV1): Promise<void> => publish(SendV1.schema.parse(send), send.notificationId);
+};
+
+/** The message that contained the sends. */
+type SendMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly bytes: number };
+
+/**
+ * Delivers small sends from their audience to their last event: resolve, store, push, settle, publish. Their message is acked after
+ * that, so it serves as both outbox and lease. Sends beyond their project's share are stored in its backlog, which has its own message.
+ * Rejects when a send must be retried. The other sends are done by then, and the redelivery detects that.
+ */
+export const createDeliverSends = (deps: DeliverSendsDeps) => {
+  const { resolve, gate, backlogGate, backlog, sendAsLarge, sends, smallSend, now } = deps;
+
+  /** Continues a send that an earlier delivery of this message, or another message, stored. */
+  const resume = async (send: GroupedSend, { claim, signal }: SendMessage): Promise<void> => {
+    const found = await sends.findWithEvents(send.projectId, send.notificationId);
+    if (!found) return; // its project is deleted
+    const { document, events } = found;
+    if (document.queued) return backlog.ensureDrain(send.projectId);
+    // It became a large send, perhaps because its message was dead-lettered.
+    if (!document.final && !document.expanded) return sendAsLarge(send);
+    const { sending } = document;
+    if (sending && (sending.sequence !== claim.sequence || sending.at !== claim.at)) return; // another message's to end
+    await smallSend.resume(document, events, claim, signal);
+  };
+
+  const store = (send: GroupedSend, resolution: Resolution, claim: Claim | undefined) =>
+    sends.insert(send, { batches: batchesOf(send, resolution), unmatched: resolution.unmatched }, claim, now());
+
+  const deliver = async (send: GroupedSend, message: SendMessage): Promise<void> => {
+    const resolution = await resolve(send);
+    if (!resolution) return sendAsLarge(send);
+    const stored = await store(send, resolution, message.claim);
+    await (stored ? smallSend.push(stored, message.signal) : resume(send, message));
+  };
+
+  /** Stores a send in its project's backlog. Its own message is then done with it. */
+  const enqueue = async (send: GroupedSend, message: SendMessage): Promise<void> => {
+    const leave = await backlogGate.enter(send.projectId, 1);
+    try {
+      const resolution = await resolve(send);
+      if (!resolution) return sendAsLarge(send);
+      const stored = await store(send, resolution, undefined);
+      if (!stored) return resume(send, message);
+      await (stored.document.final ? smallSend.push(stored, message.signal) : backlog.ensureDrain(send.projectId));
+    } finally {
+      leave();
+    }
+  };
+
+  const one = async (send: GroupedSend, message: SendMessage, weight: number): Promise<void> => {
+    const { projectId } = send;
+    if (backlog.isOpen(projectId)) return enqueue(send, message);
+    const leave = await gate.enter(projectId, 1, { weight }).catch((error: unknown) => {
+      if (error instanceof HeraldError && error.code === "rate-limited") return undefined;
+      throw error;
+    });
+    if (leave === undefined) {
+      backlog.overflow(projectId);
+      return enqueue(send, message);
+    }
+    try {
+      await deliver(send, message);
+    } finally {
+      leave();
+    }
+  };
+
+  return async (all: readonly GroupedSend[], message: SendMessage): Promise<void> => {
+    const weight = Math.ceil(message.bytes / all.length);
+    const done = await Promise.allSettled(
+      all.map((send) => fromOrigin("deliver send", send.origin, () => one(send, message, weight))),
+    );
+    const failed = done.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+    // An error of an unavailable dependency comes first: it uses up no delivery attempt. The redelivery repeats all failed sends.
+    if (failed.length > 0) throw failed.find(isUnavailable) ?? failed[0];
+  };
+};
+
+export type DeliverSends = ReturnType<typeof createDeliverSends>;

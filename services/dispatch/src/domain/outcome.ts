@@ -1,21 +1,21 @@
 import type { DeliveryReason, ProviderProblemReason } from "@herald/contracts";
 
-/** Why a server was not reached. `detail` says it in words, with what to check. */
+/** Why a server was not reached. `detail` explains it to a person, and says what to check. */
 export type ConnectionProblem = {
   readonly reason: ProviderProblemReason;
   readonly host: string;
   readonly detail: string;
 };
 
-/** What a provider said about one device, or that it said nothing. `providerReason` is the provider's own word for it. */
+/** The result of one push, with or without a response from the provider. `providerReason` is the provider's own error code. */
 export type Outcome =
-  /** `providerId` is the provider's id of the message where Herald did not choose it. */
+  /** `providerId`: the provider's id of the message, if Herald did not choose it. */
   | { readonly kind: "accepted"; readonly providerId?: string | undefined }
-  /** `at`: since when the token is dead, where the provider says so. */
+  /** `at`: since when the token is dead, if the provider tells. */
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
   /**
-   * `notSent`: refused before anything left, so nothing is known of the provider. `tokenMismatch`: the provider did not take the credential
-   * for this device, and of no other: the app that registers a device chooses its token, environment and kind.
+   * `notSent`: Herald refused the push itself, so the provider's health is not known. `tokenMismatch`: the provider refused the
+   * credential for this device only. The app that registers a device chooses its token, environment and kind.
    */
   | {
       readonly kind: "rejected";
@@ -24,11 +24,11 @@ export type Outcome =
       readonly notSent?: true | undefined;
       readonly tokenMismatch?: true | undefined;
     }
-  /** The credential is refused, whatever the device: the provider is paused. Never what a device's own choices can bring about. */
+  /** The provider refuses the credential for every device, so it is paused. A device's own choices must never cause this. */
   | { readonly kind: "misconfigured"; readonly providerReason: string }
   /**
-   * `limit`: the provider works and was asked too often, by this sender or for this device. Without it the provider is in
-   * trouble, or was not reached. `retryAfterMs` holds for this device, and with a limit of the sender for the whole server.
+   * `limit`: the provider works, but got too many requests from this sender or for this device. Without `limit`, the provider fails
+   * or was not reached. `retryAfterMs` holds for this device; with `limit: "sender"`, for the whole server.
    */
   | ({
       readonly kind: "deferred";
@@ -36,12 +36,26 @@ export type Outcome =
       readonly limit?: "sender" | "device" | undefined;
       readonly providerReason: string;
     } & Unanswered)
-  /** It was written and no answer came. */
+  /** The request was written, and no response came. */
   | ({ readonly kind: "unknown"; readonly providerReason: string } & Unanswered);
 
 type Unanswered = {
   /** Why there was no connection. */
   readonly problem?: ConnectionProblem | undefined;
-  /** Another server than the device's own was asked as well, and this is about that one: the device's own works. */
+  /** The outcome is from a second server, tried after the device's own server. The device's own server works. */
   readonly elsewhere?: true | undefined;
 };
+
+/** Token verdicts of one notification so far: responses about the device itself. */
+export type Verdicts = { readonly judged: number; readonly unregistered: number };
+
+/** With fewer verdicts, a share means nothing. */
+const minJudged = 50;
+const maxUnregistered = 0.2;
+
+/**
+ * Whether the provider calls so many tokens of a notification dead that the verdict is doubtful: a wrong environment or credential
+ * looks the same. In that case, no device is retired.
+ */
+export const isSpike = ({ judged, unregistered }: Verdicts): boolean =>
+  judged >= minJudged && unregistered > judged * maxUnregistered;

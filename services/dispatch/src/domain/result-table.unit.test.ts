@@ -1,7 +1,7 @@
 import type { DeliveryReason } from "@herald/contracts";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createResultTable, type DeviceResult } from "./result-table.ts";
+import { createResultTable, type DeviceResult } from "./settle-batch.ts";
 
 const accepted: DeviceResult = { status: "accepted", attempts: 1, possibleRepeat: false };
 const failed: DeviceResult = {
@@ -26,7 +26,7 @@ const someResult: fc.Arbitrary<DeviceResult> = fc.record({
   possibleRepeat: fc.boolean(),
 });
 
-test("each device has its own result, which is kept once, and the sums are those of the devices", () => {
+test("each device has its result, equal results are stored once, and the sums count the devices", () => {
   fc.assert(
     fc.property(fc.array(someResult, { maxLength: 150 }), (results) => {
       const table = tableOf(results);
@@ -50,7 +50,7 @@ test("each device has its own result, which is kept once, and the sums are those
   );
 });
 
-test("a result that differs in one point is another one, also right after the other", () => {
+test("a result that differs in one field is stored separately", () => {
   const differing: DeviceResult[] = [
     failed,
     { ...failed, status: "expired" },
@@ -68,7 +68,7 @@ test("a result that differs in one point is another one, also right after the ot
   expect(tableOf(differing).results).toEqual(differing);
 });
 
-test("a failure without a reason is counted, and told under none", () => {
+test("a failure without a reason is counted, but under no reason", () => {
   const { reason: _, ...bare } = failed;
   expect(tableOf([bare, failed]).sums()).toEqual({
     tally: { devices: 2, accepted: 0, failed: 2, expired: 0, cancelled: 0 },

@@ -1,16 +1,16 @@
-/** How often a device is tried before it counts as failed: with the ceilings below, an outage of five minutes is outlived. */
+/** Attempts per device before it counts as failed. With the ceilings below, pushes survive an outage of five minutes. */
 export const maxAttempts = 8;
 
-/** FCM asks for at least ten seconds before the first repeat, and APNs for no hurry. */
+/** FCM asks senders to wait at least ten seconds before the first retry. APNs needs no faster one. */
 const firstCeilingMs = 10_000;
-/** Longer waits only make a message stale. */
+/** A longer wait only makes a message stale. */
 const maxCeilingMs = 600_000;
-/** Never in the same instant: what refused the message a moment ago would refuse it again. */
+/** A server that has just refused a message would refuse an immediate retry, too. */
 export const minWaitMs = 500;
 
 /**
- * When a device is tried again after its `attempts`-th attempt: exponential with full jitter, never before `retryAfterMs` has
- * passed, and before `expiresAt`; undefined when there is no such moment. `random` is in [0, 1).
+ * The time of the next attempt after `attempts` attempts: exponential backoff with full jitter, never before `retryAfterMs` has
+ * passed, and always before `expiresAt`. Undefined when no such time exists. `random` is in [0, 1).
  */
 export const nextAttemptAt = ({
   attempts,
@@ -18,18 +18,14 @@ export const nextAttemptAt = ({
   retryAfterMs = 0,
   expiresAt,
   random,
-}: {
-  attempts: number;
-  now: Date;
-  retryAfterMs?: number | undefined;
-  expiresAt: Date;
-  random: number;
-}): Date | undefined => {
+}: Record<"now" | "expiresAt", Date> & Record<"attempts" | "random", number> & { retryAfterMs?: number }):
+  | Date
+  | undefined => {
   const left = expiresAt.getTime() - now.getTime();
   const min = Math.max(minWaitMs, retryAfterMs);
   if (min >= left) return undefined;
   const ceiling = Math.min(maxCeilingMs, firstCeilingMs * 2 ** (attempts - 1));
-  // What is asked for is waited out, and the jitter comes on top: otherwise all would come back in the same moment.
+  // Jitter is added to Retry-After, never subtracted: otherwise all devices would be retried at the same moment.
   const jitter = Math.min(ceiling, left - min) * random;
   return new Date(now.getTime() + min + Math.floor(jitter));
 };

@@ -1,41 +1,43 @@
-import { type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } from "@herald/contracts";
-import type { Failures, Tally } from "./counts.ts";
+import {
+  type DeliveryReason,
+  type DeliveryStatus,
+  type DeviceId,
+  pushTokenHash,
+  type Recipient,
+} from "@herald/contracts";
+import type { Failures, Tally } from "./notification-counts.ts";
 import type { Outcome } from "./outcome.ts";
-import { createResultTable, type DeviceResult } from "./result-table.ts";
 import { maxAttempts, minWaitMs, nextAttemptAt } from "./retry.ts";
 
-/** A device of a batch with what happened to it in earlier rows. */
+/** A device of a batch, with its history from earlier rows. */
 export type Sendable = Recipient & {
   /** Attempts that ended before this row. */
   readonly attempts: number;
   /** An earlier attempt may have reached the device. */
   readonly repeat: boolean;
-  /** The provider asked for so long a wait for this device, in milliseconds since 1970. */
+  /** The provider's Retry-After for this device: no push before this time, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
 };
 
-/** Why the devices without an outcome were not sent to. */
+/** Why nothing was sent to the devices without an outcome. */
 export type Stop =
   | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
-  /** `whilePaused`: it would have been sent in time, had the provider taken the credential. */
+  /** `whilePaused`: the provider was paused when the notification expired. */
   | { readonly kind: "expired"; readonly whilePaused: boolean };
 
-/** Until when a device must wait: its server must be left alone. `providerReason`: what that fails with, if it fails. */
+/** Until when a device must wait because its server is blocked. `providerReason`: the server's failure, if it fails. */
 export type Blocked = { readonly until: Date; readonly providerReason?: string | undefined };
 
-/** The devices of a row that go on in a child. */
+/** The devices of a row that continue in a child. */
 export type Waiting = {
   readonly devices: readonly Sendable[];
-  /** When somebody must look at it again. */
+  /** When the child is due. */
   readonly dueAt: Date;
-  /** Nothing is sent earlier. Some may have to wait longer: each is checked before it is sent. */
+  /** Nothing is sent before this time. Some devices may have to wait longer: each is checked before its push. */
   readonly notBefore: Date;
-  /** It waits for the provider's settings rather than for a moment. */
+  /** The child waits for new provider settings, not for a time. */
   readonly paused: boolean;
 };
-
-/** A device whose token the provider calls dead, and since when. */
-export type Unregistered = { readonly deviceId: Recipient["id"]; readonly tokenHash: string; readonly at: Date };
 
 export type Settlement = {
   readonly results: readonly DeviceResult[];
@@ -43,50 +45,51 @@ export type Settlement = {
   readonly resultOf: Uint8Array;
   readonly tally: Tally;
   readonly failures: Failures;
-  readonly unregistered: readonly Unregistered[];
-  /** By device: the provider's name for its message, where it gave one. */
+  /** Devices whose tokens the provider calls dead. `at`: since when. */
+  readonly unregistered: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: Date }[];
+  /** By device: the provider's id of its message, if the provider returned one. */
   readonly providerIds: readonly (string | undefined)[];
   readonly waiting?: Waiting;
 };
 
 export type BatchRun = {
   readonly devices: readonly Sendable[];
-  /** By device; undefined where none was sent, and then `blocked` or `stop` says why. */
+  /** By device. Undefined when no push was sent: `blocked`, `moved` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
-  /** Devices whose server must be left alone: it asked for that, or it fails again and again. */
+  /** Devices whose server is blocked: it sent Retry-After, or it keeps failing. */
   readonly blocked?: ReadonlyMap<number, Blocked> | undefined;
   readonly stop?: Stop | undefined;
-  /** Devices that changed hands, or are gone, while they waited: nothing was sent to them. */
+  /** Devices that were deleted or changed their user while they waited. Nothing was sent to them. */
   readonly moved?: ReadonlySet<DeviceId> | undefined;
-  /** When sending began: what a verdict without a time of its own is dated. */
+  /** When sending began. A verdict without its own time gets this time. */
   readonly startedAt: Date;
   readonly now: Date;
   readonly expiresAt: Date;
   readonly cancelled: boolean;
-  /** The spike guard: no verdict retires a device. */
+  /** Set by the spike guard: no verdict retires a device. */
   readonly keepDevices: boolean;
   /** In [0, 1). */
   readonly random: number;
 };
 
-/** While a provider is paused its batches are looked at so often; new settings wake them at once. */
+/** While a provider is paused, its batches are checked at this interval. New settings make them due at once. */
 export const pauseCheckMs = 300_000;
 
-/** What a device waits for: its next attempt, the provider's settings, or the moment from which its server may be sent to. */
+/** Why a device waits: for its next attempt, for new provider settings, or until its server is no longer blocked. */
 type Wait = {
   readonly index: number;
   readonly device: Sendable;
   readonly for: "attempt" | "settings" | "blocked";
   readonly providerReason?: string | undefined;
-  /** Milliseconds since 1970: what Retry-After, or a blocked server, asks for. */
+  /** The end of a Retry-After or of the server's block, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
 };
 type Decision = DeviceResult | Omit<Wait, "index">;
 
-/** Decides for every device of a row: its final state, or that it goes on in a child. */
+/** Decides for every device of a row whether it gets a final state or continues in a child row. */
 export const settleBatch = (run: BatchRun): Settlement => {
   const table = createResultTable(run.devices.length);
-  const unregistered: Unregistered[] = [];
+  const unregistered: Settlement["unregistered"] = [];
   const providerIds: (string | undefined)[] = [];
   const waits: Wait[] = [];
   for (const [index, device] of run.devices.entries()) {
@@ -130,14 +133,14 @@ const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
   });
   switch (outcome.kind) {
     case "unregistered": {
-      // A verdict about an earlier registration says nothing about the token that the device has now.
+      // A verdict from before the device's last registration does not apply to its current token.
       const late = (outcome.at ?? run.startedAt).getTime() <= device.tokenAt;
       return failed(late || run.keepDevices ? "unregistered-kept" : "unregistered");
     }
     case "rejected":
       return failed(outcome.reason);
     case "misconfigured":
-      // Not an attempt: the provider did not look at the device.
+      // Not an attempt: the provider refused the credential without checking the device.
       return { device, for: "settings", providerReason };
     case "deferred":
     case "unknown": {
@@ -156,7 +159,7 @@ const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   if (run.moved?.has(device.id))
     return { status: "skipped", reason: "moved", attempts: device.attempts, possibleRepeat: device.repeat };
   const blocked = run.blocked?.get(index);
-  // Whatever stopped the rest of the batch for good stops it too.
+  // A stop that is final for the rest of the batch is final for this device, too.
   if (blocked && (run.stop === undefined || run.stop.kind === "paused"))
     return { device, for: "blocked", providerReason: blocked.providerReason, notBefore: blocked.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
@@ -185,7 +188,7 @@ const inTime = ({ now, expiresAt, cancelled }: BatchRun, { for: what, notBefore 
   return !cancelled && Math.max(soonest, notBefore) < expiresAt.getTime();
 };
 
-/** When those that wait go on: as soon as the first of them may, because each is looked at again. */
+/** The waiting devices are due when the first of them is: each is checked again before its push. */
 const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
   if (waits.length === 0) return undefined;
   const at = now.getTime();
@@ -218,3 +221,72 @@ const tooLate = (run: BatchRun, wait: Wait): DeviceResult => ({
     ? { status: "cancelled", reason: "cancelled" }
     : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
 });
+
+/** The result of a device in one row of the ledger. `deferred` devices continue in the row's child and are counted there. */
+export type DeviceResult = {
+  readonly status: Exclude<DeliveryStatus, "pending"> | "deferred";
+  readonly reason?: DeliveryReason | undefined;
+  readonly providerReason?: string | undefined;
+  /** Attempts that ended, including this row's attempt. */
+  readonly attempts: number;
+  readonly possibleRepeat: boolean;
+  /** The push was not sent, because its server is blocked. */
+  readonly blocked?: true;
+};
+
+/** An index is one byte. No provider has this many responses; beyond the limit, results are stored without `providerReason`. */
+const maxResults = 200;
+
+/** The distinct results of a row, and which device has which. 500 devices rarely have more than a handful of results. */
+export const createResultTable = (devices: number) => {
+  const results: DeviceResult[] = [];
+  const sizes: number[] = [];
+  const known = new Map<string, number>();
+  let latest: { readonly result: DeviceResult; readonly index: number } | undefined;
+  /** For each device the index of its result. */
+  const resultOf = new Uint8Array(devices);
+
+  const find = (result: DeviceResult): number => {
+    const { status, reason, providerReason, attempts, possibleRepeat, blocked } = result;
+    const key = JSON.stringify([status, reason, attempts, possibleRepeat, blocked, providerReason]);
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    if (results.length >= maxResults && providerReason !== undefined)
+      return find({ ...result, providerReason: undefined });
+    known.set(key, results.length);
+    sizes.push(0);
+    return results.push(result) - 1;
+  };
+
+  const sums = (): { tally: Tally; failures: Failures } => {
+    const tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+    const failures: Record<string, number> = {};
+    const skips: Record<string, number> = {};
+    for (const [index, { status, reason }] of results.entries()) {
+      const size = sizes[index] ?? 0;
+      if (status === "deferred") continue;
+      tally.devices += size;
+      if (status === "skipped") {
+        if (reason !== undefined) skips[reason] = (skips[reason] ?? 0) + size;
+        continue;
+      }
+      tally[status] += size;
+      if (status === "failed" && reason !== undefined) failures[reason] = (failures[reason] ?? 0) + size;
+    }
+    return { tally: Object.keys(skips).length > 0 ? { ...tally, skips } : tally, failures };
+  };
+
+  return {
+    results,
+    resultOf,
+    sums,
+    /** Called once for each device. */
+    put: (device: number, result: DeviceResult) => {
+      // Nearly all devices share one object.
+      if (latest?.result !== result) latest = { result, index: find(result) };
+      const { index } = latest;
+      resultOf[device] = index;
+      sizes[index] = (sizes[index] ?? 0) + 1;
+    },
+  };
+};

@@ -1,7 +1,7 @@
 import { newDeviceId, pushTokenHash } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { addFailures, addTallies, noDevices, shownCounts } from "./counts.ts";
+import { addFailures, addTallies, noDevices, shownCounts } from "./notification-counts.ts";
 import type { Outcome } from "./outcome.ts";
 import { type BatchRun, pauseCheckMs, type Sendable, type Stop, settleBatch } from "./settle-batch.ts";
 
@@ -47,7 +47,7 @@ describe("an outcome", () => {
     expect(only({ kind: "accepted" }).result).toEqual({ status: "accepted", attempts: 1, possibleRepeat: false });
   });
 
-  test("rejected is final and leaves the device alone", () => {
+  test("rejected is final and does not deactivate the device", () => {
     const { result, failures, unregistered } = only({
       kind: "rejected",
       reason: "payload-too-large",
@@ -62,7 +62,7 @@ describe("an outcome", () => {
     expect(unregistered).toEqual([]);
   });
 
-  test("unregistered retires the registration that the verdict is about", () => {
+  test("unregistered deactivates the registration that the push was sent to", () => {
     const at = new Date(registered + 1);
     const { result, unregistered } = only(dead(at));
     expect(result).toMatchObject({ status: "failed", reason: "unregistered" });
@@ -84,7 +84,7 @@ describe("an outcome", () => {
     expect(unregistered).toEqual([]);
   });
 
-  test("deferred goes on in a child, with one attempt used", () => {
+  test("deferred waits in a child batch, with one attempt used", () => {
     const { result, waiting, tally } = only({ ...deferred, retryAfterMs: 30_000 });
     expect(result).toMatchObject({ status: "deferred", attempts: 1, possibleRepeat: false });
     expect(waiting).toMatchObject({
@@ -95,7 +95,7 @@ describe("an outcome", () => {
     expect(tally).toEqual(noDevices);
   });
 
-  test("unknown goes on in a child, marked as a possible repeat", () => {
+  test("unknown waits in a child batch, marked as a possible repeat", () => {
     const { result, waiting } = only(unknown);
     expect(result).toMatchObject({ status: "deferred", possibleRepeat: true });
     expect(waiting?.devices).toMatchObject([{ attempts: 1, repeat: true }]);
@@ -159,7 +159,7 @@ describe("a device that was not sent to", () => {
     expect(only(undefined, { stop: { kind: "paused" } }).waiting).toMatchObject({ paused: true, notBefore: now });
   });
 
-  test("says what its server fails with, if that is why it must be left alone", () => {
+  test("has the failure of its server as the reason, if that is why it is blocked", () => {
     const until = after(30_000);
     const { result } = only(undefined, { blocked: new Map([[0, { until, providerReason: "cannot reach" }]]) });
     expect(result).toMatchObject({ status: "deferred", attempts: 0, providerReason: "cannot reach", blocked: true });
@@ -195,7 +195,7 @@ describe("a device that was not sent to", () => {
   );
 });
 
-test("a batch goes on as soon as one of its devices may, and each knows how long it waits itself", () => {
+test("a batch is due as soon as one of its devices is, and each device keeps its own time", () => {
   const { waiting } = settle([{ ...deferred, retryAfterMs: 3_600_000 }, deferred, undefined], {
     blocked: new Map([[2, { until: after(60_000) }]]),
     random: 0,
@@ -206,7 +206,7 @@ test("a batch goes on as soon as one of its devices may, and each knows how long
     undefined,
     undefined,
   ]);
-  // What it was asked to wait holds for that one attempt.
+  // A Retry-After holds for one attempt only.
   expect(settle([deferred], { devices: waiting?.devices.slice(0, 1) ?? [] }).waiting?.devices).toEqual([
     expect.not.objectContaining({ notBefore: expect.anything() }),
   ]);
@@ -218,7 +218,7 @@ test("distinct results are stored once", () => {
   expect([...resultOf]).toEqual([0, 1, 0, 1]);
 });
 
-test("a provider that says something else each time does not overflow the table", () => {
+test("different provider reasons each time do not overflow the table", () => {
   const outcomes = Array.from(
     { length: 500 },
     (_, index): Outcome => ({
@@ -278,7 +278,7 @@ test("no device is lost or counted twice, through any chain of rows", () => {
             expect(settlement.waiting.dueAt.getTime()).toBeLessThanOrEqual(after(ttl).getTime());
             expect(settlement.waiting.notBefore >= now).toBe(true);
           }
-          // What waits has its row in the ledger too, with nothing settled.
+          // Waiting devices have a row in the ledger too, with no result.
           const counts = shownCounts({ ...total, devices: total.devices + devices.length });
           expect(counts.devices).toBe(all.length);
           expect(counts.pending).toBe(devices.length);

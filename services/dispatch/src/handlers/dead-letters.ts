@@ -12,76 +12,54 @@ import {
   SendV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import type { Finisher } from "../delivery/finish.ts";
-import type { Pipeline } from "../delivery/pipeline.ts";
-import { rootBatchId } from "../domain/batch-ids.ts";
-import type { ExpandQueued } from "../jobs/expand-queued.ts";
-import { type Claim, rootOf } from "../stores/delivery-document.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { ExpansionQueue } from "../stores/expansion-queue.ts";
-import type { NotificationStore } from "../stores/notification-store.ts";
-import type { SmallSendStore } from "../stores/small-send-store.ts";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import { rootBatchId } from "../domain/batch.ts";
+import { rootOf } from "../stores/delivery-document.ts";
 import { claimOf } from "./deliver-batch.ts";
 
-type Deps = {
-  notifications: NotificationStore;
-  sends: Pick<SmallSendStore, "moveToDeliveries">;
-  deliveries: DeliveryStore;
-  pipeline: Pipeline;
-  finisher: Finisher;
-  queue: Pick<ExpansionQueue, "add">;
-  expandQueued: ExpandQueued;
-  /** Publishes the send as a large one. Repeatable. */
-  sendAsLarge: (send: SendV1) => Promise<void>;
-  now: () => Date;
-};
-
 /**
- * A message about a notification was dead-lettered: its devices still get their final state, failed with `internal`.
- * What does not parse names no device, so it is left in the dead letters for a person.
+ * Gives the devices of a dead-lettered message their final state: failed with `internal`.
+ * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
-export const handleDeadLetters = (deps: Deps) => {
-  const { notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, sendAsLarge, now } = deps;
+export const handleDeadLetters = (deps: DeliveryDeps) => {
+  const { notifications, deliveries, pipeline, finisher, queue, expandQueued, sendAsLarge, now } = deps;
 
-  /** Nothing is sent for it, but it is expanded, so that every device it addressed is counted. */
+  /** Sends nothing, but expands the notification, so that every device it targets is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
     await notifications.abandon(projectId, id, now());
     await queue.add(projectId, id);
     await expandQueued(projectId);
   };
 
-  /** What had begun ends; what had not, or had gone the other way, goes that way: it has a message, and dead letters, of its own there. */
+  /** Ends a send that had begun. Any other becomes a large send, with its own message and dead letters. */
   const endSend = async (send: SendV1, message: DeadLetter["message"], signal: AbortSignal) => {
     const { projectId, notificationId } = send;
     const document = await notifications.get(projectId, notificationId);
     if (!document?.final && !document?.expanded) return sendAsLarge(send);
-    // What waits in a backlog has a message of its own there.
+    // A send in a backlog is delivered by the drain message.
     if (document.final || document.queued) return;
-    await sends.moveToDeliveries(projectId, notificationId);
+    await deps.sends.moveToDeliveries(projectId, notificationId);
     const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
     for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {
       const id = rootBatchId(notificationId, n);
-      const claim = claimOfLetter(message);
+      const claim = message && claimOf(message);
       const run =
-        (await deliveries.claim({ projectId, id, ...claim }, now())) ??
-        // It never came to this row, so nothing was sent for it.
-        (await deliveries.claim({ projectId, id, batch: { ...empty, batchId: id, devices: [] }, ...claim }, now()));
+        (await deliveries.claim({ projectId, id }, claim, now())) ??
+        // The row was never stored, so nothing was sent for it.
+        (await deliveries.claim({ projectId, id }, claim, now(), { ...empty, batchId: id, devices: [] }));
       if (run) await pipeline.abandon(run, signal);
     }
     await finisher.check(projectId, notificationId);
   };
 
   const handlers = [
-    async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
-      if (contractOf(subject)?.name !== SendGroupV1.name) return false;
-      // Each alone: one that does not parse takes no other with it, and stays in the letter for a person.
-      const { data } = z.object({ sends: z.array(z.unknown()) }).safeParse(body);
-      for (const one of data?.sends ?? []) {
+    // Parsed one by one, so that an invalid send does not affect the others. It stays in the dead letter for an operator.
+    on({ ...SendGroupV1, schema: z.object({ sends: z.array(z.unknown()) }) }, async ({ sends }, message, signal) => {
+      for (const one of sends) {
         const send = SendV1.schema.safeParse(one);
         if (send.success) await endSend(send.data, message, signal);
       }
-      return true;
-    },
+    }),
     on(SendOneV1, endSend),
     on(SendV1, async (send) => {
       await notifications.insert(send, now(), { abandonedAt: now() });
@@ -98,18 +76,17 @@ export const handleDeadLetters = (deps: Deps) => {
       await finisher.check(projectId, notificationId);
     }),
     on(DeliverBatchV1, async (batch, message, signal) => {
-      // A project that is deleted leaves batches of notifications that are gone.
+      // Deleting a project leaves batches whose notifications no longer exist.
       const document = await notifications.get(batch.projectId, batch.notificationId);
       if (!document) return;
-      const { tags } = document;
-      const key = { projectId: batch.projectId, id: batch.batchId, batch, tags, ...claimOfLetter(message) };
-      const run = await deliveries.claim(key, now());
+      const row = { projectId: batch.projectId, id: batch.batchId };
+      const run = await deliveries.claim(row, message && claimOf(message), now(), batch, document.tags);
       if (run) await pipeline.abandon(run, signal);
       else await pipeline.resume(rootOf(batch));
     }),
     on(DueV1, async ({ kind, projectId, id }, message, signal) => {
       if (kind === "notification") return abandonAll(projectId, id as NotificationId);
-      const run = await deliveries.claim({ projectId, id, ...claimOfLetter(message) }, now());
+      const run = await deliveries.claim({ projectId, id }, message && claimOf(message), now());
       if (run) await pipeline.abandon(run, signal);
     }),
   ];
@@ -123,14 +100,10 @@ export const handleDeadLetters = (deps: Deps) => {
   });
 };
 
-/** The claim that the dead message had on its row, where its letter says which it was. */
-const claimOfLetter = (message: DeadLetter["message"]): { claim?: Claim } =>
-  message ? { claim: claimOf(message) } : {};
-
-/** Handles a dead letter whose message was of one contract; false when it was not. */
+/** Makes a handler for dead letters of one contract. It resolves to false for a message of another contract. */
 const on =
   <Schema extends z.ZodType>(
-    contract: MessageContract<Schema>,
+    contract: Pick<MessageContract<Schema>, "name" | "schema">,
     abandonAll: (data: z.output<Schema>, message: DeadLetter["message"], signal: AbortSignal) => Promise<void>,
   ) =>
   async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {

@@ -1,28 +1,20 @@
 import { defineHandler } from "@herald/bus";
 import { ProjectDeletedV1 } from "@herald/contracts";
-import type { ErasureStore } from "@herald/mongo";
-import type { ProviderRecords } from "../requests/provider-records.ts";
-import type { CredentialStore } from "../stores/credential-store.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { NotificationStore } from "../stores/notification-store.ts";
+import { retentionBatch } from "@herald/mongo";
+import type { Deps } from "../deps.ts";
+import type { ProviderRecords } from "../requests/providers.ts";
 
-/** Few enough that a repeat after a crash does little twice. */
+/** Small, so that a redelivery after a crash repeats little work. */
 const atATime = 100;
 
-/** A project is gone: so are its credentials at once, and its notifications and ledger piece by piece. */
+/** Deletes a project's credentials at once, then its notifications and ledger in pieces. */
 export const deleteProject = ({
   credentials,
   notifications,
   deliveries,
   erasures,
   records,
-}: {
-  credentials: CredentialStore;
-  notifications: NotificationStore;
-  deliveries: DeliveryStore;
-  erasures: ErasureStore;
-  records: ProviderRecords;
-}) =>
+}: Deps & { records: ProviderRecords }) =>
   defineHandler({
     durable: "dispatch-delete-project", // renaming a durable replays its stream
     message: ProjectDeletedV1,
@@ -32,11 +24,11 @@ export const deleteProject = ({
       await records.remove(projectId);
       await erasures.removeProject(projectId);
       for (;;) {
-        const ids = await notifications.idsOf(projectId, atATime);
-        if (ids.length === 0) return;
-        // The ledger first: a notification that is gone finds no rows any more.
-        for (const id of ids) await deliveries.remove(projectId, id);
-        await notifications.remove(projectId, ids);
+        const some = await notifications.ofProject(projectId, atATime);
+        if (some.length === 0) return;
+        // The ledger first: its rows can only be found while their notification exists.
+        while ((await deliveries.removeBatch(some)) === retentionBatch);
+        await notifications.removeAll(some);
       }
     },
   });

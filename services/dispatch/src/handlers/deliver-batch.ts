@@ -1,15 +1,22 @@
 import { type Delivery, defineHandler } from "@herald/bus";
-import { DeliverBatchV1 } from "@herald/contracts";
-import type { FairGate } from "@herald/kit";
-import { HeraldError } from "@herald/kit";
-import type { NotificationCache } from "../delivery/notification-cache.ts";
-import type { Pipeline } from "../delivery/pipeline.ts";
-import type { CheckWaiting } from "../delivery/prepare.ts";
-import { unitsOf } from "../domain/gate-units.ts";
-import { type Claim, rootOf } from "../stores/delivery-document.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
+import {
+  DeliverBatchV1,
+  DueV1,
+  deliveryQueue,
+  type Lane,
+  type NotificationId,
+  type Platform,
+  type ProjectId,
+  servingProvider,
+} from "@herald/contracts";
+import { type FairGate, HeraldError } from "@herald/kit";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import { blockedUntil } from "../delivery/push-devices.ts";
+import { unitsOf } from "../domain/batch.ts";
+import { pauseCheckMs } from "../domain/settle-batch.ts";
+import { type BatchFacts, type Claim, type DeliveryDocument, rootOf } from "../stores/delivery-document.ts";
 
-/** One for each lane and platform, so that no broadcast and no slow provider keeps another lane or platform waiting. */
+/** One durable for each lane and platform, so that neither a broadcast nor a slow provider delays another lane or platform. */
 export const deliverDurables = [
   "dispatch-direct-ios",
   "dispatch-direct-android",
@@ -19,37 +26,29 @@ export const deliverDurables = [
   "dispatch-broadcast-web",
 ] as const;
 
-/** Which message a row is sent for, the same for every redelivery: the moment is not enough, for two can share it. */
+/** Identifies a message, equal for all its redeliveries. The time alone is not enough, because two messages can share it. */
 export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publishedAt" | "sequence">): Claim => ({
   at: publishedAt.getTime(),
   sequence,
 });
 
-/** A batch that waited longer in its queue asks again whose its devices are, where that matters. */
+/** If a batch for single users waited longer in its queue, dispatch asks registry again who uses its devices. */
 const freshMs = 2_000;
 
-/** A batch of devices: ledger row, pushes, outcomes, ack, in this order. */
+/** Delivers a batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({
   durable,
   concurrency,
   gate,
-  cache,
-  deliveries,
-  pipeline,
-  checkWaiting,
-  now,
-}: {
+  ...deps
+}: DeliveryDeps & {
   durable: (typeof deliverDurables)[number];
-  /** Batches in memory; the gate says how many of them are sent at a time, and whose. */
+  /** Batches in memory. The gate limits how many of them are sent at a time, in total and by project. */
   concurrency: number;
   gate: FairGate;
-  cache: NotificationCache;
-  deliveries: DeliveryStore;
-  pipeline: Pipeline;
-  checkWaiting: CheckWaiting;
-  now: () => Date;
-}) =>
-  defineHandler({
+}) => {
+  const { cache, deliveries, pipeline, checkWaiting, now } = deps;
+  return defineHandler({
     durable, // renaming a durable replays its stream
     message: DeliverBatchV1,
     concurrency,
@@ -59,15 +58,104 @@ export const deliverBatch = ({
       try {
         const cached = await cache.get(projectId, notificationId);
         if (!cached) throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
-        // Before the row is claimed: while registry cannot be asked, nothing has begun.
+        // Before the row is stored: while registry is unavailable, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
         const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const run = await deliveries.start(data, claimOf(message), now(), cached.document.tags);
         if (run) await pipeline.deliver(run, signal, moved);
-        // Settled before: what follows from that may have been cut off.
+        // The row was settled by an earlier delivery, which may have crashed before it followed up.
         else await pipeline.resume(rootOf(data));
       } finally {
         leave();
       }
     },
   });
+};
+
+type DueDeps = DeliveryDeps & {
+  gateOf: (lane: Lane, queue: Platform) => FairGate;
+  /** Batches in memory, of all lanes and platforms. */
+  concurrency: number;
+};
+
+/** Delivers a waiting batch, or starts a scheduled notification, when it is due. */
+export const deliverDue = (deps: DueDeps) => {
+  const { notifications, deliveries, pipeline, expandQueued, gateOf, now } = deps;
+
+  const startScheduled = async (projectId: ProjectId, id: NotificationId) => {
+    if (await notifications.begin(projectId, id, now())) await expandQueued(projectId);
+  };
+
+  const deliverWaiting = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {
+    const row = await deliveries.read(projectId, id);
+    if (!row || row.state === "final") return;
+    if (row.state === "settled") return pipeline.followUp(row);
+    // Checked before the gate, too: a batch that must wait longer takes no place there.
+    if (await postponeBlocked(deps, row)) return;
+    const leave = await gateOf(row.lane, deliveryQueue(row)).enter(projectId, unitsOf(row.tally.devices));
+    try {
+      if (await postponeBlocked(deps, row)) return;
+      // Before the row is claimed: while registry is unavailable, the row keeps waiting.
+      const moved = await movedOf(deps, row);
+      const run = await deliveries.claimDue(projectId, id, claim, now());
+      if (run) await pipeline.deliver(run, signal, moved);
+    } finally {
+      leave();
+    }
+  };
+
+  return defineHandler({
+    durable: "dispatch-due", // renaming a durable replays its stream
+    message: DueV1,
+    concurrency: deps.concurrency,
+    handle: ({ data: { kind, projectId, id }, signal, ...message }) =>
+      kind === "notification"
+        ? startScheduled(projectId, id as NotificationId)
+        : deliverWaiting(projectId, id, claimOf(message), signal),
+  });
+};
+
+/** The notification of a row, unless it has ended. */
+const activeOf = async ({ cache, now }: DueDeps, { projectId, notificationId }: BatchFacts) => {
+  const cached = await cache.get(projectId, notificationId);
+  return cached && !(await cache.stopped(cached)) && now() < cached.document.expiresAt ? cached : undefined;
+};
+
+/** The devices of a row that must not get its push any more. Undefined when nothing is sent, because the notification has ended. */
+const movedOf = async (deps: DueDeps, row: BatchFacts) => {
+  const cached = await activeOf(deps, row);
+  if (!cached) return undefined;
+  return deps.checkWaiting(row.projectId, await deps.deliveries.waiting(row.projectId, row._id), cached.personal);
+};
+
+type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;
+
+/**
+ * Postpones a row whose provider is paused, or whose devices' servers are all blocked. So it stays one row, however long it waits.
+ * Does nothing when the notification has ended.
+ */
+const postponeBlocked = async (deps: DueDeps, row: Row): Promise<boolean> => {
+  if (row.state !== "waiting") return false;
+  const until = await allBlockedUntil(deps, row);
+  const cached = until === undefined ? undefined : await activeOf(deps, row);
+  if (until === undefined || !cached) return false;
+  const at = new Date(Math.min(until, cached.document.expiresAt.getTime()));
+  await deps.deliveries.postpone(row.projectId, row._id, at);
+  await deps.dueMessages.schedule(row, at);
+  return true;
+};
+
+/** Until when all devices of a row are blocked, in milliseconds since 1970. Undefined when dispatch may send to some of them. */
+const allBlockedUntil = async ({ deliveries, pool, now }: DueDeps, row: Row): Promise<number | undefined> => {
+  const lookup = await pool.lookup(row.projectId, servingProvider(row));
+  const at = now().getTime();
+  if (lookup.kind === "paused") return row.paused ? at + pauseCheckMs : undefined;
+  if (lookup.kind !== "ready" || !lookup.channel.routes.anyBlocked()) return undefined;
+  let first: number | undefined;
+  for (const device of await deliveries.waiting(row.projectId, row._id)) {
+    const until = blockedUntil(lookup.channel, device, row.platform, at);
+    if (until === undefined) return undefined;
+    first = Math.min(until, first ?? until);
+  }
+  return first;
+};

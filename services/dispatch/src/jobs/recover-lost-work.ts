@@ -1,84 +1,103 @@
-import { type Bus, sendRequest } from "@herald/bus";
+import { type Bus, hasMessages, isUnsettled, oldestMessageTime, sendRequest } from "@herald/bus";
 import {
   batchLimits,
+  DeliverBatchV1,
   type DeviceId,
+  ExpandedV1,
+  ExpandV1,
+  laneOf,
   type NotificationId,
-  type OutboxEvent,
+  type Platform,
   type ProjectId,
   type Recipient,
   ResolveSends,
 } from "@herald/contracts";
-import type { Logger } from "@herald/kit";
-import type { DueMessages } from "../delivery/due-messages.ts";
 import type { Expand } from "../delivery/expand.ts";
+import type { DueMessages } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
-import type { Resolution } from "../delivery/prepare.ts";
+import type { Deps } from "../deps.ts";
 import type { Sendable } from "../domain/settle-batch.ts";
-import { deadLetterClaim, ownersOf } from "../stores/delivery-document.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { ExpansionQueue } from "../stores/expansion-queue.ts";
-import type { LostWork, StartedRow } from "../stores/lost-work.ts";
+import {
+  type Claim,
+  type DeliveryDocument,
+  deadLetterClaim,
+  ownersOf,
+  packedAt,
+  packedCount,
+} from "../stores/delivery-document.ts";
+import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";
-import { notificationAccepted, notificationEnded } from "../stores/notification-events.ts";
-import type { NotificationStore } from "../stores/notification-store.ts";
-import { packedAt, packedCount } from "../stores/packed-ids.ts";
-import type { SmallSendStore } from "../stores/small-send-store.ts";
-import type { LiveMessages } from "./live-messages.ts";
 
-/** Longer than a provider may take to answer: a process whose message is gone still writes the outcomes of what it has sent. */
+/** The clocks of two streams' leaders may differ a little. */
+const skewMs = 10_000;
+/** One durable for each stream whose messages start rows. */
+const platforms: readonly Platform[] = ["ios", "android", "web"];
+const startingDurables = [
+  "dispatch-send-groups",
+  "dispatch-single-sends",
+  "dispatch-drain",
+  "dispatch-broadcast-ios",
+  "dispatch-due",
+] as const;
+
+/** Finds messages of a notification that the broker still stores. A process that receives one continues the work. */
+const createLiveMessages = (bus: Bus) => ({
+  /** A message to expand a page, or to record the end of the expansion. */
+  ofExpansion: async (projectId: ProjectId, notificationId: NotificationId): Promise<boolean> => {
+    const page = ExpandV1.subject({ projectId, notificationId, page: 0 } as ExpandV1).replace(/0$/, "*");
+    // In this order: the last page's message is acked only after the end is published.
+    if (await hasMessages(bus, "PUSH_CMD", page)) return true;
+    return hasMessages(bus, "PUSH_CMD", ExpandedV1.subject({ projectId, notificationId } as ExpandedV1));
+  },
+
+  /** A batch that was published before its expansion ended, at `expandedAt`. */
+  ofBatches: async ({ _id, projectId, content }: NotificationRecord, expandedAt: Date): Promise<boolean> => {
+    const lane = laneOf(content.targets);
+    const oldest = await Promise.all(
+      platforms.map((platform) =>
+        oldestMessageTime(
+          bus,
+          "PUSH_DELIVER",
+          DeliverBatchV1.subject({ lane, platform, projectId, notificationId: _id } as DeliverBatchV1),
+        ),
+      ),
+    );
+    return oldest.some((at) => at !== undefined && at.getTime() <= expandedAt.getTime() + skewMs);
+  },
+
+  /** The message that a row was started for. */
+  ofClaim: async (claim: Claim): Promise<boolean> => {
+    const unsettled = await Promise.all(startingDurables.map((durable) => isUnsettled(bus, durable, claim)));
+    return unsettled.includes(true);
+  },
+});
+
+/** Longer than a provider's timeout: a process whose message is gone still writes the outcomes of pushes in flight. */
 const lostAfterMs = 45_000;
 
-/** When the sweep looks at what was expanded again. */
+/** How long after a repeated expansion the sweep checks the notification. */
 const checkAgainMs = 60_000;
 
-/** Resolves targets to devices now; `null`: more than `limit`, or not answered by an index. */
-type Resolve = (projectId: ProjectId, targets: readonly string[], limit: number) => Promise<Resolution | null>;
-
-export const createResolveOne =
-  (bus: Bus): Resolve =>
-  async (projectId, targets, limit) => {
-    const { sends } = await sendRequest(bus, ResolveSends, { sends: [{ projectId, targets: [...targets] }], limit });
-    return sends[0] ?? null;
-  };
-
-export type RecoverDeps = {
-  readonly live: LiveMessages;
-  readonly lost: LostWork;
-  readonly notifications: Pick<NotificationStore, "get">;
-  readonly queue: Pick<ExpansionQueue, "restart">;
-  readonly sends: Pick<SmallSendStore, "moveToDeliveries" | "findWithEvents">;
-  readonly deliveries: Pick<DeliveryStore, "claim">;
-  readonly pipeline: Pick<Pipeline, "abandon">;
+type RecoverDeps = Deps & {
+  readonly pipeline: Pipeline;
   readonly expand: Expand;
-  readonly dueMessages: Pick<DueMessages, "publishBatch">;
-  /** Resolves when the event is on disk. */
-  readonly publish: (event: OutboxEvent) => Promise<void>;
-  readonly resolve: Resolve;
-  readonly now: () => Date;
-  readonly log: Logger;
+  readonly dueMessages: DueMessages;
 };
 
-export type RecoverLostWork = {
-  /**
-   * Goes on with a notification that should have ended, where the message that would is gone: the broker lost its data. Whatever may
-   * have been sent is marked as a possible repeat. Does nothing while a message lives. Repeatable, also by two replicas at once.
-   */
-  readonly recover: (document: NotificationState) => Promise<void>;
-  /** Has the rows of a small send that were started be sent again at once, by messages of their own and marked: its caller failed. */
-  readonly release: (projectId: ProjectId, id: NotificationId) => Promise<void>;
-};
-
-export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
-  const { live, lost, notifications, queue, sends, deliveries, pipeline, expand, dueMessages, now, log } = deps;
+export const createRecoverLostWork = (deps: RecoverDeps) => {
+  const { bus, ledger, notifications, queue, sends, deliveries, pipeline, expand, dueMessages, now, log } = deps;
+  const live = createLiveMessages(bus);
   const never = new AbortController().signal;
 
-  /** A row's devices as registry knows them now, in the row's order; what it does not know is skipped as moved when it is due. */
-  const devicesOf = async (row: StartedRow): Promise<Sendable[]> => {
+  /** A row's devices as registry knows them now, in the row's order. Devices unknown to registry are skipped as moved when due. */
+  const devicesOf = async (row: DeliveryDocument): Promise<Sendable[]> => {
     if (row.devices) return row.devices.map((device) => ({ ...device, repeat: true }));
     const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
-    const resolution = ids.length === 0 ? null : await deps.resolve(row.projectId, ids, batchLimits.devices);
+    const sends = [{ projectId: row.projectId, targets: ids }];
+    const resolved = await sendRequest(bus, ResolveSends, { sends, limit: batchLimits.devices });
     const known = new Map<DeviceId, Recipient>();
-    for (const { devices } of resolution?.batches ?? []) for (const device of devices) known.set(device.id, device);
+    for (const { devices } of resolved.sends[0]?.batches ?? [])
+      for (const device of devices) known.set(device.id, device);
     const owners = ownersOf(row);
     return ids.map((id, at) => {
       const { userId: _, ...device } = known.get(id) ?? { id, token: "", tokenAt: 0 };
@@ -87,19 +106,18 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     });
   };
 
-  /** False when somebody else goes on with it. */
-  const releaseRow = async (row: StartedRow): Promise<boolean> => {
-    if (!(await lost.release(row, await devicesOf(row), now()))) return false;
-    await dueMessages.publishBatch(row, now());
+  /** False when another process continues the row. */
+  const releaseRow = async (row: DeliveryDocument): Promise<boolean> => {
+    if (!(await ledger.release(row, await devicesOf(row), now()))) return false;
+    await dueMessages.publish(row, now());
     return true;
   };
 
-  /** True when the row goes on. */
-  const recoverRow = async (row: StartedRow): Promise<boolean> => {
-    const { _id: id, projectId } = row;
-    const claim = { at: row.claim ?? 0, sequence: row.claimSequence ?? 0 };
+  /** True when the row will be sent again. */
+  const recoverRow = async (row: DeliveryDocument): Promise<boolean> => {
+    const { _id: id, projectId, claim = deadLetterClaim } = row;
     if (claim.at === deadLetterClaim.at) {
-      const run = await deliveries.claim({ projectId, id, claim }, now());
+      const run = await deliveries.claim({ projectId, id }, claim, now());
       if (run) await pipeline.abandon(run, never);
       return false;
     }
@@ -117,18 +135,13 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     await expand(document, `again/${now().getTime()}`);
   };
 
-  /** Once the message of a small send is gone, only this sweep publishes its first events. */
+  /** Without its message, only this sweep publishes the first events of a small send. */
   const publishAgain = async ({ _id, projectId }: NotificationRecord): Promise<void> => {
     const found = await sends.findWithEvents(projectId, _id);
-    if (!found) return;
-    const { document, events } = found;
-    const ended = document.final ? [notificationEnded(document, document.final)] : [];
-    await Promise.all(
-      [notificationAccepted(document, document.content.targets), ...events, ...ended].map(deps.publish),
-    );
+    if (found) await Promise.all(eventsOfSend(found.document, found.events).map(deps.publish));
   };
 
-  /** Batches that have no row, and no message that would make it. */
+  /** Expands a notification again if some of its batches have neither a row nor a message. */
   const recoverBatches = async (document: NotificationRecord): Promise<void> => {
     const { expanded } = document;
     // A small send is stored with all of its rows.
@@ -138,33 +151,40 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
 
   const recoverExpansion = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
     if (await live.ofExpansion(projectId, id)) return;
-    // Read after the broker was asked: what ended meanwhile has no message any more either.
+    // Read after the check for messages: an expansion that has just ended has no message either.
     const document = await notifications.get(projectId, id);
     if (!document || document.final || document.expanded || document.dueAt || document.expansionLostAt) return;
     if (document.expansion !== "queued") await expandAgain(document);
   };
 
-  const recover: RecoverLostWork["recover"] = async ({ _id, projectId, expanded, sending }) => {
+  /**
+   * Continues a notification that should have ended, if the broker lost its data and with it the message that would continue it. Marks
+   * pushes that may be repeats. Does nothing while such a message exists. Repeatable, also by two replicas at the same time.
+   */
+  const recover = async ({ _id, projectId, expanded, sending }: NotificationState): Promise<void> => {
     if (!expanded) return recoverExpansion(projectId, _id);
     if (sending) {
       if (await live.ofClaim(sending)) return;
       await sends.moveToDeliveries(projectId, _id);
     }
     let released = false;
-    for (const row of await lost.started(projectId, _id, new Date(now().getTime() - lostAfterMs)))
+    for (const row of await ledger.started(projectId, _id, new Date(now().getTime() - lostAfterMs)))
       released = (await recoverRow(row)) || released;
     const document = await notifications.get(projectId, _id);
     if (!document) return;
-    if (!document.final && (await lost.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
-    // It was found, or ended a moment ago, by the sweep and not by the process that began it.
+    if (!document.final && (await ledger.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
+    // The sweep, not the process that began the send, found it or has just ended it.
     else if (expanded.at === undefined && (released || document.final)) await publishAgain(document);
   };
 
   return {
     recover,
-    release: async (projectId, id) => {
+    /** For a small send that failed: sends its started rows again, due now, each with its own message, marked as possible repeats. */
+    release: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       await sends.moveToDeliveries(projectId, id);
-      for (const row of await lost.started(projectId, id, now())) await releaseRow(row);
+      for (const row of await ledger.started(projectId, id, now())) await releaseRow(row);
     },
   };
 };
+
+export type RecoverLostWork = ReturnType<typeof createRecoverLostWork>;

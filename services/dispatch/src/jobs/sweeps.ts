@@ -1,44 +1,30 @@
-import { type Logger, type Repeating, repeat } from "@herald/kit";
-import type { DueMessages } from "../delivery/due-messages.ts";
-import type { Finisher } from "../delivery/finish.ts";
+import { repeat } from "@herald/kit";
+import { type RetentionRule, retentionBatch } from "@herald/mongo";
+import type { DueMessages, Finisher } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { LedgerReads } from "../stores/ledger-reads.ts";
+import type { Deps } from "../deps.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import type { NotificationStore } from "../stores/notification-store.ts";
 import type { RecoverLostWork } from "./recover-lost-work.ts";
 
-export type Sweeps = {
-  /** Begins the rounds, with one at once. */
-  start(): Repeating;
-  /** Looks for rows that are due, at once: they were just made so. Never throws. */
-  sweepDue(): Promise<void>;
-};
-
-type Deps = {
-  readonly deliveries: DeliveryStore;
-  readonly notifications: NotificationStore;
-  readonly ledger: LedgerReads;
-  readonly pipeline: Pick<Pipeline, "followUp">;
+type SweepDeps = Deps & {
+  readonly pipeline: Pipeline;
   readonly finisher: Finisher;
   readonly recover: RecoverLostWork["recover"];
-  readonly dueMessages: Pick<DueMessages, "publishBatch" | "publishNotification">;
+  readonly dueMessages: DueMessages;
   readonly everyMs: number;
-  readonly now: () => Date;
-  readonly log: Logger;
 };
 
-/** The clock on the bus comes first; what is later than this was forgotten by it. */
+/** Time for the broker's clock to start a row that is due. A row that is later than this was missed. */
 const graceMs = 3_000;
-/** A wake-up that was published is not published again before. */
+/** The sweep does not repeat a published wake-up within this time. */
 const againMs = 30_000;
-/** After the broker has lost its data, all that is unfinished waits to be looked at. */
+/** Bounded, because after a loss of the broker's data, every unfinished notification needs a check. */
 const checksAtATime = 8;
-/** After a lost expansion, batches that were partitioned before it may still be in the queue. */
+/** After a lost expansion, batches that registry published earlier may still be in the queue for this long. */
 const lostExpansionMs = 60_000;
 
-/** The safety net under the clock and the handlers: finds what is late and hands it to the code that missed it. */
-export const createSweeps = (deps: Deps): Sweeps => {
+/** Finds work that the broker's clock or a handler missed, and continues it. */
+export const createSweeps = (deps: SweepDeps) => {
   const { deliveries, notifications, ledger, pipeline, finisher, recover, dueMessages, now, log } = deps;
 
   const sweepRows = async (grace: number, signal?: AbortSignal) => {
@@ -48,25 +34,19 @@ export const createSweeps = (deps: Deps): Sweeps => {
       const { _id, projectId, state, dueAt = at } = row;
       if (state === "settled") await pipeline.followUp(row);
       if (state !== "waiting") continue;
-      await dueMessages.publishBatch(row, dueAt);
-      // The handler of its message may already have deferred it for longer.
+      await dueMessages.publish(row, dueAt);
+      // `row.dueAt`, because the handler of the wake-up may already have postponed the row for longer.
       await deliveries.postpone(projectId, _id, new Date(at.getTime() + againMs), row.dueAt);
     }
   };
 
   const check = async (document: NotificationState) => {
     const { _id, projectId, dueAt, expanded, expansionLostAt } = document;
-    if (dueAt) return dueMessages.publishNotification(document, now());
+    if (dueAt) return dueMessages.publish(document, now());
     if (expansionLostAt && !expanded && now().getTime() - expansionLostAt.getTime() > lostExpansionMs) {
-      const { finalRoots, open } = await ledger.state(projectId, _id);
-      if (open > 0) return;
-      const { tally } = await ledger.sums(projectId, _id);
-      await notifications.expanded(
-        projectId,
-        _id,
-        { batches: finalRoots, devices: tally.devices, unmatched: [] },
-        now(),
-      );
+      const { tally, finalRoots: batches } = await ledger.sums(projectId, _id);
+      if (batches === undefined) return;
+      await notifications.expanded(projectId, _id, { batches, devices: tally.devices, unmatched: [] }, now());
     }
     await finisher.check(projectId, _id);
     await recover(document);
@@ -78,15 +58,44 @@ export const createSweeps = (deps: Deps): Sweeps => {
     const failed: unknown[] = [];
     for (let from = 0; from < unchecked.length && !signal.aborted; from += checksAtATime) {
       const checked = await Promise.allSettled(unchecked.slice(from, from + checksAtATime).map(check));
-      // What one fails with keeps no other from being looked at.
+      // A failed check does not prevent the check of others.
       for (const one of checked) if (one.status === "rejected") failed.push(one.reason);
     }
     if (failed.length > 0) throw failed[0];
   };
 
   return {
+    /** Starts the sweeps; the first runs at once. */
     start: () => repeat("find what is late", deps.everyMs, log, sweep),
+    /** Starts rows that were just made due, without waiting for the next sweep. Never throws. */
     sweepDue: () =>
       sweepRows(0).catch((err: unknown) => log.warn({ err }, "could not start what is due: the next sweep starts it")),
   };
 };
+
+export type Sweeps = ReturnType<typeof createSweeps>;
+
+/** Most notifications have few rows, so this many have about one batch of rows. */
+const notificationsAtATime = 200;
+
+/**
+ * Removes notifications together with their deliveries, `keepMs` after the notification's end. Counts are sums over rows, so the rows
+ * of a notification that has not ended stay, however old. Rows are removed first: after a crash, the notification is found again.
+ */
+export const retentionRules = (
+  { notifications, deliveries }: Pick<Deps, "notifications" | "deliveries">,
+  keepMs: number,
+): RetentionRule[] => [
+  {
+    name: "notifications",
+    keepMs,
+    removeBatch: async (before, after) => {
+      const ended = await notifications.endedBefore(before, after, notificationsAtATime);
+      if (ended.length === 0) return { removed: 0, more: false };
+      const removed = await deliveries.removeBatch(ended);
+      if (removed === retentionBatch) return { removed, more: true, after };
+      await notifications.removeAll(ended);
+      return { removed: removed + ended.length, more: ended.length === notificationsAtATime, after: ended.at(-1)?._id };
+    },
+  },
+];

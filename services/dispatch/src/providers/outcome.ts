@@ -1,19 +1,47 @@
-import { type DeliveryReason, isObject } from "@herald/contracts";
+import { type DeliveryReason, isObject, type ProviderProblemReason, providerProblems } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
-import type { Outcome } from "../domain/outcome.ts";
-import { connectionProblem } from "./connection-problem.ts";
+import type { ConnectionProblem, Outcome } from "../domain/outcome.ts";
+
+/** Error messages of Node and OpenSSL for failed connections; the first match counts. `words` replaces an unreadable message. */
+const causes: readonly { says: RegExp; reason: ProviderProblemReason; words?: string }[] = [
+  { says: /ENOTFOUND|EAI_/, reason: "name-not-found" },
+  { says: /ECONNREFUSED/, reason: "connection-refused" },
+  { says: /EHOSTUNREACH|ENETUNREACH|connect ETIMEDOUT|no (HTTP\/2 )?connection within/, reason: "connection-timeout" },
+  {
+    says: /does not speak HTTP\/2|NO_APPLICATION_PROTOCOL/,
+    reason: "no-http2",
+    words: "the server does not speak HTTP/2",
+  },
+  { says: /does not match certificate's altnames/, reason: "certificate-name" },
+  { says: /certificate (has expired|is not yet valid)/, reason: "certificate-expired" },
+  // With a TLS alert, the server refuses Herald's certificate.
+  { says: /ERR_SSL_|EPROTO|before secure TLS connection was established/, reason: "tls-refused" },
+  { says: /certificate|issuer/, reason: "certificate-untrusted" },
+];
+
+/** Long enough for a certificate's names, and short enough for a stored record. */
+const maxWords = 200;
+
+/** Derives why a connection failed from a transport's reason. Undefined for a reason that does not concern the connection. */
+export const connectionProblem = (reason: string, origin: string): ConnectionProblem | undefined => {
+  const cause = causes.find(({ says }) => says.test(reason));
+  if (!cause) return undefined;
+  const { host } = new URL(origin);
+  const words = cause.words ?? reason.replace(/[^\x20-\x7e]/g, "?").slice(0, maxWords);
+  return { reason: cause.reason, host, detail: `cannot reach ${host}: ${words}. ${providerProblems[cause.reason]}` };
+};
 
 export type { Outcome } from "../domain/outcome.ts";
 
-/** An answer of a provider, whole, with whatever it holds. */
+/** A complete response of a provider, with any content. */
 export type Answered = Extract<TransportAnswer, { kind: "answered" }>;
 
-/** Without a word of its own: most providers give the message no id that Herald needs. */
+/** Accepted without the provider's message id, which Herald needs only from some providers. */
 export const accepted: Outcome = Object.freeze({ kind: "accepted" });
 
 const maxReasonLength = 120;
 
-/** What never reached the provider at `origin` waits; what may have reached it may be repeated. */
+/** The outcome without a response: `deferred` if the push never reached the provider at `origin`, `unknown` if it may have. */
 export const unanswered = (answer: Exclude<TransportAnswer, Answered>, origin: string): Outcome => {
   if (answer.kind === "unknown") return { kind: "unknown", providerReason: shown(answer.reason) };
   const problem = connectionProblem(answer.reason, origin);
@@ -22,32 +50,32 @@ export const unanswered = (answer: Exclude<TransportAnswer, Answered>, origin: s
     : { kind: "deferred", providerReason: shown(answer.reason) };
 };
 
-/** The provider did not take the credential for this device: that is the device's, whose token and environment are anybody's to choose. */
+/** The provider refused the credential for this device. Only the device is affected, because apps choose tokens and environments freely. */
 export const tokenMismatch = (
   reason: Extract<DeliveryReason, "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch">,
   providerReason: string,
 ): Outcome => ({ kind: "rejected", reason, providerReason, tokenMismatch: true });
 
-/** What an answer means when only its status can be relied on. In doubt the push is sent again, except for 4xx. */
+/** The outcome of a response from its status alone. In doubt the push is sent again, except after 4xx. */
 export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {
   if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
   if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };
   if (status === 429) return { kind: "deferred", retryAfterMs, limit: "sender", providerReason };
   const later = status === 408 || status === 421 || status === 425;
   if (status >= 400 && status < 500 && !later) return { kind: "rejected", reason: "provider-rejected", providerReason };
-  // 3xx: a proxy that wants us elsewhere. Not followed, and no word about the message.
+  // 3xx: a redirect by a proxy, which says nothing about the message and is not followed.
   if (status >= 300 && status < 600) return { kind: "deferred", retryAfterMs, providerReason };
   return { kind: "unknown", providerReason };
 }
 
-/** The provider's own word if it is one, else its status: what a mangled answer says is not worth keeping. */
+/** The provider's error code if it is well-formed, otherwise the HTTP status. Malformed codes are not stored. */
 export const wordOr = (word: unknown, status: number): string =>
   typeof word === "string" && /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(word) ? word : `HTTP ${status}`;
 
-/** A reason from further away, fit for a record that people read. */
+/** Shortens a reason and removes unprintable characters, so that it can be stored and shown. */
 export const shown = (reason: string): string => reason.replace(/[^\x20-\x7e]/g, "?").slice(0, maxReasonLength);
 
-/** An object from a body that may be anything. */
+/** Parses a body as a JSON object; `{}` for any other body. */
 export function parseObject(body: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(body);

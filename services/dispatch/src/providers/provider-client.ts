@@ -1,24 +1,57 @@
-import type { NotificationContent, NotificationId, Platform, ProjectId, Recipient } from "@herald/contracts";
+import {
+  maxTtlSeconds,
+  type NotificationContent,
+  type NotificationId,
+  type Platform,
+  type ProjectId,
+  type Recipient,
+} from "@herald/contracts";
+import type { Transport, TransportOptions } from "@herald/http2-client";
 import type { Outcome } from "../domain/outcome.ts";
 
-/** What is sent to every device of a batch. */
+/** The message for all devices of a batch. */
 export type Message = {
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
   readonly content: NotificationContent;
   readonly expiresAt: Date;
-  /** Of the devices. */
+  /** The platform of the devices. */
   readonly platform: Platform;
 };
 
-/** A way to send with one version of one project's settings. */
+/** Sends with one version of one project's provider settings. */
 export type ProviderClient = {
-  /** Does what is the same for all devices; what it returns costs little more than the request, and never rejects for what a provider said. */
+  /**
+   * Prepares a message for the devices of one batch. The returned function costs little more than the request. Responses, network errors
+   * and invalid tokens never make it reject.
+   */
   prepare(message: Message): (device: Recipient, openToken: string) => Promise<Outcome>;
-  /** Which of the provider's servers a device is sent to: what it asks for or suffers from concerns those of the same alone. */
+  /** The route of a device: one of the provider's servers. A throttle or failure of a route affects only the devices on it. */
   routeOf(device: Recipient, platform: Platform): string;
-  /** Whether a route is one that only devices name: its trouble is theirs, and none of the provider. */
+  /** Whether only devices name a route's server. Its failures are not the provider's. */
   isNamedByDevice(route: string): boolean;
-  /** Ends what is in flight and leaves no socket. */
+  /** Ends requests in flight and closes all sockets. */
   close(): Promise<void>;
 };
+
+/** Dependencies of a provider's client. The settings were checked when they were put. */
+export type ClientDeps<Settings> = {
+  readonly settings: Settings;
+  readonly createTransport: (options: TransportOptions) => Transport;
+  readonly now: () => Date;
+};
+
+/** Until when a provider may store the push. A past time means: deliver now or never (`ttl` 0). */
+export const storedUntil = ({ content, expiresAt }: Pick<Message, "content" | "expiresAt">): Date =>
+  content.ttl === 0 ? new Date(0) : expiresAt;
+
+/**
+ * How long a provider may still store a push, in whole seconds, at most {@link maxTtlSeconds}. Another machine set `expiresAt`: if its
+ * clock is ahead of this one, the rest would be longer than FCM accepts.
+ */
+export const secondsToLive = (expiresAt: Date, now: Date): number =>
+  Math.min(maxTtlSeconds, Math.max(0, Math.floor((expiresAt.getTime() - now.getTime()) / 1_000)));
+
+/** The value of `apns-expiration`: seconds since 1970, or `0` for now or never. */
+export const apnsExpiration = (expiresAt: Date, now: Date): string =>
+  expiresAt > now ? String(Math.floor(expiresAt.getTime() / 1_000)) : "0";

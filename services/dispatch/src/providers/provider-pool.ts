@@ -3,64 +3,22 @@ import { HeraldError, type Logger, UnknownMasterKey } from "@herald/kit";
 import type { DispatchMetrics } from "../metrics.ts";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 import type { ProviderClient } from "./provider-client.ts";
-import {
-  createProviderProblems,
-  credentialRoute,
-  freshProblems,
-  type ProviderProblems,
-  unproven,
-} from "./provider-problems.ts";
-import { createProviderRoutes, type ProviderRoutes } from "./provider-routes.ts";
-
-/** One version of a project's settings for a provider, ready to send with. */
-export type Channel = {
-  readonly projectId: ProjectId;
-  readonly provider: Provider;
-  readonly version: string;
-  readonly client: ProviderClient;
-  /** The provider refuses the credential, so nothing may be sent with it. */
-  refused(): boolean;
-  /** The provider's servers: one that throttles or fails blocks only the pushes to it. */
-  readonly routes: Pick<
-    ProviderRoutes,
-    "blockedUntil" | "failureOf" | "acquire" | "onSuccess" | "onFailure" | "release" | "anyBlocked"
-  >;
-  /** Waits until so many more requests may be in flight. `release` returns each of them. */
-  reserve(count: number): Promise<void>;
-  release(count: number): void;
-  /** A server took the credential, so that it may be used at full width. Remembered beyond this process. */
-  prove(route: string): void;
-  /** A server did not take the credential for a device that may be another app's. */
-  onTokenMismatch(route: string, providerReason: string): void;
-  /** The provider refuses the credential: nothing more is sent with it from here. */
-  refuse(): void;
-  /** A server asked to wait: nothing is sent to it before `until`, from here at once, from other processes within a second. */
-  throttle(route: string, until: Date): void;
-};
+import { createProviderProblems, credentialRoute, freshProblems, unproven } from "./provider-problems.ts";
+import { createProviderRoutes } from "./provider-routes.ts";
 
 export type Lookup =
   | { readonly kind: "ready"; readonly channel: Channel }
   | { readonly kind: "not-configured" }
   | { readonly kind: "paused" };
 
-export type ProviderPool = {
-  /** At most a second old. Throws database-unavailable. */
-  lookup(projectId: ProjectId, provider: Provider): Promise<Lookup>;
-  /** The provider has refused this version of the settings here: the caller writes the pause, if that is not done yet. */
-  refused(settings: Pick<CredentialDocument, "projectId" | "provider" | "version">): boolean;
-  /** Settings have changed here: the next look-up reads them. */
-  forget(projectId: ProjectId, provider: Provider): void;
-  close(): Promise<void>;
-};
-
 export type PoolDeps = {
   readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause" | "prove" | "report">;
   readonly connect: (provider: Provider, settings: unknown) => ProviderClient;
-  /** Requests of one project to one provider that wait for an answer at a time. */
+  /** Requests of one project to one provider that may be in flight. */
   readonly inFlight: number;
-  /** Until the provider has taken a credential, so many are risked with it. */
+  /** The limit of requests in flight until the provider has accepted the credential. */
   readonly unproven: number;
-  /** Clients that are kept open; beyond it the one that was used longest ago goes. */
+  /** Clients that are kept open. Beyond this number, the least recently used one is closed. */
   readonly clients: number;
   readonly metrics: Pick<DispatchMetrics, "breaker" | "unreached">;
   readonly now: () => Date;
@@ -71,35 +29,24 @@ const freshMs = 1_000;
 /** Longer than any pause between the batches of one notification. */
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
-/** Past this all are forgotten, and written to the database once more. */
+/** Routes whose shared throttle is remembered. Beyond this number all are dropped, and the next throttles are written again. */
 const maxShared = 64;
 
-type Open = {
-  readonly channel: Channel;
-  readonly routes: ProviderRoutes;
-  readonly problems: ProviderProblems;
-  readonly usage: { inFlight: number; usedAt: number };
-};
 type Known = { checkedAt: number; lookup: Lookup };
 
 /** The clients of all projects. Settings are looked up at most once a second; a new version gets a new client. */
-export const createProviderPool = (deps: PoolDeps): ProviderPool => {
+export const createProviderPool = (deps: PoolDeps) => {
   const { credentials, now, log } = deps;
   const known = new Map<string, Known>();
   const looking = new Map<string, Promise<Lookup>>();
-  const open = new Map<string, Open>();
+  const open = new Map<string, Channel>();
   const closing = new Set<Promise<void>>();
 
-  const close = (key: string, { channel, routes, problems, usage }: Open) => {
+  const close = (key: string, channel: Channel) => {
     open.delete(key);
     known.delete(key);
-    routes.close();
-    problems.close();
-    const done = (async () => {
-      // What was sent gets its answer; each has its own timeout.
-      while (usage.inFlight > 0) await channel.reserve(0);
-      await channel.client.close();
-    })()
+    const done = channel
+      .close()
       .catch((err: unknown) => log.warn({ err, provider: channel.provider }, "a provider's client did not close"))
       .finally(() => closing.delete(done));
     closing.add(done);
@@ -110,10 +57,10 @@ export const createProviderPool = (deps: PoolDeps): ProviderPool => {
     const idle = [...open]
       .filter(([, { usage }]) => usage.inFlight === 0)
       .sort(([, a], [, b]) => a.usage.usedAt - b.usage.usedAt);
-    for (const [key, entry] of idle)
-      if (open.size > deps.clients || at - entry.usage.usedAt > idleMs) close(key, entry);
+    for (const [key, channel] of idle)
+      if (open.size > deps.clients || at - channel.usage.usedAt > idleMs) close(key, channel);
   };
-  /** Answers without a client: of providers that a project does not have, or that are paused. */
+  /** Drops old lookups without a client: the project has no such provider, or it is paused. */
   const forgetOld = () => {
     const at = now().getTime();
     for (const [key, { checkedAt }] of known) if (!open.has(key) && at - checkedAt >= freshMs) known.delete(key);
@@ -134,70 +81,36 @@ export const createProviderPool = (deps: PoolDeps): ProviderPool => {
 
   const toLookup = async (key: string, document: CredentialDocument | null): Promise<Lookup> => {
     const current = open.get(key);
-    if (current && current.channel.version !== document?.version) close(key, current);
+    if (current && current.version !== document?.version) close(key, current);
     if (!document) return { kind: "not-configured" };
     if (document.paused) return { kind: "paused" };
-    const entry = open.get(key) ?? (await connect(document));
-    if (!entry) return { kind: "paused" };
-    open.set(key, entry);
-    entry.usage.usedAt = now().getTime();
+    const channel = open.get(key) ?? (await connect(document));
+    if (!channel) return { kind: "paused" };
+    open.set(key, channel);
+    channel.usage.usedAt = now().getTime();
     for (const { route, until } of document.throttles ?? [])
-      if (until > now()) entry.routes.throttle(route, until.getTime());
+      if (until > now()) channel.routes.throttle(route, until.getTime());
     evict();
-    return { kind: "ready", channel: entry.channel };
+    return { kind: "ready", channel };
   };
 
-  /** Undefined, and the provider paused, when the settings cannot be used: that is for a person to mend. */
-  const connect = async (document: CredentialDocument): Promise<Open | undefined> => {
-    const { projectId, provider, version } = document;
-    let client: ProviderClient;
+  /** Creates the client. If the settings cannot be used, pauses the provider until new settings are put, and resolves to undefined. */
+  const connect = async (document: CredentialDocument): Promise<Channel | undefined> => {
+    const { projectId, provider } = document;
     try {
-      client = deps.connect(provider, await credentials.open(document));
+      return createChannel(deps, document, deps.connect(provider, await credentials.open(document)));
     } catch (err) {
-      // The operator's to mend, not the project's: what is to be sent waits.
+      // The operator must fix this, not the project, so deliveries wait.
       if (err instanceof UnknownMasterKey) throw new HeraldError("service-unavailable", err.message, { cause: err });
       log.error({ err, projectId, provider }, "the provider's settings cannot be used, so it is paused");
       await credentials.pause(document, { reason: "settings-unusable", providerReason: "" }, now());
       return undefined;
     }
-    const usage = { inFlight: 0, usedAt: now().getTime() };
-    const proven = document.provenAt !== undefined;
-    const known = freshProblems(document, now()).map(({ route }) => route);
-    const problems = createProviderProblems({ projectId, provider, version, credentials, known, now, log });
-    const routes = createProviderRoutes({
-      now: () => now().getTime(),
-      knownUnreached: known,
-      // What strangers' servers do is in the traces of their devices: here it would hide what is the provider's.
-      unreached: (route, problem) => {
-        if (client.isNamedByDevice(route)) return;
-        deps.metrics.unreached(provider, problem.reason);
-        problems.found(route, problem);
-      },
-      reached: problems.over,
-      changed: (change, route, reason) => {
-        deps.metrics.breaker(provider, change);
-        const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
-        if (change === "opened")
-          log.warn({ ...facts, providerReason: reason }, "the circuit breaker opened: pushes to this server wait");
-        if (change === "closed") log.info(facts, "the circuit breaker closed: the server answers again");
-      },
-    });
-    const channel = createChannel({
-      projectId,
-      provider,
-      version,
-      client,
-      usage,
-      routes,
-      problems,
-      proven,
-      ...deps,
-    });
-    return { channel, routes, problems, usage };
   };
 
   return {
-    lookup: (projectId, provider) => {
+    /** The result is at most a second old. Throws `database-unavailable`. */
+    lookup: (projectId: ProjectId, provider: Provider): Promise<Lookup> => {
       const key = `${projectId}/${provider}`;
       const found = known.get(key);
       if (found && now().getTime() - found.checkedAt < freshMs) return Promise.resolve(found.lookup);
@@ -205,40 +118,64 @@ export const createProviderPool = (deps: PoolDeps): ProviderPool => {
       looking.set(key, underWay);
       return underWay;
     },
-    refused: ({ projectId, provider, version }) => {
-      const channel = open.get(`${projectId}/${provider}`)?.channel;
+    /** Whether the provider has refused this version of the settings in this process. The pause may not be stored yet. */
+    refused: ({ projectId, provider, version }: Version): boolean => {
+      const channel = open.get(`${projectId}/${provider}`);
       return channel?.version === version && channel.refused();
     },
-    forget: (projectId, provider) => {
+    /** Drops cached settings after a change: the next lookup reads them. */
+    forget: (projectId: ProjectId, provider: Provider) => {
       known.delete(`${projectId}/${provider}`);
     },
     close: async () => {
       clearInterval(timer);
-      for (const [key, entry] of [...open]) close(key, entry);
+      for (const [key, channel] of [...open]) close(key, channel);
       await Promise.all(closing);
     },
   };
 };
 
-type ChannelDeps = Pick<Channel, "projectId" | "provider" | "version" | "client"> &
-  Pick<PoolDeps, "credentials" | "inFlight" | "unproven" | "now" | "log"> & {
-    readonly usage: Open["usage"];
-    readonly routes: ProviderRoutes;
-    readonly problems: ProviderProblems;
-    readonly proven: boolean;
-  };
+export type ProviderPool = ReturnType<typeof createProviderPool>;
 
-const createChannel = (deps: ChannelDeps): Channel => {
-  const { projectId, provider, version, client, usage, routes, problems, credentials, now, log } = deps;
+type Version = Pick<CredentialDocument, "projectId" | "provider" | "version">;
+
+/** One version of a project's settings for a provider, ready to send with. */
+const createChannel = (
+  { inFlight, unproven: unprovenInFlight, credentials, metrics, now, log }: PoolDeps,
+  document: CredentialDocument,
+  client: ProviderClient,
+) => {
+  const { projectId, provider, version } = document;
+  const usage = { inFlight: 0, usedAt: now().getTime() };
+  const known = freshProblems(document, now()).map(({ route }) => route);
+  const problems = createProviderProblems({ projectId, provider, version, credentials, known, now, log });
+  const routes = createProviderRoutes({
+    now: () => now().getTime(),
+    knownUnreached: known,
+    // Failures of servers that only devices name are in the traces of these devices. Here they would hide the provider's own.
+    unreached: (route, problem) => {
+      if (client.isNamedByDevice(route)) return;
+      metrics.unreached(provider, problem.reason);
+      problems.found(route, problem);
+    },
+    reached: problems.over,
+    changed: (change, route, reason) => {
+      metrics.breaker(provider, change);
+      const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
+      if (change === "opened")
+        log.warn({ ...facts, providerReason: reason }, "the circuit breaker opened: pushes to this server wait");
+      if (change === "closed") log.info(facts, "the circuit breaker closed: the server answers again");
+    },
+  });
   const waiting: { count: number; go: () => void }[] = [];
-  let { proven } = deps;
+  let proven = document.provenAt !== undefined;
   let refused = false;
-  /** By route, until when the database says that it is throttled. */
+  /** By route: the end of the throttle that is stored in the database. */
   const shared = new Map<string, number>();
 
   const admit = () => {
     for (let next = waiting[0]; next; next = waiting[0]) {
-      const limit = proven ? deps.inFlight : deps.unproven;
+      const limit = proven ? inFlight : unprovenInFlight;
       // A count of 0 waits until no request is in flight.
       const fits =
         next.count === 0 ? usage.inFlight === 0 : usage.inFlight === 0 || usage.inFlight + next.count <= limit;
@@ -249,26 +186,33 @@ const createChannel = (deps: ChannelDeps): Channel => {
     }
   };
 
+  const reserve = (count: number): Promise<void> =>
+    new Promise((go) => {
+      waiting.push({ count, go });
+      admit();
+    });
+
   return {
     projectId,
     provider,
     version,
     client,
+    usage,
+    /** Whether the provider refuses the credential, so that nothing may be sent with it. */
     refused: () => refused,
+    /** The provider's servers. A server that throttles or fails blocks only the pushes to it. */
     routes,
-    reserve: (count) =>
-      new Promise((go) => {
-        waiting.push({ count, go });
-        admit();
-      }),
-    release: (count) => {
+    /** Waits until `count` more requests may be in flight. Each must be returned with `release`. */
+    reserve,
+    release: (count: number) => {
       usage.inFlight -= count;
-      // Only what does not fly is ever asked how long.
+      // `usedAt` is read only for clients without requests in flight.
       if (usage.inFlight === 0) usage.usedAt = now().getTime();
       admit();
     },
-    prove: (route) => {
-      // A stranger's server takes whatever it likes.
+    /** A server accepted the credential, so it may be used at full concurrency. Stored for other processes. */
+    prove: (route: string) => {
+      // A server that only devices name may accept any credential.
       if (proven || client.isNamedByDevice(route)) return;
       proven = true;
       problems.over(credentialRoute);
@@ -279,15 +223,18 @@ const createChannel = (deps: ChannelDeps): Channel => {
           log.warn({ err, provider }, "could not tell other replicas that the provider accepts the credential"),
         );
     },
-    onTokenMismatch: (route, providerReason) => {
+    /** A server refused the credential for a device, which may belong to another app. */
+    onTokenMismatch: (route: string, providerReason: string) => {
       if (!proven && !client.isNamedByDevice(route)) problems.found(credentialRoute, unproven(providerReason));
     },
+    /** The provider refuses the credential: this process sends nothing more with it. */
     refuse: () => {
       refused = true;
     },
-    throttle: (route, until) => {
+    /** A server sent Retry-After: this process sends nothing to it before `until`. Other processes follow within a second. */
+    throttle: (route: string, until: Date) => {
       if (!routes.throttle(route, until.getTime())) return;
-      // Answers to the same burst ask for nearly the same.
+      // Responses to one burst have nearly the same Retry-After.
       if (until.getTime() - (shared.get(route) ?? 0) < freshMs) return;
       if (shared.size >= maxShared) shared.clear();
       shared.set(route, until.getTime());
@@ -297,5 +244,14 @@ const createChannel = (deps: ChannelDeps): Channel => {
           log.warn({ err, provider }, "could not share the provider's Retry-After with other replicas"),
         );
     },
+    close: async (): Promise<void> => {
+      routes.close();
+      problems.close();
+      // Wait for the responses to requests in flight; each request has its own timeout.
+      while (usage.inFlight > 0) await reserve(0);
+      await client.close();
+    },
   };
 };
+
+export type Channel = ReturnType<typeof createChannel>;

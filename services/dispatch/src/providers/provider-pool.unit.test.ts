@@ -15,7 +15,7 @@ let paused: string[];
 let closed: string[];
 let pool: ProviderPool;
 
-/** Lets everything that is ready to run do so. */
+/** Runs all pending callbacks. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 beforeEach(() => {
@@ -57,7 +57,7 @@ const channel = async (id = projectId): Promise<Channel> => {
 };
 
 describe("a look-up", () => {
-  test("says what there is, for a second", async () => {
+  test("caches the stored state for a second", async () => {
     stored = null;
     expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "not-configured" });
     stored = { projectId, provider: "apns", version: "v1" };
@@ -70,7 +70,7 @@ describe("a look-up", () => {
     expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "paused" });
   });
 
-  test("knows which version was refused here, whatever the database says so far", async () => {
+  test("remembers the refused version before the database has it", async () => {
     const settings = { projectId, provider: "apns", version: "v1" } as const;
     expect(pool.refused(settings)).toBe(false);
     (await channel()).refuse();
@@ -79,7 +79,7 @@ describe("a look-up", () => {
     expect(pool.refused({ ...settings, provider: "fcm" })).toBe(false);
   });
 
-  test("gives a new version a new client, and closes the old one when its last answer is in", async () => {
+  test("gives a new version a new client, and closes the old one after its last answer", async () => {
     const old = await channel();
     await old.reserve(1);
     stored = { ...stored, version: "v2" };
@@ -92,7 +92,7 @@ describe("a look-up", () => {
     expect(closed).toEqual(["v1"]);
   });
 
-  test("keeps so many clients, and closes the one that was used longest ago", async () => {
+  test("limits its clients, and closes the least recently used", async () => {
     for (const version of ["a", "b", "c"]) {
       stored = { projectId, provider: "apns", version };
       await channel(`prj_${version}`);
@@ -113,7 +113,7 @@ describe("settings that cannot be opened", () => {
     return pool.lookup(projectId, "apns");
   };
 
-  test("for want of a master key are waited for: that is the operator's to mend", async () => {
+  test("because the master key is missing are retried: the operator must add the key", async () => {
     await expect(failing(new UnknownMasterKey("m9"))).rejects.toMatchObject({ code: "service-unavailable" });
     expect(paused).toEqual([]);
   });
@@ -125,7 +125,7 @@ describe("settings that cannot be opened", () => {
 });
 
 describe("a channel", () => {
-  test("risks little with a credential that is not proven, then as much as it may", async () => {
+  test("limits pushes with an unproven credential, and raises the limit once it is proven", async () => {
     const one = await channel();
     const entered: number[] = [];
     for (const turn of [1, 2, 3]) void one.reserve(50).then(() => entered.push(turn));
@@ -139,7 +139,7 @@ describe("a channel", () => {
     expect(entered).toEqual([1, 2, 3]);
   });
 
-  test("leaves a server alone for as long as it asked, no other, and shares that once", async () => {
+  test("stops sending to a server for as long as it asked, to no other, and shares that once", async () => {
     const one = await channel();
     const until = new Date(time + 30_000);
     one.throttle("a", until);
@@ -156,14 +156,14 @@ describe("a channel", () => {
     expect(one.routes.anyBlocked()).toBe(false);
   });
 
-  test("obeys a throttle that another process received", async () => {
+  test("applies a throttle that another process received", async () => {
     const until = new Date(time + 60_000);
     stored = { ...stored, throttles: [{ route: "a", until }] };
     expect((await channel()).routes.blockedUntil("a")).toBe(until.getTime());
     expect(blocked).toEqual([]);
   });
 
-  test("counts what its breakers do, and those that end with it", async () => {
+  test("counts the transitions of its breakers, also of those that end with it", async () => {
     const one = await channel();
     const fail = (route: string) => {
       const permit = one.routes.acquire(route);

@@ -1,44 +1,30 @@
-import { type ProviderProblemReason, providerProblems } from "@herald/contracts";
+import { providerProblems, type StatusReport } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
-import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
+import type { CredentialDocument, CredentialStore, Problem } from "../stores/credential-store.ts";
 
-/** A problem of a route. */
-export type Problem = {
-  readonly reason: ProviderProblemReason;
-  readonly host?: string | undefined;
-  readonly detail: string;
-};
-
-/** Records why the pushes of one project's provider wait: in the provider's record and in the log. */
-export type ProviderProblems = {
-  /** Called for every push: costs one map lookup while nothing changes. */
-  found(route: string, problem: Problem): void;
-  over(route: string): void;
-  close(): void;
-};
-
-/** Servers that come and go are written about once in so long. */
+/** Changes are written at most this often, because some servers fail and recover repeatedly. */
 const writeEveryMs = 1_000;
-/** A record that is older than a few of these is of a process that is gone. */
+/** A problem that continues is written again after this time. A record several times older is from a process that has ended. */
 const repeatMs = 60_000;
-/** A problem that has not occurred for so long is not shown: the process that reported it may have died before it was over. */
+/** A problem that did not occur for this long is not shown: the process that reported it may have died before the problem ended. */
 export const problemShownMs = 15 * 60_000;
-/** One line a minute says which server it is; the record has them all. */
+/** Problems are logged at most once a minute. The record has all of them. */
 const logEveryMs = 60_000;
 
-/** A stored problem is shown while it is fresh. */
+/** The stored problems that are recent enough to be shown. */
 export const freshProblems = ({ problems = [] }: Pick<CredentialDocument, "problems">, now: Date) =>
   problems.filter(({ at }) => now.getTime() - at.getTime() < problemShownMs);
 
 type Deps = Pick<CredentialDocument, "projectId" | "provider" | "version"> & {
   readonly credentials: Pick<CredentialStore, "report">;
-  /** What was stored when this process began with the settings. */
+  /** Routes whose problems were stored when this process opened the client. */
   readonly known: readonly string[];
   readonly now: () => Date;
   readonly log: Logger;
 };
 
-export const createProviderProblems = (deps: Deps): ProviderProblems => {
+/** Records in the database and in the log why the pushes to one project's provider wait. */
+export const createProviderProblems = (deps: Deps) => {
   const { projectId, provider, version, credentials, now, log } = deps;
   const current = new Map<string, Problem & { readonly at: number }>();
   const written = new Set(deps.known);
@@ -83,16 +69,16 @@ export const createProviderProblems = (deps: Deps): ProviderProblems => {
   };
 
   return {
-    found: (route, { reason, host, detail }) => {
+    /** Called for every push: costs one map lookup while nothing changes. */
+    found: (route: string, { reason, host, detail }: Problem) => {
       const at = now().getTime();
       const known = current.get(route);
       if (known?.reason === reason && known.host === host && at - known.at < repeatMs) return;
       current.set(route, { reason, host, detail, at });
       plan(route);
     },
-    over: (route) => {
-      if (!current.delete(route) && !written.has(route)) return;
-      plan(route);
+    over: (route: string) => {
+      if (current.delete(route) || written.has(route)) plan(route);
     },
     close: () => {
       closed = true;
@@ -101,10 +87,36 @@ export const createProviderProblems = (deps: Deps): ProviderProblems => {
   };
 };
 
-/** The route of the problem that no device was accepted yet; it names no server. */
+/** The route of the problem `credential-unproven`. It names no server. */
 export const credentialRoute = "credential";
 
 export const unproven = (providerReason: string): Problem => ({
   reason: "credential-unproven",
   detail: `${providerReason}: ${providerProblems["credential-unproven"]}`,
 });
+
+/** The maximum of paused and of unreachable providers each. */
+const maxShown = 100;
+
+/** Lists the providers of all projects that need attention. */
+export const listTroubles =
+  ({ credentials, now }: { credentials: Pick<CredentialStore, "troubled">; now: () => Date }) =>
+  async (): Promise<Required<Pick<StatusReport, "providers">>> => {
+    const at = now();
+    const found = await credentials.troubled(new Date(at.getTime() - problemShownMs), maxShown);
+    const providers = found.flatMap((document) => {
+      const { projectId, provider, paused } = document;
+      const common = { project_id: projectId, provider };
+      const unreachable = freshProblems(document, at).map(({ reason, host, since }) => ({
+        ...common,
+        state: "unreachable" as const,
+        reason,
+        ...(host !== undefined && { host }),
+        since: since.toISOString(),
+      }));
+      if (!paused) return unreachable;
+      const reason = paused.providerReason === "" ? paused.reason : paused.providerReason;
+      return [{ ...common, state: "paused" as const, reason, since: paused.at.toISOString() }, ...unreachable];
+    });
+    return { providers };
+  };

@@ -1,12 +1,6 @@
 import { X509Certificate } from "node:crypto";
+import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
-
-/** One sentence that names the field: `private_key: must be …`. */
-export type SettingsProblem = string;
-
-export type CheckedSettings<T> =
-  | { readonly ok: true; readonly settings: T }
-  | { readonly ok: false; readonly problems: readonly SettingsProblem[] };
 
 export type SettingsRules = {
   /** `HERALD_DISPATCH_CUSTOM_ENDPOINTS`: whether `endpoint` and `ca` may be given. */
@@ -14,8 +8,17 @@ export type SettingsRules = {
   readonly now: Date;
 };
 
-/** All problems of a value that is not of its schema. */
-export const schemaProblems = (error: z.ZodError): SettingsProblem[] =>
+/** Parses settings by their schema. @throws HeraldError `validation-failed` with all problems */
+export const parseSettings = <Settings>(schema: z.ZodType<Settings>, input: unknown): Settings => {
+  const parsed = schema.safeParse(input);
+  if (!parsed.success) throw invalidSettings(schemaProblems(parsed.error));
+  return parsed.data;
+};
+
+/** The error for problems, each of which begins with its field: `private_key: must be …`. */
+export const invalidSettings = (problems: readonly string[]) => new HeraldError("validation-failed", problems);
+
+const schemaProblems = (error: z.ZodError): string[] =>
   error.issues.flatMap((issue) => {
     const at = issue.path.join(".");
     if (issue.code === "unrecognized_keys") return issue.keys.map((key) => `${at ? `${at}.` : ""}${key}: is not known`);
@@ -24,15 +27,15 @@ export const schemaProblems = (error: z.ZodError): SettingsProblem[] =>
 
 type Elsewhere = { readonly endpoint?: string | undefined; readonly ca?: string | undefined };
 
-/** What may be shown of them: all. */
+/** `endpoint` and `ca`, as they may be shown: in full. */
 export const elsewhereView = ({ endpoint, ca }: Elsewhere): Record<string, string> => ({
   ...(endpoint !== undefined && { endpoint }),
   ...(ca !== undefined && { ca }),
 });
 
-/** `endpoint` and `ca` send credentials elsewhere, so they are the operator's to allow. */
-export function elsewhereProblems({ endpoint, ca }: Elsewhere, { customEndpoints }: SettingsRules): SettingsProblem[] {
-  const problems: SettingsProblem[] = [];
+/** Checks `endpoint` and `ca`. They send credentials to another host, so the operator must allow them. */
+export function elsewhereProblems({ endpoint, ca }: Elsewhere, { customEndpoints }: SettingsRules): string[] {
+  const problems: string[] = [];
   if (!customEndpoints) {
     const why = "is not allowed here: the operator would have to set HERALD_DISPATCH_CUSTOM_ENDPOINTS=true";
     if (endpoint !== undefined) problems.push(`endpoint: ${why}`);
@@ -51,7 +54,7 @@ const isOrigin = (endpoint: string): boolean => {
   return url?.protocol === "https:" && `${url.origin}/` === url.href;
 };
 
-/** The certificates of a PEM text; none when one of them does not parse. */
+/** The certificates of a PEM text. Empty when one of them does not parse. */
 export function parseCertificates(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   try {

@@ -1,36 +1,20 @@
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   ExportDeliveries,
   GetDeliveryTrace,
+  JudgeReplay,
   ListDeliveries,
   ListDeviceNotifications,
-  type NotificationId,
-  type ProjectId,
   UsersOfDeliveries,
 } from "@herald/contracts";
-import type { DeliveryExport } from "../stores/delivery-export.ts";
-import type { DeliveryList } from "../stores/delivery-list.ts";
-import type { DeliveryTrace } from "../stores/delivery-trace.ts";
-import type { DeliveryUsers } from "../stores/delivery-users.ts";
-import type { DeviceTimeline } from "../stores/device-timeline.ts";
-import type { Sums } from "../stores/ledger-reads.ts";
-import type { FindNotification } from "./find-notification.ts";
-import { notificationView } from "./notification-view.ts";
-import { acceptedView } from "./notifications.ts";
+import type { Deps } from "../deps.ts";
+import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
+import { acceptedView, type FindNotification, notificationView, type RecentSums } from "./notifications.ts";
 
-type Deps = {
-  readonly bus: Bus;
-  readonly find: FindNotification;
-  readonly list: DeliveryList["list"];
-  readonly exportDeliveries: DeliveryExport["page"];
-  readonly trace: DeliveryTrace["trace"];
-  readonly timeline: DeviceTimeline["timeline"];
-  readonly usersOf: DeliveryUsers["usersOf"];
-  readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
-  readonly now: () => Date;
-};
+type DeliveryRequestDeps = Deps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
 
-/** The ledger of a notification, one row per device, and what it knows of a single one. */
+/** Requests for deliveries: lists, exports and traces of single devices. */
 export const handleDeliveryRequests = ({
   bus,
   find,
@@ -41,7 +25,7 @@ export const handleDeliveryRequests = ({
   usersOf,
   sumsOf,
   now,
-}: Deps): RequestListener[] => [
+}: DeliveryRequestDeps): RequestListener[] => [
   handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
@@ -72,3 +56,49 @@ export const handleDeliveryRequests = ({
     };
   }),
 ];
+
+type Row = BatchFacts & Pick<DeliveryDocument, "state">;
+
+/**
+ * Whether a replay of a dead message can have an effect. Devices that became final when it died stay final: their events are
+ * published, and the sender may have sent another notification since.
+ */
+export const handleReplayRequests = ({ bus, notifications, deliveries }: Deps): RequestListener[] => [
+  handleRequest(bus, JudgeReplay, async ({ projectId, notificationId, message, batchId }) => {
+    const document = await notifications.getState(projectId, notificationId);
+    const row = batchId === undefined ? null : await deliveries.read(projectId, batchId);
+    const settled = why[message](document, row, batchId);
+    return settled === undefined ? {} : { settled };
+  }),
+];
+
+type Why = (document: NotificationState | null, row: Row | null, batchId?: string) => string | undefined;
+
+const ended: Why = (document) => {
+  if (document?.final) return `the notification ${document._id} is final: ${document.final.status}`;
+  return document?.abandonedAt
+    ? `the notification ${document._id} was given up, and its devices are counted as failed`
+    : undefined;
+};
+
+const missing = "its notification does not exist";
+
+/** Why a replay has no effect; undefined when it has one. */
+const why: Record<"SendV1" | "DeliverBatchV1" | "DueV1", Why> = {
+  SendV1: ended,
+  DeliverBatchV1: (document, row) => {
+    if (row) return rowSettled(row) ?? `the batch ${row._id} is delivered without it`;
+    if (!document) return missing;
+    // After a lost expansion, batches that arrive after the end are added to the counts.
+    return document.final && !document.expansionLostAt ? ended(document, row) : undefined;
+  },
+  DueV1: (document, row, batchId) => {
+    if (!document) return missing;
+    if (batchId === undefined) return ended(document, row);
+    if (!row) return `the batch ${batchId} does not exist`;
+    return row.state === "waiting" ? undefined : (rowSettled(row) ?? `the batch ${row._id} is being sent`);
+  },
+};
+
+const rowSettled = ({ _id, state }: Row): string | undefined =>
+  state === "final" || state === "settled" ? `the devices of the batch ${_id} are final` : undefined;

@@ -1,55 +1,136 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import { type Bus, handleRequest, lastMessage, type RequestListener } from "@herald/bus";
 import {
   CancelNotification,
   ExportNotifications,
   GetNotification,
+  idTime,
   ListNotifications,
   type Notification,
   type NotificationId,
   type ProjectId,
-  type SendV1,
+  SendGroupV1,
+  SendOneV1,
+  SendV1,
+  sendGroupOf,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, LRUCache } from "@herald/kit";
 import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
-import { freshMs, type NotificationCache } from "../delivery/notification-cache.ts";
-import { noDevices } from "../domain/counts.ts";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import { freshMs } from "../delivery/notification-cache.ts";
+import { currentStatus, noDevices, shownCounts } from "../domain/notification-counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { Sums } from "../stores/ledger-reads.ts";
-import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";
+import type { Ledger, Sums } from "../stores/ledger.ts";
+import { type NotificationRecord, newState } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
-import type { FindNotification } from "./find-notification.ts";
-import { notificationView } from "./notification-view.ts";
 
-type Deps = {
-  readonly bus: Bus;
-  readonly find: FindNotification;
-  readonly notifications: NotificationStore;
-  readonly deliveries: Pick<DeliveryStore, "makeDue">;
-  readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
-  readonly cache: NotificationCache;
-  readonly sweeps: Pick<Sweeps, "sweepDue">;
-  readonly flushNotification: (document: NotificationState) => Promise<void>;
-  readonly now: () => Date;
+const dayMs = 86_400_000;
+
+/** Where an accepted notification is: in the database, or still in the stream. */
+export type Place = { readonly document: NotificationRecord } | { readonly send: SendV1 };
+
+export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
+
+/**
+ * Finds a notification in the database, then in all messages that may contain it, then in the database again. So it finds every id
+ * that Herald issued, even if the notification moves from stream to database during the search.
+ * Throws HeraldError `notification-gone` for an id so old that its notification may have been removed, `notification-not-found` for
+ * any other.
+ */
+export const createFindNotification =
+  (
+    bus: Bus,
+    notifications: Pick<NotificationStore, "get">,
+    { keepMs, now }: { readonly keepMs: number; readonly now: () => Date },
+  ): FindNotification =>
+  async (projectId, notificationId) => {
+    const stored = await notifications.get(projectId, notificationId);
+    if (stored) return { document: stored };
+    const id = { projectId, notificationId };
+    const groupId = sendGroupOf(notificationId);
+    const [large, group, repeated] = await Promise.all([
+      lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1),
+      lastMessage(bus, "PUSH_SEND", SendGroupV1.subject({ groupId } as SendGroupV1), SendGroupV1),
+      lastMessage(bus, "PUSH_SEND", SendOneV1.subject(id as SendOneV1), SendOneV1),
+    ]);
+    // Subjects of small sends do not contain the project: without this check, another project could guess an id.
+    const small = [repeated?.data, ...(group?.data.sends ?? [])].find(
+      (one) => one?.notificationId === notificationId && one.projectId === projectId,
+    );
+    const send = large?.data ?? small;
+    if (send) return { send };
+    const document = await notifications.get(projectId, notificationId);
+    if (document) return { document };
+    // The id contains its creation time, so Herald need not store the ids of removed notifications.
+    if (now().getTime() - idTime(notificationId).getTime() > keepMs)
+      throw new HeraldError(
+        "notification-gone",
+        `notifications are kept for ${Math.floor(keepMs / dayMs)} days after their end; ${notificationId} is older`,
+      );
+    throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
+  };
+
+/** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
+export const notificationView = (document: NotificationRecord, sums?: Sums): Notification => {
+  const { _id, content, acceptedAt, expanded, final } = document;
+  const { tally, failures } = final ?? sums ?? { tally: noDevices, failures: {} };
+  return {
+    ...content,
+    id: _id,
+    unmatched: expanded?.unmatched ?? [],
+    created_at: acceptedAt.toISOString(),
+    status: final?.status ?? currentStatus(document),
+    counts: shownCounts(tally, final ? undefined : expanded?.devices),
+    failures: { ...failures },
+    skips: { ...tally.skips },
+    ...(final && { completed_at: final.at.toISOString() }),
+  };
 };
 
-/** After this no process begins another chunk of what was cancelled: a timer may end a little early. */
+/** Counts of smaller notifications are exact. Counts of larger ones may be a little old, as the API documents. */
+const exactBelow = 10_000;
+/** Reloading a page during a send to a million devices must not read 2,000 rows each time. */
+const oldestMs = 2_000;
+const maxRemembered = 200;
+
+/** The sums of a notification's rows while it is being sent. */
+export const createRecentSums = (ledger: Pick<Ledger, "sums">, now: () => Date) => {
+  const remembered = new LRUCache<NotificationId, { sums: Sums; at: number }>({ max: maxRemembered });
+  return async (projectId: ProjectId, id: NotificationId): Promise<Sums> => {
+    const known = remembered.get(id);
+    const at = now().getTime();
+    if (known && at - known.at < oldestMs) return known.sums;
+    remembered.delete(id);
+    const sums = await ledger.sums(projectId, id);
+    if (sums.tally.devices >= exactBelow) remembered.set(id, { sums, at });
+    return sums;
+  };
+};
+
+export type RecentSums = ReturnType<typeof createRecentSums>;
+
+type Deps = DeliveryDeps & {
+  readonly find: FindNotification;
+  readonly sumsOf: RecentSums;
+  readonly sweeps: Pick<Sweeps, "sweepDue">;
+};
+
+/** After this time, no process begins another chunk of a cancelled notification. The 10 ms are for timers that fire early. */
 const heardMs = freshMs + 10;
 
-/** Those that are not final need a query each. */
+/** A notification that is not final needs its own query. */
 const viewsAtATime = 50;
 
 export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
-  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flushNotification, now } = deps;
+  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, now } = deps;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
     document.final || document.dueAt
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
 
-  /** True when it was being sent, so that other processes may not have noticed yet. */
+  /** True when the notification was being sent: other processes may not have noticed the cancel yet. */
   const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<boolean> => {
     for (;;) {
       const found = await find(projectId, notificationId);
@@ -67,7 +148,7 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       const done = document.dueAt
         ? await notifications.cancelScheduled(document, now())
         : await notifications.cancelBegun(projectId, notificationId, now());
-      // False when it went on meanwhile: look where it is now.
+      // Otherwise its state has changed since it was read: find it again.
       if (done) return document.dueAt === undefined;
     }
   };
@@ -110,26 +191,13 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       const document = await notifications.get(projectId, notificationId);
       if (!document)
         throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
-      await flushNotification(document);
+      await outbox.flushNotification(document);
       await heard;
       return view(document);
     }),
   ];
 };
 
-/** One that is accepted and has not reached the database. */
-export const acceptedView = (send: SendV1, now: Date): Notification => {
-  const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
-  return notificationView(
-    {
-      _id: send.notificationId,
-      projectId: send.projectId,
-      content: send.content,
-      acceptedAt: new Date(send.acceptedAt),
-      expiresAt: new Date(send.expiresAt),
-      expansion: "queued",
-      ...(sendAt && sendAt > now ? { dueAt: sendAt } : {}),
-    },
-    { tally: noDevices, failures: {}, rows: 0 },
-  );
-};
+/** An accepted notification that is not in the database yet. */
+export const acceptedView = (send: SendV1, now: Date): Notification =>
+  notificationView({ ...newState(send, now), content: send.content, expansion: "queued" });

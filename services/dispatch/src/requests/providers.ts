@@ -1,53 +1,148 @@
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
-import type { ProviderView } from "@herald/contracts";
-import { DeleteProvider, GetProvider, type ProjectId, type Provider, PutProvider } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { isDeepStrictEqual } from "node:util";
+import { type Bucket, handleRequest, type RequestListener } from "@herald/bus";
+import {
+  DeleteProvider,
+  GetProvider,
+  ListVapidKeys,
+  type ProjectId,
+  PromoteVapidKey,
+  type Provider,
+  type ProvidersRecord,
+  type ProviderView,
+  PutProvider,
+  projectProvidersKey,
+  RetireVapidKey,
+  StageVapidKey,
+} from "@herald/contracts";
+import { existing, HeraldError } from "@herald/kit";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { Deps } from "../deps.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
-import type { CheckedProvider } from "../providers/check-settings.ts";
-import type { ProviderPool } from "../providers/provider-pool.ts";
+import { apnsPublicView, checkApnsSettings } from "../providers/apns/settings.ts";
+import { checkFcmSettings, fcmPublicView } from "../providers/fcm/settings.ts";
 import { freshProblems } from "../providers/provider-problems.ts";
-import type { KeyRing } from "../providers/webpush/key-ring.ts";
-import { type CompleteWebPushSettings, ringOf } from "../providers/webpush/settings.ts";
-import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { ProviderRecords } from "./provider-records.ts";
+import type { SettingsRules } from "../providers/settings-problems.ts";
+import {
+  checkPair,
+  checkWebPushSettings,
+  findKey,
+  type KeyRing,
+  newVapidKeys,
+  promote,
+  publishedKeys,
+  retire,
+  type StoredWebPushSettings,
+  shownKeys,
+  stage,
+  toRingKey,
+  webPushPublicView,
+} from "../providers/webpush/settings.ts";
+import type { CredentialDocument, CredentialStore, Settings } from "../stores/credential-store.ts";
 
-type Deps = {
-  readonly bus: Bus;
-  readonly credentials: CredentialStore;
-  readonly deliveries: Pick<DeliveryStore, "resume">;
-  readonly records: ProviderRecords;
-  readonly check: (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) => CheckedProvider;
-  readonly pool: Pick<ProviderPool, "forget">;
-  readonly sweeps: Pick<Sweeps, "sweepDue">;
-  readonly flushCredential: (projectId: string, provider: Provider) => Promise<void>;
-  readonly now: () => Date;
+/** Projects that are read and compared at a time. */
+const atATime = 200;
+
+/** Tells gateways which providers a project has, so that they know while the database is unavailable. */
+export const createProviderRecords = (
+  bucket: Bucket<ProvidersRecord>,
+  credentials: Pick<CredentialStore, "viewsOf" | "projectsAfter">,
+) => {
+  const wanted = async (projectId: ProjectId): Promise<ProvidersRecord> => {
+    const views = await credentials.viewsOf(projectId);
+    const webPush = views.find(({ provider }) => provider === "webpush");
+    return {
+      providers: views.map(({ provider }) => provider),
+      ...(webPush ? { vapidKeys: publishedKeys(webPush.view) } : {}),
+    };
+  };
+
+  /**
+   * Writes the record from the database until both agree after the write, so that none of two simultaneous changes is lost. False when
+   * they agreed before.
+   */
+  const update = async (projectId: ProjectId): Promise<boolean> => {
+    const key = projectProvidersKey(projectId);
+    for (let written = false; ; written = true) {
+      const record = await wanted(projectId);
+      if (isDeepStrictEqual((await bucket.get(key))?.value, record)) return written;
+      await bucket.put(key, record);
+    }
+  };
+
+  return {
+    update,
+    /** Repairs records that a crash left outdated, or that the broker lost. Resolves to their number. */
+    reconcile: async (signal: AbortSignal): Promise<number> => {
+      let mended = 0;
+      for (let some = await credentials.projectsAfter(undefined, atATime); some.length > 0; ) {
+        for (const projectId of some) {
+          signal.throwIfAborted();
+          if (await update(projectId)) mended++;
+        }
+        some = await credentials.projectsAfter(some.at(-1), atATime);
+      }
+      return mended;
+    },
+    remove: (projectId: ProjectId): Promise<void> => bucket.delete(projectProvidersKey(projectId)),
+  };
 };
 
-export const handleProviderRequests = (deps: Deps): RequestListener[] => {
-  const { bus, credentials, deliveries, records, check, pool, sweeps, flushCredential, now } = deps;
+export type ProviderRecords = ReturnType<typeof createProviderRecords>;
 
-  /** What waited for settings goes on, with the new ones or without any. */
+/**
+ * Checks new provider settings: that they are complete, that keys parse, and that this installation allows them. Resolves to the settings
+ * and the part of them that may be shown. `previousKeys`: the keys of the Web Push settings that they replace.
+ */
+const checkSettings = (
+  provider: Provider,
+  input: unknown,
+  rules: SettingsRules,
+  previousKeys: KeyRing | undefined,
+): Settings => {
+  switch (provider) {
+    case "apns":
+      return withView(checkApnsSettings(input, rules), apnsPublicView);
+    case "fcm":
+      return withView(checkFcmSettings(input, rules), fcmPublicView);
+    case "webpush":
+      // Browsers have subscribed with the existing key, so it stays unless the new settings replace it.
+      return withView(checkWebPushSettings(input, rules, previousKeys), webPushPublicView);
+  }
+};
+
+const withView = <Checked extends object>(
+  checked: Checked,
+  view: (settings: Checked) => Record<string, unknown>,
+): Settings => ({ settings: { ...checked } as Record<string, unknown>, view: view(checked) });
+
+type ProviderDeps = DeliveryDeps & {
+  readonly records: ProviderRecords;
+  /** Whether projects may set another host than the provider's. */
+  readonly customEndpoints: boolean;
+  readonly sweeps: Pick<Sweeps, "sweepDue">;
+};
+
+export const handleProviderRequests = (deps: ProviderDeps): RequestListener[] => {
+  const { bus, credentials, deliveries, records, customEndpoints, pool, sweeps, outbox, now } = deps;
+
+  /** Resumes the deliveries that waited for new settings, after settings were put or deleted. */
   const changed = async (projectId: ProjectId, provider: Provider) => {
     await records.update(projectId);
     pool.forget(projectId, provider);
     await deliveries.resume(projectId, provider, now());
     void sweeps.sweepDue();
-    await flushCredential(projectId, provider);
+    await outbox.flushCredential(projectId, provider);
   };
 
-  /** Only where something of them may stay: elsewhere new settings must mend those that cannot be opened any more. */
+  /** Only Web Push keeps keys. For other providers, new settings must be able to replace settings that cannot be decrypted. */
   const previousKeys = async (document: CredentialDocument | null): Promise<KeyRing | undefined> =>
-    document?.provider === "webpush"
-      ? ringOf((await credentials.open(document)) as CompleteWebPushSettings, document.updatedAt)
-      : undefined;
+    document?.provider === "webpush" ? ((await credentials.open(document)) as StoredWebPushSettings).ring : undefined;
 
   const replace = async (projectId: ProjectId, provider: Provider, settings: unknown): Promise<CredentialDocument> => {
     for (;;) {
       const before = await credentials.find(projectId, provider);
-      const checked = check(provider, settings, await previousKeys(before));
-      if ("problems" in checked) throw new HeraldError("validation-failed", checked.problems);
-      // Keys that came in between would be lost.
+      const checked = checkSettings(provider, settings, { customEndpoints, now: now() }, await previousKeys(before));
+      // Undefined when they changed since they were read: replacing them would lose new keys.
       const document = await credentials.put(projectId, provider, checked, now(), before);
       if (document) return document;
     }
@@ -61,20 +156,22 @@ export const handleProviderRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, GetProvider, async ({ projectId, provider }) => {
-      const document = await credentials.find(projectId, provider);
-      if (!document) throw notFound(provider);
-      return providerView(document, now());
+      return providerView(await findProvider(credentials, projectId, provider), now());
     }),
 
     handleRequest(bus, DeleteProvider, async ({ projectId, provider }) => {
       const removed = await credentials.remove(projectId, provider);
-      // Also when it is gone already: an earlier try may have ended between the database and the rest.
+      // Also without stored settings: an earlier try may have failed after the deletion.
       await changed(projectId, provider);
       if (!removed) throw notFound(provider);
       return {};
     }),
   ];
 };
+
+/** The stored settings of a project's provider. @throws HeraldError `provider-not-found` */
+export const findProvider = async (credentials: Deps["credentials"], projectId: ProjectId, provider: Provider) =>
+  existing(await credentials.find(projectId, provider), () => notFound(provider));
 
 const notFound = (provider: Provider) =>
   new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
@@ -95,4 +192,67 @@ const providerView = (document: CredentialDocument, now: Date): ProviderView => 
     ...(problems.length > 0 ? { problems } : {}),
     updated_at: updatedAt.toISOString(),
   };
+};
+
+/** Requests that rotate a project's Web Push keys. Each step is repeatable. */
+export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }: ProviderDeps): RequestListener[] => {
+  const read = async (projectId: ProjectId) => {
+    const document = await findProvider(credentials, projectId, "webpush");
+    return { document, settings: (await credentials.open(document)) as StoredWebPushSettings };
+  };
+
+  /** Stores the keys that `alter` returns. Updates the gateways' record even if nothing changed: an earlier call may have crashed. */
+  const change = async (projectId: ProjectId, alter: (ring: KeyRing) => KeyRing): Promise<KeyRing> => {
+    for (;;) {
+      const { document, settings } = await read(projectId);
+      const ring = alter(settings.ring);
+      const update = { settings: { ...settings, ring }, view: webPushPublicView({ ...settings, ring }) };
+      if (ring !== settings.ring && !(await credentials.change(document, update, now()))) continue;
+      pool.forget(projectId, "webpush");
+      await records.update(projectId);
+      return ring;
+    }
+  };
+
+  const shown = (ring: KeyRing, id: string) => {
+    const key = shownKeys(ring).find((one) => one.id === id);
+    if (!key) throw new Error("a key that was just written is not there");
+    return key;
+  };
+
+  return [
+    handleRequest(bus, ListVapidKeys, async ({ projectId }) => {
+      const { ring } = (await read(projectId)).settings;
+      return { keys: shownKeys(ring), retired: [...ring.retired], unnamed: ring.unnamed };
+    }),
+
+    handleRequest(bus, StageVapidKey, async ({ projectId, pair }) => {
+      const given = checkPair(pair ?? {});
+      if (given.problems.length > 0)
+        throw new HeraldError(
+          "validation-failed",
+          given.problems.map((problem) => `key.${problem}`),
+        );
+      const made = toRingKey(given.keys ?? newVapidKeys(), now());
+      let created = false;
+      const ring = await change(projectId, (before) => {
+        // A repeated request without a key pair must not create another one.
+        if (given.keys === undefined && before.next) return before;
+        const after = stage(before, made);
+        created ||= after !== before;
+        return after;
+      });
+      return { key: shown(ring, ring.next?.id ?? made.id), created };
+    }),
+
+    handleRequest(bus, PromoteVapidKey, async ({ projectId, keyId }) =>
+      shown(await change(projectId, (ring) => promote(ring, keyId, now())), keyId),
+    ),
+
+    handleRequest(bus, RetireVapidKey, async ({ projectId, keyId }) => {
+      const ring = await change(projectId, (before) => retire(before, keyId));
+      if (findKey(ring, keyId)) throw new Error("a key that was retired is still there");
+      return {};
+    }),
+  ];
 };

@@ -1,4 +1,4 @@
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   deliveryReasons,
   newDeviceId,
@@ -10,34 +10,22 @@ import {
   type TestPush,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, type Logger, withTimeout } from "@herald/kit";
-import type { OpenTokens } from "@herald/payload";
+import { withTimeout } from "@herald/kit";
+import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import type { ConnectProvider } from "../providers/connect-provider.ts";
-import type { CredentialStore } from "../stores/credential-store.ts";
+import { findProvider } from "./providers.ts";
 
-type Deps = {
-  readonly bus: Bus;
-  readonly credentials: Pick<CredentialStore, "find" | "open">;
-  readonly connect: ConnectProvider;
-  readonly openTokens: Pick<OpenTokens, "signer">;
-  readonly now: () => Date;
-  readonly log: Logger;
-};
-
-/** Less than a request between services may take. */
+/** Less than the timeout of a request between services. */
 const answerMs = 4_000;
 const lifetimeMs = 60_000;
 
 /**
- * Sends one push to a token that an operator names. It has a connection of its own and no row in the ledger: it neither waits for a
- * paused provider nor changes what is known of it.
+ * Sends one push to a token that an operator names. It uses its own connection and has no ledger row: it neither waits for a
+ * paused provider nor changes the provider's recorded state.
  */
 export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log }: Deps): RequestListener =>
   handleRequest(bus, TestProvider, async ({ projectId, provider, push }) => {
-    const document = await credentials.find(projectId, provider);
-    if (!document) throw new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
-    const client = connect(provider, await credentials.open(document));
+    const client = connect(provider, await credentials.open(await findProvider(credentials, projectId, provider)));
     try {
       const at = now();
       const { platform = platformOf[provider] } = push;
@@ -54,7 +42,7 @@ export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log
       const answer = send(device, openToken);
       return view((await withTimeout(answerMs, answer)) ? await answer : noAnswer);
     } finally {
-      // In the background: it gives a request that is still open its time.
+      // In the background: closing waits for an open request.
       client
         .close()
         .catch((err: unknown) => log.warn({ err, provider }, "the connection of a test push did not close"));
@@ -85,31 +73,33 @@ const view = (outcome: Outcome): TestedPush => {
         "The provider accepted the push. If the device does not show it, check the app's permission and its network.",
     };
   const said = outcome.providerReason === "" ? {} : { provider_reason: outcome.providerReason };
+  return { ...refusal(outcome), ...said };
+};
+
+/** Why the provider did not accept the push. */
+const refusal = (outcome: Exclude<Outcome, { kind: "accepted" }>): Pick<TestedPush, "result" | "detail"> => {
   switch (outcome.kind) {
     case "unregistered":
       return {
         result: "token-refused",
-        ...said,
         detail: "The provider says that this token is no longer valid: use a new one.",
       };
     case "rejected": {
       const result = outcome.tokenMismatch || outcome.reason === "token-invalid" ? "token-refused" : "message-refused";
-      return { result, ...said, detail: deliveryReasons[outcome.reason] };
+      return { result, detail: deliveryReasons[outcome.reason] };
     }
     case "misconfigured":
       return {
         result: "credential-refused",
-        ...said,
         detail: "The provider refuses the project's credential: check key, ids and environment of its settings.",
       };
     case "deferred":
       return outcome.problem
-        ? { result: "not-reached", ...said, detail: outcome.problem.detail }
-        : { result: "try-later", ...said, detail: "The provider cannot take the push now. Try again in a minute." };
+        ? { result: "not-reached", detail: outcome.problem.detail }
+        : { result: "try-later", detail: "The provider cannot take the push now. Try again in a minute." };
     case "unknown":
       return {
         result: "no-answer",
-        ...said,
         detail:
           "The push was sent and no answer came: it may have arrived. Check the network between dispatch and the provider.",
       };

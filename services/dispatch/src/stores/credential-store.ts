@@ -1,7 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { OutboxEvent, ProjectId, Provider, ProviderProblemReason } from "@herald/contracts";
-import { type Envelope, type MasterKeys, rewrap, seal, unseal } from "@herald/kit";
-import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey, outboxIndex } from "@herald/mongo";
+import { type Envelope, type Logger, type MasterKeys, rewrapAll, seal, unseal } from "@herald/kit";
+import {
+  ensureIndexes,
+  findSome,
+  guardStore,
+  having,
+  type IndexSpec,
+  indexNames,
+  insertBatched,
+  outboxIndex,
+} from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 
 export type CredentialDocument = {
@@ -9,24 +18,27 @@ export type CredentialDocument = {
   _id: string;
   projectId: ProjectId;
   provider: Provider;
-  /** A new one with each put: what is sent, paused or cached belongs to one version. */
+  /** Changes with each write of the settings: pushes, pauses and cached clients belong to one version. */
   version: string;
-  /** What may be shown of the settings. */
+  /** The part of the settings that may be shown. */
   view: Record<string, unknown>;
   secrets: Envelope;
   updatedAt: Date;
   /** The provider refused the credential. */
   paused?: { at: Date; reason: string; providerReason: string };
-  /** The provider took it for a device: what it refuses since then may be a stranger's token. */
+  /** When the provider first accepted the credential. If it refuses a device after that, the device's token may be at fault. */
   provenAt?: Date;
-  /** Which of its servers sent Retry-After, and until when it holds. */
+  /** The provider's servers that sent Retry-After, and when each may be sent to again. */
   throttles?: { route: string; until: Date }[];
-  /** Why its servers are not reached; `at`: when somebody last found it so. */
+  /** Why servers of the provider cannot be reached. `at`: when a push last failed for this reason. */
   problems?: StoredProblem[];
   outbox?: OutboxEvent[];
 };
 
-export type StoredProblem = {
+/** Why a server cannot be reached, or a credential is doubtful. */
+export type Problem = Pick<StoredProblem, "reason" | "detail"> & { readonly host?: string | undefined };
+
+type StoredProblem = {
   route: string;
   reason: ProviderProblemReason;
   host?: string;
@@ -35,98 +47,88 @@ export type StoredProblem = {
   at: Date;
 };
 
-/** More servers than these are never a provider's own. */
+/** No provider has more servers of its own than this. */
 const maxProblems = 8;
 
-/** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
+/** One envelope field holds all settings: each provider decides which are secret, and all may be. */
 const settingsField = "settings";
 
-/** Only devices that name their own servers bring more throttled servers than these. */
+/** More throttled servers than this occur only with devices that name their own servers. */
 const maxThrottles = 32;
 
 type Throttle = NonNullable<CredentialDocument["throttles"]>[number];
 
-const pausedIndex: IndexSpec = {
-  fields: { "paused.at": 1 },
-  purpose: "status",
-  partial: { paused: { $exists: true } },
-};
-const problemsIndex: IndexSpec = {
-  fields: { "problems.at": 1 },
-  purpose: "status",
-  partial: { problems: { $exists: true } },
-};
-const projectIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
+const indexes = {
+  paused: { fields: { "paused.at": 1 }, purpose: "status", partial: having("paused") },
+  problems: { fields: { "problems.at": 1 }, purpose: "status", partial: having("problems") },
+  project: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
+} as const satisfies Record<string, IndexSpec>;
+const hints = indexNames(indexes);
 
 export const credentialCollection = (db: Db): Collection<CredentialDocument> => db.collection("credentials");
 
+/** One version of a project's settings for a provider. */
+type Version = Pick<CredentialDocument, "projectId" | "provider" | "version">;
+
+/** Settings, and the part of them that may be shown. */
+export type Settings = { readonly settings: Record<string, unknown>; readonly view: Record<string, unknown> };
+
 const keyOf = (projectId: ProjectId, provider: Provider) => `${projectId}/${provider}`;
 
-/** What projects send with. Settings leave it only to be used; what is shown is its own field. */
+/** The provider settings of projects, encrypted. Only `open` decrypts them; `view` holds the part that may be shown. */
 export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
   const credentials = credentialCollection(db);
   const find = (projectId: ProjectId, provider: Provider) =>
     credentials.findOne({ _id: keyOf(projectId, provider), projectId });
 
+  const insertOne = insertBatched(credentials);
+  /** The fields of a new version. */
+  const contentOf = (projectId: ProjectId, provider: Provider, { settings, view }: Settings, updatedAt: Date) => {
+    const secrets = seal(masterKeys, [projectId, provider], { [settingsField]: JSON.stringify(settings) });
+    return { version: randomUUID(), secrets, view, updatedAt };
+  };
+
   return guardStore({
-    ensureIndexes: () => ensureIndexes(credentials, [projectIndex, outboxIndex, pausedIndex, problemsIndex]),
+    ensureIndexes: () => ensureIndexes(credentials, [...Object.values(indexes), outboxIndex]),
     find,
 
     /**
-     * Replaces the settings and ends a pause. Resolves to what is stored now; to undefined when they are not the ones of `onto`
-     * any more (null: none were there).
+     * Replaces the settings of `before` (null: none) and ends a pause. Resolves to the stored document. Undefined when the settings or the
+     * pause have changed since `before` was read.
      */
     put: async (
       projectId: ProjectId,
       provider: Provider,
-      { settings, view }: { settings: Record<string, unknown>; view: Record<string, unknown> },
+      given: Settings,
       now: Date,
-      onto?: Pick<CredentialDocument, "version"> | null,
+      before: Pick<CredentialDocument, "version" | "paused"> | null,
     ): Promise<CredentialDocument | undefined> => {
       const _id = keyOf(projectId, provider);
-      const secrets = seal(masterKeys, [projectId, provider], { [settingsField]: JSON.stringify(settings) });
-      const document = { _id, projectId, provider, version: randomUUID(), view, secrets, updatedAt: now };
-      for (;;) {
-        const before = await find(projectId, provider);
-        if (onto !== undefined && before?.version !== onto?.version) return undefined;
-        if (before) {
-          const { version, secrets, view, updatedAt } = document;
-          const { matchedCount } = await credentials.updateOne(
-            { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
-            {
-              $set: { version, secrets, view, updatedAt },
-              $unset: { paused: "", throttles: "", provenAt: "", problems: "" },
-              ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
-            },
-          );
-          if (matchedCount === 1) return document;
-          continue;
-        }
-        try {
-          await credentials.insertOne({ ...document });
-          return document;
-        } catch (error) {
-          // Two first puts at once: the later one replaces the earlier.
-          if (!isDuplicateKey(error)) throw error;
-        }
-      }
+      const changed = contentOf(projectId, provider, given, now);
+      const document = { _id, projectId, provider, ...changed };
+      if (!before) return (await insertOne(document)) ? document : undefined;
+      const { matchedCount } = await credentials.updateOne(
+        { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
+        {
+          $set: changed,
+          $unset: { paused: "", throttles: "", provenAt: "", problems: "" },
+          ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
+        },
+      );
+      return matchedCount === 1 ? document : undefined;
     },
 
-    /** Changes the settings and nothing else: a pause goes on, and what is proven stays so. False when they are others by now. */
+    /** Changes only the settings: a pause continues and `provenAt` stays. False when another version is stored. */
     change: async (
       { _id, projectId, provider, version }: CredentialDocument,
-      { settings, view }: { settings: Record<string, unknown>; view: Record<string, unknown> },
+      given: Settings,
       now: Date,
     ): Promise<boolean> => {
-      const secrets = seal(masterKeys, [projectId, provider], { [settingsField]: JSON.stringify(settings) });
-      const { matchedCount } = await credentials.updateOne(
-        { _id, projectId, version },
-        { $set: { version: randomUUID(), secrets, view, updatedAt: now } },
-      );
-      return matchedCount === 1;
+      const changed = contentOf(projectId, provider, given, now);
+      return (await credentials.updateOne({ _id, projectId, version }, { $set: changed })).matchedCount === 1;
     },
 
-    /** The settings as they were put. Throws where the master key is missing or the record was tampered with. */
+    /** The decrypted settings. Throws when the master key is missing or the record was tampered with. */
     open: async ({ projectId, provider, secrets }: CredentialDocument): Promise<unknown> =>
       JSON.parse(unseal(masterKeys, [projectId, provider], secrets)[settingsField] ?? "null"),
 
@@ -135,49 +137,41 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       return deletedCount === 1;
     },
 
-    /** What may be shown of a project's settings, by provider. */
+    /** The parts of a project's settings that may be shown, ordered by provider. */
     viewsOf: async (projectId: ProjectId): Promise<Pick<CredentialDocument, "provider" | "view">[]> =>
       credentials
-        .find({ projectId }, { hint: indexName(projectIndex), projection: { _id: 0, provider: 1, view: 1 } })
+        .find({ projectId }, { hint: hints.project, projection: { _id: 0, provider: 1, view: 1 } })
         .sort({ _id: 1 })
         .toArray(),
 
-    /** Some of all projects that are paused, and some whose servers were not reached after `since`. */
+    /** Up to `limit` paused providers of all projects, and up to `limit` providers with a server that was not reached after `since`. */
     troubled: async (
       since: Date,
       limit: number,
     ): Promise<Pick<CredentialDocument, "projectId" | "provider" | "paused" | "problems">[]> => {
       const projection = { projectId: 1, provider: 1, paused: 1, problems: 1 } as const;
-      const some = { limit, batchSize: limit + 1, projection };
+      const withProblems = { problems: { $exists: true }, "problems.at": { $gt: since } };
       const found = await Promise.all([
-        credentials.find({ paused: { $exists: true } }, { hint: indexName(pausedIndex), ...some }).toArray(),
-        credentials
-          .find(
-            { problems: { $exists: true }, "problems.at": { $gt: since } },
-            { hint: indexName(problemsIndex), ...some },
-          )
-          .toArray(),
+        findSome(credentials, { paused: { $exists: true } }, { hint: hints.paused, limit, projection }),
+        findSome(credentials, withProblems, { hint: hints.problems, limit, projection }),
       ]);
       return [...new Map(found.flat().map((document) => [document._id, document])).values()];
     },
 
-    /** Every project that has settings, a few at a time. */
+    /** Up to `limit` projects with settings, in order of their ids, after `last`. */
     projectsAfter: async (last: ProjectId | undefined, limit: number): Promise<ProjectId[]> => {
-      const found = await credentials
-        .find(last ? { projectId: { $gt: last } } : {}, {
-          hint: indexName(projectIndex),
-          projection: { _id: 0, projectId: 1 },
-        })
-        .sort({ projectId: 1, _id: 1 })
-        // A project has three providers at most.
-        .limit(limit * 3)
-        .toArray();
+      const found = await findSome(credentials, last ? { projectId: { $gt: last } } : {}, {
+        hint: hints.project,
+        sort: { projectId: 1, _id: 1 },
+        limit: limit * 3, // a project has three providers at most
+        projection: { _id: 0, projectId: 1 },
+      });
       return [...new Set(found.map(({ projectId }) => projectId))].slice(0, limit);
     },
 
-    /** The provider refuses this version. True for the one who notices first. */
+    /** Pauses a provider that refuses this version of the settings. True only for the first caller. */
     pause: async (
-      { projectId, provider, version }: Pick<CredentialDocument, "projectId" | "provider" | "version">,
+      { projectId, provider, version }: Version,
       why: { reason: string; providerReason: string },
       now: Date,
     ): Promise<boolean> => {
@@ -191,18 +185,15 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       return modifiedCount === 1;
     },
 
-    /** The provider took this version of the settings for a device. */
-    prove: async (
-      { projectId, provider, version }: Pick<CredentialDocument, "projectId" | "provider" | "version">,
-      now: Date,
-    ) => {
+    /** Records that the provider accepted this version of the settings for a device. */
+    prove: async ({ projectId, provider, version }: Version, now: Date) => {
       await credentials.updateOne(
         { _id: keyOf(projectId, provider), projectId, version, provenAt: { $exists: false } },
         { $set: { provenAt: now } },
       );
     },
 
-    /** Nothing is sent to that server before `until`, by any process. What is over is forgotten. */
+    /** Stops all processes from sending to a server before `until`. Removes expired throttles. */
     block: async (
       { projectId, provider, route, until }: Throttle & Pick<CredentialDocument, "projectId" | "provider">,
       now: Date,
@@ -211,18 +202,18 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       const later = { $and: [{ $eq: ["$$this.route", { $literal: route }] }, { $gte: ["$$this.until", until] }] };
       const other = { $and: [{ $ne: ["$$this.route", { $literal: route }] }, { $gt: ["$$this.until", now] }] };
       const kept = { $filter: { input: known, cond: { $or: [later, other] } } };
-      // One that lasts longer makes this one needless, but one too many does no harm: the longest counts.
+      // A stored throttle that lasts longer makes this one needless, but an extra entry does no harm: the longest counts.
       const all = { $concatArrays: [kept, [{ route: { $literal: route }, until }]] };
       await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, [
         { $set: { throttles: { $slice: [all, -maxThrottles] } } },
       ]);
     },
 
-    /** Says why a server is not reached, or that it is (undefined). What other servers have is kept. */
+    /** Records why a server cannot be reached; undefined: it can. The problems of other servers stay. */
     report: async (
-      { projectId, provider, version }: Pick<CredentialDocument, "projectId" | "provider" | "version">,
+      { projectId, provider, version }: Version,
       route: string,
-      problem: (Pick<StoredProblem, "reason" | "detail"> & { host?: string | undefined }) | undefined,
+      problem: Problem | undefined,
       now: Date,
     ) => {
       const key = { _id: keyOf(projectId, provider), projectId, version };
@@ -236,41 +227,32 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       const { reason, host, detail } = problem;
       const since = before?.reason === reason ? before.since : now;
       const stored: StoredProblem = { route, reason, ...(host === undefined ? {} : { host }), detail, since, at: now };
-      // Two replicas at once may lose one's word: it says it again within a minute.
+      // If two replicas write at the same time, one report may be lost: that replica reports again within a minute.
       await credentials.updateOne(key, { $set: { problems: [...others, stored].slice(-maxProblems) } });
     },
 
     removeProject: async (projectId: ProjectId) => {
-      await credentials.deleteMany({ projectId }, { hint: indexName(projectIndex) });
+      await credentials.deleteMany({ projectId }, { hint: hints.project });
     },
 
-    /** Puts every data key under the first master key. Resolves to how many were moved and which keys are missing. */
-    rotate: async (): Promise<{ moved: number; missing: string[] }> => {
-      const known = new Set(masterKeys.map(({ id }) => id));
-      const missing = new Set<string>();
-      let moved = 0;
+    /** Wraps every data key with the first master key. */
+    rotate: (log: Logger): Promise<void> => {
       const others = credentials.find({ "secrets.keyId": { $ne: masterKeys[0].id } });
-      for await (const { _id, projectId, provider, version, secrets } of others) {
-        if (!known.has(secrets.keyId)) {
-          missing.add(secrets.keyId);
-          continue;
-        }
-        const wrapped = rewrap(masterKeys, [projectId, provider], secrets);
-        if (!wrapped) continue;
-        await credentials.updateOne({ _id, projectId, version }, { $set: { secrets: wrapped } });
-        moved++;
-      }
-      return { moved, missing: [...missing].sort() };
+      const secrets = others.map(({ _id, projectId, provider, version, secrets: envelope }) => ({
+        owner: [projectId, provider] as const,
+        envelope,
+        store: (rewrapped: Envelope) =>
+          credentials.updateOne({ _id, projectId, version }, { $set: { secrets: rewrapped } }),
+      }));
+      return rewrapAll(masterKeys, secrets, { kind: "credentials", log });
     },
   });
 };
 
 export type CredentialStore = ReturnType<typeof createCredentialStore>;
 
-type Facts = Pick<CredentialDocument, "projectId" | "provider" | "version">;
-
 const paused = (
-  { projectId, provider, version }: Facts,
+  { projectId, provider, version }: Version,
   { reason, providerReason }: { reason: string; providerReason: string },
   at: Date,
 ): OutboxEvent => ({
@@ -281,7 +263,7 @@ const paused = (
   data: { project_id: projectId, provider, reason, provider_reason: providerReason, at: at.toISOString() },
 });
 
-const resumed = ({ projectId, provider, version }: Facts, at: Date): OutboxEvent => ({
+const resumed = ({ projectId, provider, version }: Version, at: Date): OutboxEvent => ({
   id: `${projectId}/${provider}/${version}/resumed`,
   event: "ProviderResumedV1",
   subject: provider,

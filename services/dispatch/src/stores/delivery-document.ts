@@ -1,5 +1,6 @@
 import {
   type DeliverBatchV1,
+  type DeviceId,
   erasedUser,
   type Lane,
   type NotificationId,
@@ -8,17 +9,16 @@ import {
   type Platform,
   type ProjectId,
   type Provider,
+  platformOf,
+  providersOf,
   type Recipient,
   type Tag,
 } from "@herald/contracts";
-import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
+import { having, type IndexSpec, indexNames, outboxIndex } from "@herald/mongo";
 import type { Binary, Collection, Db } from "mongodb";
-import { rootGeneration } from "../domain/batch-ids.ts";
-import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
-import type { DeviceResult } from "../domain/result-table.ts";
-import type { Sendable, Waiting } from "../domain/settle-batch.ts";
-import { packIds } from "./packed-ids.ts";
-import { packNames, unpackNames } from "./packed-names.ts";
+import { rootGeneration } from "../domain/batch.ts";
+import { type Failures, noDevices, type Tally } from "../domain/notification-counts.ts";
+import type { DeviceResult, Sendable, Waiting } from "../domain/settle-batch.ts";
 
 /** The batch of a row. */
 export type BatchFacts = {
@@ -26,10 +26,10 @@ export type BatchFacts = {
   projectId: ProjectId;
   notificationId: NotificationId;
   platform: Platform;
-  /** Absent: the platform's own. */
+  /** Absent: the platform's own provider. */
   provider?: Provider;
   lane: Lane;
-  /** 1 for a batch that registry partitioned; each row for what had to wait is one more. */
+  /** 1 for a batch as registry partitioned it. Each child row, for devices that must wait, is one generation more. */
   generation: number;
   /** Kind and labels of its notification, which its events carry; absent: none. */
   tags?: readonly Tag[];
@@ -37,64 +37,62 @@ export type BatchFacts = {
 
 export type DeliveryDocument = BatchFacts & {
   /**
-   * `started`: being sent, or its process died; `waiting`: to be sent at `dueAt`; `settled`: its outcomes are written and
-   * its child is still to be stored; `final`.
+   * `started`: being sent, or its process died; `waiting`: to be sent at `dueAt`; `settled`: its outcomes are written, but
+   * its child is not stored yet; `final`: nothing is left to do.
    */
   state: "started" | "waiting" | "settled" | "final";
-  /** Which message the row is being sent for: only a redelivery of that one may send it again. When its stream took it … */
-  claim?: number;
-  /** … and its number there; absent, which filters call null, in rows of earlier versions. */
-  claimSequence?: number | null;
-  /** How often it was started: only the last process that started it may write outcomes. */
+  /** The message for which the row is being sent: only a redelivery of it may send the row again. */
+  claim?: Claim;
+  /** How often the row was started: only the last process that started it may write outcomes. */
   starts: number;
   startedAt?: Date;
   /** All of its devices, sorted, in the packed form. */
   deviceIds: string;
   firstDeviceId: string;
   lastDeviceId: string;
-  /** Whose the devices were when the audience was read, packed; absent where none had a user. */
+  /** The users of the devices when the audience was read, packed. Absent: no device had a user. */
   users?: string;
-  /** The devices that are counted in this row; before it is settled that is all of them. */
+  /** Counts of the devices that this row counts: until it is settled, all of its devices. */
   tally: Tally;
   failures?: Failures;
   results?: DeviceResult[];
-  /** One byte a device: the index of its result. */
+  /** One byte per device: the index of its result in `results`. */
   resultOf?: Binary;
-  /** The provider's names for the messages that it accepted, packed; absent where it gave none. */
+  /** The provider's ids of the messages that it accepted, packed. Absent: the provider returned none. */
   providerIds?: string;
-  /** When the row was made. */
+  /** When the row was created. */
   storedAt: Date;
   settledAt?: Date;
-  /** With their tokens, only while they are still to be sent. */
+  /** The devices with their tokens, only until the row is settled. */
   devices?: Sendable[];
   dueAt?: Date;
   notBefore?: Date;
-  /** It waits for the provider's settings. */
+  /** The row waits for new provider settings. */
   paused?: true;
-  /** What goes on, until it has a row of its own. */
+  /** The devices that wait, until their child row is stored. */
   child?: Waiting;
-  /** The number of its devices, so that counting does not read them. */
+  /** How many devices `child` has, so that counting does not read them. */
   childSize?: number;
   outbox?: OutboxEvent[];
 };
 
-/** A row of the ledger inside of its notification: without what that says, and what is the same for all. */
+/** A ledger row embedded in its notification, without the fields that the notification has or that are the same for all such rows. */
 export type EmbeddedRow = Omit<
   DeliveryDocument,
-  "projectId" | "notificationId" | "lane" | "generation" | "tags" | "claim" | "claimSequence" | "starts" | "outbox"
+  "projectId" | "notificationId" | "lane" | "generation" | "tags" | "claim" | "starts" | "outbox"
 >;
 
-/** A message that a row is sent for. */
+/** Identifies the message for which a row is sent: when its stream stored it, and its sequence number there. */
 export type Claim = { readonly at: number; readonly sequence: number };
 
-/** The claim that the dead-letter handler has on a row. */
+/** The dead-letter handler's claim on a row. */
 export const deadLetterClaim: Claim = { at: 0, sequence: 0 };
 
 /** In a filter: the row is being sent for this message. */
 export const claimedBy = ({ at, sequence }: Claim) => ({
   state: "started" as const,
-  claim: at,
-  claimSequence: { $in: [sequence, null] },
+  "claim.at": at,
+  "claim.sequence": sequence,
 });
 
 /** A row that this process has started, and may settle. */
@@ -103,39 +101,26 @@ export type Run = BatchFacts & {
   readonly starts: number;
   readonly startedAt: Date;
   /**
-   * Its message is acked after its events are published, and brings it back until then: what the row tells by itself is made again
-   * from it, and not stored beside it.
+   * Its message is acked after its events are published, and redelivered until then. So events that can be rebuilt from the row are
+   * not stored in it.
    */
   readonly publishedBeforeAck?: true;
 };
 
-const devicesIndex: IndexSpec = { fields: { notificationId: 1, firstDeviceId: 1, _id: 1 }, purpose: "devices" };
-const finishIndex: IndexSpec = { fields: { notificationId: 1, state: 1, generation: 1 }, purpose: "finish" };
-const dueIndex: IndexSpec = { fields: { dueAt: 1 }, purpose: "due", partial: { dueAt: { $exists: true } } };
-/** What waits of a project's platform: new settings wake it. */
-const waitingIndex: IndexSpec = {
-  fields: { projectId: 1, platform: 1, dueAt: 1 },
-  purpose: "resume",
-  partial: { dueAt: { $exists: true } },
-};
+const indexes = {
+  devices: { fields: { notificationId: 1, firstDeviceId: 1, _id: 1 }, purpose: "devices" },
+  finish: { fields: { notificationId: 1, state: 1, generation: 1 }, purpose: "finish" },
+  due: { fields: { dueAt: 1 }, purpose: "due", partial: having("dueAt") },
+  /** Waiting rows of a project's platform: new settings make them due. */
+  resume: { fields: { projectId: 1, platform: 1, dueAt: 1 }, purpose: "resume", partial: having("dueAt") },
+  /** For the erasure of a user, which reads all of a project's rows that name users. */
+  users: { fields: { projectId: 1, _id: 1 }, purpose: "users", partial: having("users") },
+} as const satisfies Record<string, IndexSpec>;
 
-/** For the erasure of a user, which looks at all of a project's rows that name any. */
-const usersIndex: IndexSpec = {
-  fields: { projectId: 1, _id: 1 },
-  purpose: "users",
-  partial: { users: { $exists: true } },
-};
-
-export const deliveryIndexes = [devicesIndex, finishIndex, dueIndex, waitingIndex, usersIndex, outboxIndex];
+export const deliveryIndexes: readonly IndexSpec[] = [...Object.values(indexes), outboxIndex];
 
 /** Names of the indexes, for `hint`. */
-export const deliveryHints = {
-  devices: indexName(devicesIndex),
-  finish: indexName(finishIndex),
-  due: indexName(dueIndex),
-  resume: indexName(waitingIndex),
-  users: indexName(usersIndex),
-} as const;
+export const deliveryHints = indexNames(indexes);
 
 export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.collection("deliveries");
 
@@ -145,18 +130,16 @@ export const factsOf = (batch: BatchFacts): BatchFacts => {
   return { _id, projectId, notificationId, ...served, lane, generation, ...(tags && { tags }) };
 };
 
-/** The user of a device, unless that was erased. */
+/** The user of a device, unless the user was erased. */
 export const ownerOf = ({ userId }: Pick<Recipient, "userId">): string | undefined =>
   userId === erasedUser ? undefined : userId;
 
-export const packOwners = (owners: readonly (string | undefined)[]): string | undefined => packNames(owners);
-
-/** Whose the devices of a row were, by their places; empty where none had a user. */
+/** The users of a row's devices, by index. Empty when no device had a user. */
 export const ownersOf = ({ users }: Pick<DeliveryDocument, "users">): readonly (string | undefined)[] =>
   users === undefined || users === "" ? [] : unpackNames(users);
 
 export const packed = (devices: readonly Pick<Recipient, "id" | "userId">[]) => {
-  const users = packOwners(devices.map(ownerOf));
+  const users = packNames(devices.map(ownerOf));
   return {
     deviceIds: packIds(devices.map(({ id }) => id)),
     firstDeviceId: devices[0]?.id ?? "",
@@ -179,7 +162,7 @@ export const rootOf = (batch: DeliverBatchV1): BatchFacts => ({
   generation: rootGeneration,
 });
 
-/** `keepDevices`: a redelivery of its message does not bring them along. `tags`: of its notification. */
+/** `keepDevices`: stores the devices, because its message does not contain them. `tags`: of its notification. */
 export const newRow = (
   batch: DeliverBatchV1,
   {
@@ -192,8 +175,7 @@ export const newRow = (
   ...rootOf(batch),
   ...(tags && { tags }),
   state: "started",
-  claim: claim.at,
-  claimSequence: claim.sequence,
+  claim,
   starts: 1,
   startedAt: now,
   storedAt: now,
@@ -201,3 +183,50 @@ export const newRow = (
   tally: { ...noDevices, devices: batch.devices.length },
   ...(keepDevices ? { devices: fresh(batch, false) } : {}),
 });
+
+/** Filters for the rows that a provider serves: rows of its own platform, and rows of other platforms that name it. */
+export const servedBy = (provider: Provider) => {
+  const others = (Object.keys(providersOf) as Platform[]).filter(
+    (platform) => platform !== platformOf[provider] && providersOf[platform].includes(provider),
+  );
+  const own = { platform: platformOf[provider], provider: { $exists: false } };
+  return others.length === 0 ? [own] : [own, { platform: { $in: others }, provider }];
+};
+
+const prefix = "dev_";
+const bodyLength = 26;
+
+/** Packs device ids into one string of 26 characters each. A row of 500 devices is a third smaller than with an array. */
+export const packIds = (ids: readonly DeviceId[]): string => ids.map((id) => id.slice(prefix.length)).join("");
+
+export const packedCount = (packed: string): number => packed.length / bodyLength;
+
+export const packedAt = (packed: string, index: number): DeviceId =>
+  `${prefix}${packed.slice(index * bodyLength, (index + 1) * bodyLength)}`;
+
+/**
+ * Packs one optional name per device, such as a provider's message id, into one string: the common prefix, then one line per device
+ * with the rest of its name (empty: no name). FCM's names begin with the project, so a row of 500 devices is half as large.
+ * Undefined when no entry has a name. Names must not contain line breaks.
+ */
+export const packNames = (names: readonly (string | undefined)[]): string | undefined => {
+  let common: string | undefined;
+  for (const name of names) {
+    if (!name) continue;
+    common ??= name.slice(0, -1);
+    // The prefix never includes a name's last character: an empty line means that there is no name.
+    const max = Math.min(common.length, name.length - 1);
+    let same = 0;
+    while (same < max && common.charCodeAt(same) === name.charCodeAt(same)) same++;
+    if (same < common.length) common = common.slice(0, same);
+  }
+  if (common === undefined) return undefined;
+  const { length } = common;
+  return [common, ...names.map((name) => name?.slice(length) ?? "")].join("\n");
+};
+
+/** The names by device. */
+export const unpackNames = (packed: string): (string | undefined)[] => {
+  const [common = "", ...rests] = packed.split("\n");
+  return rests.map((rest) => (rest === "" ? undefined : common + rest));
+};

@@ -1,39 +1,43 @@
 import {
   type Delivery,
   type DeliveryStatus,
+  type ExportedDelivery,
+  firstNotificationId,
   type NotificationId,
   type PageOf,
   type PageRequest,
   type ProjectId,
-  type Provider,
   servingProvider,
 } from "@herald/contracts";
-import { deadlineOptions, decodeAfter, encodeAfter, guardStore } from "@herald/mongo";
-import type { Db, WithId } from "mongodb";
-import { skippedOf } from "../domain/counts.ts";
-import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
-import { findEmbeddedRows } from "./embedded-rows.ts";
-import { packedAt, packedCount } from "./packed-ids.ts";
-import { unpackNames } from "./packed-names.ts";
+import { deadlineOptions, decodeAfter, encodeAfter, guardStore, paginationOf } from "@herald/mongo";
+import type { Db, Filter, WithId } from "mongodb";
+import { apnsId } from "../domain/batch.ts";
+import { skippedOf } from "../domain/notification-counts.ts";
+import type { DeviceResult } from "../domain/settle-batch.ts";
+import {
+  type DeliveryDocument,
+  deliveryCollection,
+  deliveryHints,
+  ownersOf,
+  packedAt,
+  packedCount,
+  unpackNames,
+} from "./delivery-document.ts";
+import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+import { type Carrier, carriedFields, findEmbeddedRows, rowsOf } from "./small-send-store.ts";
 
-/** A row without its devices: what a list must know to pass it over. */
+/** A row without its devices: enough for a list to skip it. */
 type LightRow = Pick<WithId<DeliveryDocument>, "_id" | "firstDeviceId" | "state" | "tally">;
-
-/** Where a device stands: its row, and its place in there. */
-type Position = { readonly firstDeviceId: string; readonly rowId: string; readonly index: number };
 
 const light = { firstDeviceId: 1, state: 1, tally: 1 } as const;
 const lightRowsAtATime = 200;
 
-/** The provider's id of a message, where it follows from what Herald knows. */
-export type ProviderIdOf = (provider: Provider, notificationId: NotificationId, deviceId: string) => string | undefined;
-
-/** The ledger of one notification as a list of devices, ordered by batch and within it by id. */
-export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
+/** The ledger of one notification as a list of devices, ordered by batch, then by device id. */
+export const createDeliveryList = (db: Db) => {
   const deliveries = deliveryCollection(db);
   const embeddedRows = findEmbeddedRows(db);
 
-  /** The rows in their order; those that the notification carries are a few, and whole already. */
+  /** The rows in order. Rows embedded in the notification are few, and come with their devices. */
   async function* lightRows(
     projectId: ProjectId,
     notificationId: NotificationId,
@@ -60,12 +64,12 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
     const id = known._id;
     const row = "deviceIds" in known ? known : await deliveries.findOne({ _id: id, projectId });
     if (!row) return [];
-    const all: { delivery: Delivery; position: Position }[] = [];
-    const deliveryAt = deliveriesOf(row, providerIdOf);
+    const all: { readonly delivery: Delivery; readonly index: number; readonly key: string }[] = [];
+    const deliveryAt = deliveriesOf(row);
     for (let index = 0; index < packedCount(row.deviceIds); index++) {
       const delivery = deliveryAt(index);
-      if (delivery && (status === undefined || delivery.status === status))
-        all.push({ delivery, position: { firstDeviceId: row.firstDeviceId, rowId: id, index } });
+      if (!isDeferred(row, index) && (status === undefined || delivery.status === status))
+        all.push({ delivery, index, key: `${row.firstDeviceId} ${id} ${index}` });
     }
     return all;
   };
@@ -85,9 +89,7 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
       const from = Math.max(0, skip - before);
       data.push(...devices.slice(from, from + perPage - data.length).map(({ delivery }) => delivery));
     }
-    const pages = Math.max(1, Math.ceil(count / perPage));
-    const shown = { from: data.length === 0 ? 0 : skip + 1, to: data.length === 0 ? 0 : skip + data.length };
-    return { data, pagination: { count, page, pages, ...shown, last: pages } };
+    return { data, pagination: paginationOf({ count, page, perPage }, data.length) };
   };
 
   const byKey = async (
@@ -95,25 +97,25 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
     { after, perPage }: Extract<PageRequest, { by: "key" }>,
   ): Promise<PageOf<Delivery>> => {
     const start = parsePosition(decodeAfter(after));
-    const found: { delivery: Delivery; position: Position }[] = [];
+    const found: Awaited<ReturnType<typeof devicesOf>> = [];
     for await (const row of lightRows(projectId, notificationId, start?.firstDeviceId)) {
       const sameFirst = start !== undefined && row.firstDeviceId === start.firstDeviceId;
       if (matching(row, status) === 0 || (sameFirst && row._id < start.rowId)) continue;
       const devices = await devicesOf(projectId, row, status);
       const past = sameFirst && row._id === start.rowId ? start.index : -1;
-      found.push(...devices.filter(({ position }) => position.index > past));
+      found.push(...devices.filter(({ index }) => index > past));
       if (found.length > perPage) break;
     }
     const shown = found.slice(0, perPage);
     const last = shown.at(-1);
     return {
       data: shown.map(({ delivery }) => delivery),
-      next: found.length > perPage && last ? encodeAfter(formatPosition(last.position)) : null,
+      next: found.length > perPage && last ? encodeAfter(last.key) : null,
     };
   };
 
   return guardStore({
-    /** A page of the devices' deliveries. @throws HeraldError `validation-failed` for an `after` that was not given out. */
+    /** A page of the devices' deliveries. @throws HeraldError `validation-failed` for an `after` that Herald did not issue. */
     list: (query: Query, request: PageRequest): Promise<PageOf<Delivery>> =>
       request.by === "page" ? byPage(query, request) : byKey(query, request),
   });
@@ -125,59 +127,160 @@ type Query = {
   readonly status?: DeliveryStatus | undefined;
 };
 
-export type DeliveryList = ReturnType<typeof createDeliveryList>;
-
 const isSettled = ({ state }: Pick<DeliveryDocument, "state">) => state === "final" || state === "settled";
 
-/** How many devices of a row have the status; without one, all that are counted in it. */
+/** How many devices of a row have the status. Without a status: all devices counted in the row. */
 const matching = (row: LightRow, status: DeliveryStatus | undefined): number => {
   if (status === undefined) return row.tally.devices;
   if (status === "pending") return isSettled(row) ? 0 : row.tally.devices;
   return status === "skipped" ? skippedOf(row.tally) : row.tally[status];
 };
 
-/** The deliveries of a row's devices by index; undefined for a device that continues in the row's child. */
-export const deliveriesOf = (
-  row: WithId<DeliveryDocument>,
-  providerIdOf: ProviderIdOf,
-): ((index: number) => Delivery | undefined) => {
+/** The result of a device in a settled row. */
+export const resultAt = ({ results, resultOf }: DeliveryDocument, index: number): DeviceResult | undefined =>
+  results?.[resultOf?.value()[index] ?? 0];
+
+/** Whether a device continues in the row's child. */
+export const isDeferred = (row: DeliveryDocument, index: number): boolean =>
+  resultAt(row, index)?.status === "deferred";
+
+/** The deliveries of a row's devices by index. A device that continues in the row's child is pending. */
+export const deliveriesOf = (row: WithId<DeliveryDocument>): ((index: number) => Delivery) => {
   const names = row.providerIds === undefined ? [] : unpackNames(row.providerIds);
   const owners = ownersOf(row);
+  const provider = servingProvider(row);
   return (index) => {
-    const delivery = deliveryAt(row, index, (...which) => names[index] ?? providerIdOf(...which));
+    const deviceId = packedAt(row.deviceIds, index);
     const owner = owners[index];
-    return delivery && owner !== undefined ? { ...delivery, user_id: owner } : delivery;
-  };
-};
-
-const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: ProviderIdOf): Delivery | undefined => {
-  const deviceId = packedAt(row.deviceIds, index);
-  const common = { device_id: deviceId, platform: row.platform, at: (row.settledAt ?? row.storedAt).toISOString() };
-  if (!isSettled(row)) {
-    const { attempts = 0, repeat = false } = row.devices?.[index] ?? {};
-    return { ...common, status: "pending", attempts, possible_repeat: repeat };
-  }
-  const result = row.results?.[row.resultOf?.value()[index] ?? 0];
-  if (!result || result.status === "deferred") return undefined;
-  const { status, reason, providerReason, attempts, possibleRepeat } = result;
-  const providerId = attempts > 0 ? providerIdOf(servingProvider(row), row.notificationId, deviceId) : undefined;
-  return {
-    ...common,
-    status,
-    ...(reason === undefined ? {} : { reason }),
-    ...(providerReason === undefined ? {} : { provider_reason: providerReason }),
-    ...(providerId === undefined ? {} : { provider_id: providerId }),
-    attempts,
-    possible_repeat: possibleRepeat,
+    const common = {
+      device_id: deviceId,
+      ...(owner !== undefined && { user_id: owner }),
+      platform: row.platform,
+      at: (row.settledAt ?? row.storedAt).toISOString(),
+    };
+    const result = resultAt(row, index);
+    if (!result || result.status === "deferred") {
+      const { attempts = 0, repeat = false } = row.devices?.[index] ?? {};
+      const known = { attempts: result?.attempts ?? attempts, possible_repeat: result?.possibleRepeat ?? repeat };
+      return { ...common, status: "pending", ...known };
+    }
+    const { status, reason, providerReason, attempts, possibleRepeat } = result;
+    const derived = provider === "apns" ? apnsId(row.notificationId, deviceId) : undefined;
+    const providerId = attempts > 0 ? (names[index] ?? derived) : undefined;
+    return {
+      ...common,
+      status,
+      ...(reason !== undefined && { reason }),
+      ...(providerReason !== undefined && { provider_reason: providerReason }),
+      ...(providerId !== undefined && { provider_id: providerId }),
+      attempts,
+      possible_repeat: possibleRepeat,
+    };
   };
 };
 
 const placeOf = ({ firstDeviceId, _id }: LightRow): string => `${firstDeviceId} ${_id}`;
 
-const formatPosition = ({ firstDeviceId, rowId, index }: Position): string => `${firstDeviceId} ${rowId} ${index}`;
-
-const parsePosition = (key: string | undefined): Position | undefined => {
+/** The position of a device: its row and its index in that row. */
+const parsePosition = (key: string | undefined) => {
   if (key === undefined) return undefined;
   const [firstDeviceId = "", rowId = "", index = ""] = key.split(" ");
   return { firstDeviceId, rowId, index: Number(index) };
+};
+
+type Wanted = {
+  readonly projectId: ProjectId;
+  /** Absent: all notifications. */
+  readonly notificationId?: NotificationId | undefined;
+  readonly status?: DeliveryStatus | undefined;
+  /** The notification was created at or after this time, and before `createdBefore`. Both are RFC 3339. */
+  readonly createdAfter?: string | undefined;
+  readonly createdBefore?: string | undefined;
+};
+
+/** The last exported device (its row and index), or, without `row`, the last notification whose export is complete. */
+type ExportPosition = { readonly id: NotificationId; readonly row?: { readonly id: string; readonly index: number } };
+
+const parseExportPosition = (after: string): ExportPosition => {
+  const [rowId = "", index] = after.split(":");
+  const id = rowId.split("/")[0] as NotificationId;
+  return index === undefined ? { id } : { id, row: { id: rowId, index: Number(index) } };
+};
+
+/** Devices and notifications that a page reads at most, including devices whose status does not match. */
+const maxLooked = 50_000;
+/** Each row has up to 1,000 devices. */
+const rowsAtATime = 10;
+const notificationsAtATime = 200;
+
+const byId = (one: DeliveryDocument, other: DeliveryDocument): number => (one._id < other._id ? -1 : 1);
+
+/** Reads the ledger of a project or of one notification as pages of devices, ordered by row id. */
+export const createDeliveryExport = (db: Db) => {
+  const notifications = notificationCollection(db);
+  const deliveries = deliveryCollection(db);
+
+  const notificationsFrom = (wanted: Wanted, position: ExportPosition | undefined) => {
+    const { projectId, notificationId, createdAfter, createdBefore } = wanted;
+    const bounds: Filter<NotificationDocument>[] = [{ projectId }];
+    if (notificationId) bounds.push({ _id: notificationId });
+    if (createdAfter) bounds.push({ _id: { $gte: firstNotificationId(new Date(createdAfter)) } });
+    if (createdBefore) bounds.push({ _id: { $lt: firstNotificationId(new Date(createdBefore)) } });
+    // A position with a row means that the export of its notification is not complete.
+    if (position) bounds.push({ _id: position.row ? { $gte: position.id } : { $gt: position.id } });
+    return notifications
+      .find({ $and: bounds }, { hint: notificationHints.list, projection: carriedFields, ...deadlineOptions() })
+      .sort({ _id: 1 })
+      .batchSize(notificationsAtATime);
+  };
+
+  /** The rows of a notification from the id `first`, ordered by id. */
+  const rowsFrom = (document: Carrier, first: string): AsyncIterable<DeliveryDocument> | Iterable<DeliveryDocument> => {
+    const { _id, projectId } = document;
+    if (document.rows)
+      return rowsOf(document)
+        .filter(({ _id: id }) => id >= first)
+        .sort(byId);
+    // `0` is the character after `/`.
+    const range = { _id: { $gte: first, $lt: `${_id}0` }, projectId };
+    return deliveries
+      .find(range, { hint: "_id_", ...deadlineOptions() })
+      .sort({ _id: 1 })
+      .batchSize(rowsAtATime);
+  };
+
+  return guardStore({
+    /** Up to `limit` deliveries after the position `after`. `next` is null at the end. */
+    exportDeliveries: async (
+      wanted: Wanted,
+      after: string | undefined,
+      limit: number,
+    ): Promise<{ rows: ExportedDelivery[]; next: string | null }> => {
+      const rows: ExportedDelivery[] = [];
+      const start = after === undefined ? undefined : parseExportPosition(after);
+      let looked = 0;
+      let position = after;
+      for await (const document of notificationsFrom(wanted, start)) {
+        const begun = start?.id === document._id ? start.row : undefined;
+        for await (const row of rowsFrom(document, begun?.id ?? `${document._id}/`)) {
+          const deliveryAt = deliveriesOf(row);
+          const from = row._id === begun?.id ? begun.index + 1 : 0;
+          looked++;
+          for (let index = from; index < packedCount(row.deviceIds); index++) {
+            looked++;
+            position = `${row._id}:${index}`;
+            const delivery = deliveryAt(index);
+            if (isDeferred(row, index) || (wanted.status !== undefined && delivery.status !== wanted.status)) continue;
+            rows.push({ id: position, notification_id: row.notificationId, ...delivery });
+            if (rows.length >= limit) return { rows, next: position };
+          }
+          if (looked >= maxLooked) return { rows, next: position ?? null };
+        }
+        looked++;
+        position = document._id;
+        if (looked >= maxLooked) return { rows, next: position };
+      }
+      return { rows, next: null };
+    },
+  });
 };

@@ -7,27 +7,25 @@ import type {
   NotificationId,
   ProjectId,
 } from "@herald/contracts";
-import { deadlineOptions, decodeAfter, encodeAfter, guardStore } from "@herald/mongo";
+import { deadlineOptions, decodeAfter, encodeAfter, findSome, guardStore } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
-import { currentStatus } from "../domain/notification-status.ts";
-import type { ProviderIdOf } from "./delivery-list.ts";
-import { traceOf } from "./delivery-trace.ts";
-import { batchesOf, findDeviceRows, type Located, locatedFields } from "./device-rows.ts";
+import { currentStatus } from "../domain/notification-counts.ts";
+import { batchesOf, findDeviceRows, type Located, locatedFields, traceOf } from "./delivery-trace.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
 
 type Candidate = Located & Pick<NotificationDocument, "acceptedAt" | "cancelledAt" | "dueAt" | "final">;
 
 const fields = { ...locatedFields, acceptedAt: 1, cancelledAt: 1, dueAt: 1, "final.status": 1 } as const;
 
-/** Large sends of the project that a page looks at: each costs a row of up to 1,000 devices. */
+/** Large sends of the project that a page searches. Each costs a row of up to 1,000 devices. */
 const maxLarge = 100;
-/** Of those, the ones whose batches all have to be searched ({@link batchesOf}): several megabytes each. */
+/** Large sends of a page that {@link batchesOf} cannot narrow to some batches. Searching all batches reads several megabytes each. */
 const maxSearched = 4;
-/** Rows of large sends are read for so many notifications at a time, so that a page of small sends reads few too many. */
+/** Rows are read for this many notifications at a time, so that a page of small sends reads few rows it does not need. */
 const atATime = 20;
 
-/** What was sent to one device, newest first. */
-export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
+/** The notifications sent to one device, newest first. */
+export const createDeviceTimeline = (db: Db) => {
   const notifications = notificationCollection(db);
   const deviceRows = findDeviceRows(db);
 
@@ -36,11 +34,8 @@ export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
     hint: string,
     limit: number,
   ): Promise<{ found: Candidate[]; isCut: boolean }> => {
-    const found = await notifications
-      .find(filter, { hint, projection: fields, batchSize: limit + 1, ...deadlineOptions() })
-      .sort({ _id: -1 })
-      .limit(limit)
-      .toArray();
+    const options = { hint, sort: { _id: -1 }, limit, projection: fields, ...deadlineOptions() } as const;
+    const found = await findSome(notifications, filter, options);
     return { found: found as Candidate[], isCut: found.length === limit };
   };
 
@@ -53,7 +48,7 @@ export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
       newest({ ...filter, recipients: id }, recipients, perPage + 1),
       newest({ ...filter, large: { $exists: true } }, large, maxLarge),
     ]);
-    // Behind the last one of a source that was cut, others of that source may be missing.
+    // A source that reached its limit may lack notifications older than its last one.
     const ends = sources.flatMap(({ found, isCut }) => (isCut ? (found.at(-1)?._id ?? []) : []));
     const horizon = ends.toSorted().at(-1) ?? "";
     const all = sources
@@ -71,18 +66,16 @@ export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
     entries: readonly { readonly candidate: Candidate; readonly rest: Omit<DeviceNotification, "notification"> }[],
   ): Promise<DeviceNotification[]> => {
     const ids = entries.map(({ candidate }) => candidate._id);
-    const found = await notifications
-      .find({ projectId, _id: { $in: ids } }, { hint: "_id_", projection: { content: 1 }, batchSize: ids.length + 1 })
-      .toArray();
+    const options = { hint: "_id_", limit: ids.length, projection: { content: 1 } };
+    const found = await findSome(notifications, { projectId, _id: { $in: ids } }, options);
     const contents = new Map(found.map(({ _id, content }) => [_id, JSON.parse(content) as NotificationContent]));
     return entries.map(({ candidate, rest }) => {
       const { _id, acceptedAt, final, cancelledAt, dueAt } = candidate;
       const { title, body } = contents.get(_id) ?? {};
-      const progress = { scheduled: dueAt !== undefined, cancelled: cancelledAt !== undefined };
       return {
         notification: {
           id: _id,
-          status: final?.status ?? currentStatus({ ...progress, queued: false }),
+          status: final?.status ?? currentStatus({ cancelledAt, dueAt }),
           ...(title !== undefined && { title }),
           ...(body !== undefined && { body }),
           created_at: acceptedAt.toISOString(),
@@ -94,8 +87,8 @@ export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
 
   return guardStore({
     /**
-     * A page looks at a bounded number of notifications, so it may have fewer rows than it could, and still a `next`.
-     * @throws HeraldError `validation-failed` for an `after` that was not given out.
+     * A page searches a bounded number of notifications. It may have a `next` although it has fewer rows than requested.
+     * @throws HeraldError `validation-failed` for an `after` that Herald did not issue.
      */
     timeline: async (
       projectId: ProjectId,
@@ -111,7 +104,7 @@ export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
         for (const candidate of chunk) {
           if (entries.length === perPage) break;
           looked++;
-          const { delivery } = traceOf(rows.get(candidate._id) ?? [], providerIdOf);
+          const { delivery } = traceOf(rows.get(candidate._id) ?? []);
           if (!delivery) continue;
           const { device_id: _, ...rest } = delivery;
           entries.push({ candidate, rest });
@@ -123,5 +116,3 @@ export const createDeviceTimeline = (db: Db, providerIdOf: ProviderIdOf) => {
     },
   });
 };
-
-export type DeviceTimeline = ReturnType<typeof createDeviceTimeline>;

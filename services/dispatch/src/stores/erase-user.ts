@@ -1,28 +1,25 @@
 import { erasedTarget, erasedUser, idTime, type ProjectId, userKey, usersOf } from "@herald/contracts";
-import { guardStore } from "@herald/mongo";
+import { findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
 import type { Sendable } from "../domain/settle-batch.ts";
-import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packOwners } from "./delivery-document.ts";
+import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
 import type { SmallSendStore } from "./small-send-store.ts";
 
 type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
 
-/** A row of the ledger has 60 KiB at most, with the owners of its devices. */
+/** A ledger row, including the owners of its devices, has at most 60 KiB. */
 const pageSize = 100;
 
-/** The documents of a filter by their ids, page after page. Each page is a query of its own: documents change between two. */
+/** Pages of documents in order of their ids. Each page is a separate query, because documents change between two pages. */
 async function* pagesOf<Document extends { _id: string }>(
   collection: Collection<Document>,
   filter: Filter<Document>,
   hint: string,
 ): AsyncGenerator<WithId<Document>[]> {
   for (let after = ""; ; ) {
-    const page = await collection
-      .find({ ...filter, _id: { $gt: after } } as Filter<Document>, { hint })
-      .sort({ _id: 1 })
-      .limit(pageSize)
-      .toArray();
+    const rest = { ...filter, _id: { $gt: after } } as Filter<Document>;
+    const page = await findSome(collection, rest, { hint, sort: { _id: 1 }, limit: pageSize });
     yield page;
     const last = page.at(-1);
     if (!last || page.length < pageSize) return;
@@ -32,7 +29,7 @@ async function* pagesOf<Document extends { _id: string }>(
 
 type IsTheirs = (userId: string) => boolean;
 
-/** Whether a user of a page is the one of a key; each is hashed once. */
+/** Tests whether a user has the given key. Hashes each user only once. */
 const isUserOf = (projectId: ProjectId, key: string): IsTheirs => {
   const known = new Map<string, boolean>();
   return (userId) => {
@@ -43,7 +40,7 @@ const isUserOf = (projectId: ProjectId, key: string): IsTheirs => {
 };
 
 const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsTheirs): string =>
-  packOwners(owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner))) ?? "";
+  packNames(owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner))) ?? "";
 
 /** Removes erased users from notifications and from the ledger. Counts stay. */
 export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendStore, "moveToDeliveries">) => {
@@ -54,12 +51,12 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
     const content = JSON.parse(document.content) as { targets: string[] };
     const isTheirs = (target: string) => usersOf([target]).some((userId) => userKey(projectId, userId) === key);
     const targets = content.targets.map((target) => (isTheirs(target) ? erasedTarget : target));
-    // What was said to one person goes with that person.
+    // Content that was sent only to erased users is erased with them.
     const isErased = targets.every((target) => target === erasedTarget);
     const kept = isErased ? { title: "[erased]" } : content;
     const { expanded } = document;
     await notifications.updateOne(
-      // Another erasure may have changed it meanwhile: then the next pass finds it again.
+      // If another erasure has changed the document since, the next pass finds it again.
       { _id: document._id, projectId, content: document.content },
       {
         $set: {
@@ -83,7 +80,7 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
     const owners = ownersOf(row);
     if (!owners.some((owner) => owner !== undefined && isTheirs(owner))) return;
     const { _id, projectId, state, devices, child } = row;
-    // Not cleared: a waiting delivery must find that it was meant for another user.
+    // `userId` is not cleared: a waiting delivery must detect that the device belongs to another user now.
     const without = (some: readonly Sendable[]): Sendable[] =>
       some.map((device) =>
         device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,
@@ -94,7 +91,7 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
       await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
   };
 
-  /** One that is being sent, or waits for that, gets its rows where those of large sends are, and those are looked at after all of these. */
+  /** Erases a user from embedded rows. If the send has not ended, its rows move to `deliveries`, which {@link eraseRows} rewrites later. */
   const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
     const { _id, projectId, rows = [] } = document;
     if (document.sending || (document.queued && !document.final)) return moveToDeliveries(projectId, _id);
@@ -119,13 +116,13 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
     const filter = { projectId, users: { $exists: true } };
     for await (const page of pagesOf(deliveries, filter, deliveryHints.users)) {
       const isTheirs = isUserOf(projectId, key);
-      // Ids tell when a notification was made: what a user got who came back is theirs to keep.
+      // Only notifications created before the erasure, which their ids tell: a user who returned keeps later ones.
       for (const row of page) if (idTime(row.notificationId) <= at) await eraseRow(row, isTheirs);
     }
   };
 
   return guardStore({
-    /** Of what was accepted before the erasure. Repeatable. */
+    /** Erases a user from all notifications accepted before the erasure, and from their ledgers. Repeatable. */
     erase: async (erased: Erased): Promise<void> => {
       await eraseNotifications(erased);
       await eraseNamed(erased);

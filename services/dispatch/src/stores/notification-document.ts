@@ -1,9 +1,15 @@
 import {
   type DeviceId,
   type ExpandedV1,
+  firstNotificationId,
+  kindTag,
+  type ListRequest,
+  labelFilterTag,
   type NotificationContent,
+  type NotificationFilter,
   type NotificationId,
   type OutboxEvent,
+  type PageOf,
   type ProjectId,
   type SendV1,
   type Tag,
@@ -11,26 +17,25 @@ import {
   userKey,
   usersOf,
 } from "@herald/contracts";
-import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
-import type { Collection, Db } from "mongodb";
-import type { Failures, Tally } from "../domain/counts.ts";
-import type { FinalStatus } from "../domain/notification-status.ts";
+import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
+import type { Collection, Db, Filter } from "mongodb";
+import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
-/** A notification without its content, which most steps have no use for. */
+/** A notification without its content, which few steps need. */
 export type NotificationState = {
   _id: NotificationId;
   projectId: ProjectId;
   acceptedAt: Date;
   sendAt?: Date;
   expiresAt: Date;
-  /** Its expansion is to be commanded then. Absent: that has begun. */
+  /** When its expansion is due. Absent: the expansion has been queued or commanded. */
   dueAt?: Date;
-  /** Its expansion waits for its project's turn, or is under way. Absent: it waits for `dueAt`, is expanded, or needs none. */
+  /** Whether its expansion waits for its project's turn or is running. Absent: it waits for `dueAt`, is expanded, or needs none. */
   expansion?: "queued" | "running";
   /**
-   * What registry partitioned. `at`: when the broker took the end of it, after all of its batches; absent where a send finishes where it
-   * starts, and nothing was partitioned. `pages`: as {@link ExpandedV1} says it, to find the batch of a device.
+   * The result of the expansion. `at`: when the broker stored the end of the expansion, which follows all batches; absent for a small
+   * send, which registry does not partition. `pages`: from {@link ExpandedV1}, to find the batch of a device.
    */
   expanded?: {
     batches: number;
@@ -42,14 +47,14 @@ export type NotificationState = {
   cancelledAt?: Date;
   /** The send was dead-lettered: its batches are counted as failed, and nothing is sent. */
   abandonedAt?: Date;
-  /** An expansion was dead-lettered: no further batch will come. */
+  /** An expansion was dead-lettered: registry will publish no further batch. */
   expansionLostAt?: Date;
-  /** When the sweep looks at it; absent when it is final, or waits for its turn to be expanded. */
+  /** When the sweep checks it; absent when it is final, or waits for its turn to be expanded. */
   checkAt?: Date;
   final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
   /**
-   * Its `rows` are being sent for this message; while they move to `deliveries`, `open` is false. `slice`: what was taken from a backlog
-   * together.
+   * The message for which its `rows` are being sent. `open` is false while the rows move to `deliveries`. `slice`: identifies sends that
+   * one call claimed from a backlog.
    */
   sending?: Claim & { readonly open: boolean; readonly slice?: string };
   /** A small send in its project's backlog, until its last event is published. */
@@ -60,21 +65,21 @@ export type NotificationState = {
 
 export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
 
-/** As it is stored. */
+/** A notification as stored. */
 export type NotificationDocument = NotificationState & {
-  /** JSON: its keys are the caller's, and a database takes not every key. */
+  /** JSON, because callers choose the keys, and a database does not accept every key. */
   content: string;
   /** `userKey` of the users among its targets; absent: none. */
   userKeys?: string[];
-  /** The ledger of a send to few devices that were, or may yet be, settled all at once. Any other's is in `deliveries`. */
+  /** The ledger of a small send, unless it had to move to `deliveries`, where the ledgers of all other sends are. */
   rows?: EmbeddedRow[];
   /** A row names a user. */
   named?: true;
-  /** The device of a small send to one, for its timeline. A field of its own: an index of an array cannot be read in order. */
+  /** The only device of a small send, for its timeline. Not in `recipients`, because an index on an array cannot be read in order. */
   recipient?: DeviceId;
   /** The devices of a small send to several. */
   recipients?: DeviceId[];
-  /** It is expanded by registry. */
+  /** Registry expands it. */
   large?: true;
   outbox?: OutboxEvent[];
 };
@@ -94,13 +99,12 @@ export const toRecord = ({
   ...state
 }: NotificationDocument): NotificationRecord => ({ ...state, content: JSON.parse(content) });
 
-/** Most notifications end within it; a later one is looked at so often. */
+/** Most notifications end within this time; the sweep checks the others at this interval. */
 export const checkEveryMs = 60_000;
 
-/** A send as it begins. */
+/** The initial state of a send's notification, without the time of its first check. */
 export const newState = (send: SendV1, now: Date): NotificationState => {
   const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
-  const waits = sendAt !== undefined && sendAt > now;
   const tags = toTags(send.content);
   return {
     _id: send.notificationId,
@@ -109,8 +113,7 @@ export const newState = (send: SendV1, now: Date): NotificationState => {
     ...(sendAt ? { sendAt } : {}),
     expiresAt: new Date(send.expiresAt),
     ...(tags && { tags }),
-    ...(waits ? { dueAt: sendAt } : {}),
-    checkAt: waits ? sendAt : new Date(now.getTime() + checkEveryMs),
+    ...(sendAt && sendAt > now ? { dueAt: sendAt } : {}),
   };
 };
 
@@ -119,101 +122,86 @@ export const newDocument = (state: NotificationState, content: NotificationConte
   return { ...state, content: JSON.stringify(content), ...(userKeys.length > 0 && { userKeys }) };
 };
 
-const listIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
-const statusIndex: IndexSpec = { fields: { projectId: 1, "final.status": 1, _id: 1 }, purpose: "list" };
-/** Notifications of a kind or with a label. */
-const tagsIndex: IndexSpec = {
-  fields: { projectId: 1, tags: 1, _id: 1 },
-  purpose: "list",
-  partial: { tags: { $exists: true } },
-};
-const unfinishedIndex: IndexSpec = {
-  fields: { checkAt: 1 },
-  purpose: "unfinished",
-  partial: { checkAt: { $exists: true } },
-};
+const indexes = {
+  list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
+  status: { fields: { projectId: 1, "final.status": 1, _id: 1 }, purpose: "list" },
+  /** Notifications of a kind or with a label. */
+  tags: { fields: { projectId: 1, tags: 1, _id: 1 }, purpose: "list", partial: having("tags") },
+  unfinished: { fields: { checkAt: 1 }, purpose: "unfinished", partial: having("checkAt") },
+  /** A project's running and queued expansions, oldest first. */
+  expansions: { fields: { projectId: 1, expansion: 1, _id: 1 }, purpose: "expansions", partial: having("expansion") },
+  /** A project's backlog of small sends, oldest first. */
+  backlog: { fields: { projectId: 1, queued: 1, _id: 1 }, purpose: "backlog", partial: having("queued") },
+  /** A user's notifications, for lists and for erasure. */
+  users: { fields: { projectId: 1, userKeys: 1, _id: 1 }, purpose: "users", partial: having("userKeys") },
+  /** For the erasure of a user, which reads all of a project's notifications with embedded rows that name users. */
+  named: { fields: { projectId: 1, _id: 1 }, purpose: "named", partial: having("named") },
+  /** Device timelines find small sends by recipient, and large sends through their batches. */
+  recipient: { fields: { projectId: 1, recipient: 1, _id: 1 }, purpose: "timeline", partial: having("recipient") },
+  recipients: { fields: { projectId: 1, recipients: 1, _id: 1 }, purpose: "timeline", partial: having("recipients") },
+  large: { fields: { projectId: 1, _id: 1 }, purpose: "large", partial: having("large") },
+} as const satisfies Record<string, IndexSpec>;
 
-/** A project's expansions: what is under way, and what waits, oldest first. */
-const expansionsIndex: IndexSpec = {
-  fields: { projectId: 1, expansion: 1, _id: 1 },
-  purpose: "expansions",
-  partial: { expansion: { $exists: true } },
-};
-
-/** A project's backlog of small sends, oldest first. */
-const backlogIndex: IndexSpec = {
-  fields: { projectId: 1, queued: 1, _id: 1 },
-  purpose: "backlog",
-  partial: { queued: { $exists: true } },
-};
-
-const endedIndex: IndexSpec = {
-  fields: { "final.at": 1 },
-  purpose: "retention",
-  partial: { final: { $exists: true } },
-};
-
-/** A user's notifications, and what an erasure rewrites. */
-const usersIndex: IndexSpec = {
-  fields: { projectId: 1, userKeys: 1, _id: 1 },
-  purpose: "users",
-  partial: { userKeys: { $exists: true } },
-};
-
-/** For the erasure of a user, which looks at all rows of a project that name any. */
-const namedIndex: IndexSpec = {
-  fields: { projectId: 1, _id: 1 },
-  purpose: "named",
-  partial: { named: { $exists: true } },
-};
-
-/** Timelines of devices: small sends by their recipients, and large ones, whose batches say who got them. */
-const recipientIndex: IndexSpec = {
-  fields: { projectId: 1, recipient: 1, _id: 1 },
-  purpose: "timeline",
-  partial: { recipient: { $exists: true } },
-};
-const recipientsIndex: IndexSpec = {
-  fields: { projectId: 1, recipients: 1, _id: 1 },
-  purpose: "timeline",
-  partial: { recipients: { $exists: true } },
-};
-const largeIndex: IndexSpec = {
-  fields: { projectId: 1, _id: 1 },
-  purpose: "large",
-  partial: { large: { $exists: true } },
-};
-
-export const notificationIndexes = [
-  listIndex,
-  statusIndex,
-  tagsIndex,
-  unfinishedIndex,
-  expansionsIndex,
-  backlogIndex,
-  endedIndex,
-  usersIndex,
-  namedIndex,
-  recipientIndex,
-  recipientsIndex,
-  largeIndex,
-  outboxIndex,
-];
+export const notificationIndexes: readonly IndexSpec[] = [...Object.values(indexes), outboxIndex];
 
 /** Names of the indexes, for `hint`. */
-export const notificationHints = {
-  list: indexName(listIndex),
-  status: indexName(statusIndex),
-  tags: indexName(tagsIndex),
-  unfinished: indexName(unfinishedIndex),
-  expansions: indexName(expansionsIndex),
-  backlog: indexName(backlogIndex),
-  ended: indexName(endedIndex),
-  users: indexName(usersIndex),
-  named: indexName(namedIndex),
-  recipient: indexName(recipientIndex),
-  recipients: indexName(recipientsIndex),
-  large: indexName(largeIndex),
-} as const;
+export const notificationHints = indexNames(indexes);
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");
+
+/** Finds the first project, in order of their ids, whose id is greater than the given one and that has a notification with a field. */
+export const findProjectAfter =
+  (db: Db, field: "queued" | "expansion", hint: string) =>
+  async (projectId: string): Promise<ProjectId | undefined> => {
+    const filter = { projectId: { $gt: projectId as ProjectId }, [field]: { $exists: true } };
+    const options = { hint, projection: { projectId: 1 }, sort: { projectId: 1 } } as const;
+    return (await notificationCollection(db).findOne(filter, options))?.projectId;
+  };
+
+type Status = NonNullable<NotificationFilter["status"]>;
+
+const absent = { $exists: false } as const;
+const unfinished = { "final.status": null, cancelledAt: absent } as const;
+
+/** Filters for the documents shown with a status: `currentStatus` until the notification ends, `final.status` after that. */
+const withStatus: { readonly [Name in Status]: Filter<NotificationDocument> } = {
+  scheduled: { ...unfinished, dueAt: { $exists: true } },
+  accepted: { ...unfinished, dueAt: absent, expansion: "queued" },
+  sending: { ...unfinished, dueAt: absent, expansion: { $ne: "queued" } },
+  completed: { "final.status": "completed" },
+  expired: { "final.status": "expired" },
+  // A notification cancelled while it was being sent is shown as cancelled before its counts are final.
+  cancelled: {
+    "final.status": { $in: ["cancelled", null] },
+    $or: [{ "final.status": "cancelled" }, { cancelledAt: { $exists: true } }],
+  } as Filter<NotificationDocument>,
+};
+
+/** `userId`: only notifications with this user as a target. */
+type Wanted = NotificationFilter & { readonly userId?: string | undefined };
+
+/** A page of a project's notifications that match all filters. */
+export const listNotifications =
+  (notifications: Collection<NotificationDocument>, counts: Counts) =>
+  async (
+    projectId: ProjectId,
+    { status, userId, kind, label }: Wanted,
+    request: ListRequest,
+  ): Promise<PageOf<NotificationRecord>> => {
+    const tags = [
+      ...(label === undefined ? [] : [labelFilterTag(label)]),
+      ...(kind === undefined ? [] : [kindTag(kind)]),
+    ];
+    const filter = {
+      projectId,
+      ...(status !== undefined && withStatus[status]),
+      ...(userId !== undefined && { userKeys: userKey(projectId, userId) }),
+      // MongoDB uses a partial index only for a query that requires the field to exist.
+      ...(tags.length > 0 && { tags: { $exists: true, $all: tags } }),
+    } as Filter<NotificationDocument>;
+    const byTag = tags.length > 0 ? notificationHints.tags : undefined;
+    const byStatus = status === undefined ? undefined : notificationHints.status;
+    const hint = userId === undefined ? (byTag ?? byStatus ?? notificationHints.list) : notificationHints.users;
+    const options = { filter, hint, firstId: firstNotificationId, request, counts };
+    return mapPage(await findPage(notifications, options), toRecord);
+  };

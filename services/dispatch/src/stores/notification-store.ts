@@ -1,11 +1,19 @@
-import type { NotificationId, ProjectId, SendV1 } from "@herald/contracts";
-import { createCounts, ensureIndexes, findBatched, guardStore, insertBatched, updateBatched } from "@herald/mongo";
+import { firstNotificationId, type NotificationId, type ProjectId, type SendV1 } from "@herald/contracts";
+import {
+  createCounts,
+  ensureIndexes,
+  findBatched,
+  findSome,
+  guardStore,
+  insertBatched,
+  updateBatched,
+} from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
-import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
-import { finalStatus } from "../domain/notification-status.ts";
-import { listNotifications } from "./list-notifications.ts";
+import { type Failures, finalStatus, noDevices, type Tally } from "../domain/notification-counts.ts";
+import { eventsOfSend, notificationEnded } from "./events.ts";
 import {
   checkEveryMs,
+  listNotifications,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
@@ -17,13 +25,12 @@ import {
   type OutboxCarrier,
   toRecord,
 } from "./notification-document.ts";
-import { notificationAccepted, notificationEnded } from "./notification-events.ts";
 
 const maxDue = 100;
 const stateOnly = { content: 0, outbox: 0, rows: 0 };
 
-/** The final counts, and when they were. */
-export type Ending = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
+/** The final counts, and the time of the end. */
+type Ending = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
 
 type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<OutboxCarrier["outbox"]> };
 
@@ -46,9 +53,9 @@ export const createNotificationStore = (db: Db) => {
   const getState = (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> =>
     findState({ _id: id, projectId });
 
-  /** Finishes it if it still is as `filter` says. Null when it is not. */
+  /** Ends a notification that still matches `filter`. Null when it does not match. */
   const end = async (
-    { _id, projectId, cancelledAt, tags }: Pick<NotificationState, "_id" | "projectId" | "cancelledAt" | "tags">,
+    { _id, projectId, cancelledAt, tags }: NotificationState,
     filter: Filter<NotificationDocument>,
     { tally, failures, now }: Ending,
   ): Promise<OutboxCarrier | null> => {
@@ -62,7 +69,7 @@ export const createNotificationStore = (db: Db) => {
     if (updated === "not found") return null;
     const written = await findOutbox({ _id, projectId });
     if (updated === "updated") return written;
-    // Another process ended it meanwhile and published that; the same event again does no harm.
+    // Another process ended it in the meantime and published the event. Publishing the same event again does no harm.
     return written?.outbox?.some(({ id }) => id === ended.id) ? written : null;
   };
 
@@ -70,16 +77,14 @@ export const createNotificationStore = (db: Db) => {
     state: NotificationState,
     { content }: Pick<SendV1, "content">,
   ): Promise<Inserted | undefined> => {
-    const outbox = [
-      notificationAccepted(state, content.targets),
-      ...(state.final ? [notificationEnded(state, state.final)] : []),
-    ];
+    const document = { ...state, content };
+    const outbox = eventsOfSend(document);
     const inserted = await insertOne({
       ...newDocument(state, content),
       ...(!state.final && { large: true as const }),
       outbox,
     });
-    return inserted ? { document: { ...state, content }, outbox } : undefined;
+    return inserted ? { document, outbox } : undefined;
   };
 
   return guardStore({
@@ -87,21 +92,25 @@ export const createNotificationStore = (db: Db) => {
     get,
     getState,
 
-    /** Inserts it under its id, in the queue of its project's expansions; undefined when it already exists. */
+    /** Inserts a notification and queues its expansion in its project. Undefined when it already exists. */
     insert: (
       send: SendV1,
       now: Date,
       more: Pick<NotificationState, "abandonedAt"> = {},
-    ): Promise<Inserted | undefined> => insert({ ...queued(newState(send, now)), ...more }, send),
+    ): Promise<Inserted | undefined> => {
+      const state = newState(send, now);
+      const waits = state.dueAt ? { checkAt: state.dueAt } : { expansion: "queued" as const };
+      return insert({ ...state, ...waits, ...more }, send);
+    },
 
-    /** A tombstone that the send finds when it comes: cancelled before it began, so it has no devices. */
+    /** Inserts a cancelled notification without devices before its send is handled. The send then finds it and does nothing. */
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
-      const { checkAt: _, dueAt: __, ...state } = newState(send, now);
+      const { dueAt: _, ...state } = newState(send, now);
       const final = { status: "cancelled", at: now, tally: noDevices, failures: {} } as const;
       return insert({ ...state, cancelledAt: now, final }, send);
     },
 
-    /** Takes it out of waiting for its `send_at`, once that has come, into the queue of its project's expansions. Null when it still waits, is final or is not there. */
+    /** Queues the expansion of a notification whose `send_at` has passed. Null when it still waits, is final or does not exist. */
     begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<NotificationRecord | null> => {
       const begun = await notifications.findOneAndUpdate(
         { _id: id, projectId, final: { $exists: false }, dueAt: { $lte: now } },
@@ -109,12 +118,12 @@ export const createNotificationStore = (db: Db) => {
         { returnDocument: "after" },
       );
       if (begun) return toRecord(begun);
-      // A crash after the update above: the message comes again, and its expansion still has to be commanded.
+      // After a crash behind the update above, the message is redelivered, and the expansion must still be commanded.
       const known = await get(projectId, id);
       return known && !known.final && !known.dueAt && !known.expanded ? known : null;
     },
 
-    /** Writes what registry partitioned, once. */
+    /** Writes the result of registry's partitioning, once. */
     expanded: async (
       projectId: ProjectId,
       id: NotificationId,
@@ -128,7 +137,7 @@ export const createNotificationStore = (db: Db) => {
       );
     },
 
-    /** No page after the dead one will be partitioned. */
+    /** Records that an expansion was dead-lettered: registry partitions no page after the dead one. */
     expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date) => {
       await notifications.updateOne(
         { _id: id, projectId, final: { $exists: false }, expansionLostAt: { $exists: false } },
@@ -136,7 +145,7 @@ export const createNotificationStore = (db: Db) => {
       );
     },
 
-    /** Its send can never succeed: what is still partitioned for it is counted as failed. */
+    /** Records that the send can never succeed. Batches that registry still partitions for it are counted as failed. */
     abandon: async (projectId: ProjectId, id: NotificationId, now: Date) => {
       await notifications.updateOne(
         { _id: id, projectId, final: { $exists: false } },
@@ -144,59 +153,40 @@ export const createNotificationStore = (db: Db) => {
       );
     },
 
-    /** Cancels one whose sending has begun; what is sent already still has to be counted. False when it is final. */
+    /** Cancels a notification that is being sent. Pushes already sent still have to be counted. False when it is final. */
     cancelBegun: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<boolean> => {
       const { matchedCount } = await notifications.updateOne(
         { _id: id, projectId, final: { $exists: false }, dueAt: { $exists: false } },
-        // The first cancel counts.
+        // The time of the first cancel counts.
         [{ $set: { cancelledAt: { $ifNull: ["$cancelledAt", now] } } }],
       );
       return matchedCount === 1;
     },
 
-    /** Cancels one that waits for its `send_at`, before it has devices. Null when it does not wait. */
+    /** Cancels a notification that waits for its `send_at`, so it has no devices. Null when it does not wait. */
     cancelScheduled: (document: NotificationState, now: Date): Promise<OutboxCarrier | null> =>
       end({ ...document, cancelledAt: now }, { dueAt: { $exists: true } }, { tally: noDevices, failures: {}, now }),
 
-    /** The end, with its counts. Null when somebody changed it since `document` was read. */
+    /** Ends a notification with its counts. Null when it has changed since `document` was read. */
     finish: (document: NotificationState, ending: Ending): Promise<OutboxCarrier | null> =>
       end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, ending),
 
-    /**
-     * The end of one whose only row is final, without reading it before. Null when there is more to it than that: its event has the kind
-     * and labels, for instance.
-     */
-    finishSingleBatch: (projectId: ProjectId, id: NotificationId, ending: Ending): Promise<OutboxCarrier | null> =>
-      end(
-        { _id: id, projectId },
-        {
-          "expanded.batches": 1,
-          cancelledAt: { $exists: false },
-          expansionLostAt: { $exists: false },
-          tags: { $exists: false },
-        },
-        ending,
-      ),
-
     /** Adds devices that were partitioned after the end to the final counts. A caller with fewer devices changes nothing. */
-    amend: async (
-      projectId: ProjectId,
-      id: NotificationId,
-      { tally, failures }: { tally: Tally; failures: Failures },
-    ) => {
+    amend: async (projectId: ProjectId, id: NotificationId, { tally, failures }: Omit<Ending, "now">) => {
       await notifications.updateOne(
         { _id: id, projectId, "final.tally.devices": { $lt: tally.devices } },
         { $set: { "final.tally": tally, "final.failures": failures } },
       );
     },
 
-    /** Some that were not checked for long enough; each is claimed by the first caller. */
+    /** Claims up to {@link maxDue} notifications whose check is due. Of two callers, only the first gets a notification. */
     takeUnchecked: async (now: Date): Promise<NotificationState[]> => {
-      const due = await notifications
-        .find({ checkAt: { $exists: true, $lte: now } }, { hint: notificationHints.unfinished, projection: stateOnly })
-        .sort({ checkAt: 1 })
-        .limit(maxDue)
-        .toArray();
+      const options = { sort: { checkAt: 1 }, limit: maxDue, projection: stateOnly } as const;
+      const due = await findSome(
+        notifications,
+        { checkAt: { $exists: true, $lte: now } },
+        { hint: notificationHints.unfinished, ...options },
+      );
       const taken: NotificationState[] = [];
       for (const document of due) {
         const { _id, projectId, checkAt } = document;
@@ -209,18 +199,26 @@ export const createNotificationStore = (db: Db) => {
       return taken;
     },
 
-    /** Some that ended before `before` and whose events are out, those that ended first. */
-    endedBefore: (before: Date, limit: number): Promise<Pick<NotificationState, "_id" | "projectId">[]> =>
-      notifications
-        .find(
-          { final: { $exists: true }, "final.at": { $lt: before }, outbox: { $exists: false } },
-          { hint: notificationHints.ended, projection: { projectId: 1 } },
-        )
-        .sort({ "final.at": 1 })
-        .limit(limit)
-        .toArray(),
+    /**
+     * Notifications after the id `after`, in order of their ids, that ended before `before` and whose events are published. None that was
+     * accepted after `before` can have ended before it. So ids, which contain the time, bound the search without an index on the end.
+     */
+    endedBefore: (
+      before: Date,
+      after: string | undefined,
+      limit: number,
+    ): Promise<Pick<NotificationState, "_id" | "projectId">[]> =>
+      findSome(
+        notifications,
+        {
+          _id: { $lt: firstNotificationId(before), ...(after !== undefined && { $gt: after as NotificationId }) },
+          "final.at": { $lt: before },
+          outbox: { $exists: false },
+        },
+        { hint: "_id_", sort: { _id: 1 }, limit, projection: { projectId: 1 } },
+      ),
 
-    /** Removes some of any projects. */
+    /** Removes notifications of any projects. */
     removeAll: async (documents: readonly Pick<NotificationState, "_id" | "projectId">[]) => {
       const projectIds = [...new Set(documents.map(({ projectId }) => projectId))];
       await notifications.deleteMany({
@@ -231,23 +229,12 @@ export const createNotificationStore = (db: Db) => {
 
     list: listNotifications(notifications, counts),
 
-    /** Some ids of a project, oldest first, for deletion. */
-    idsOf: async (projectId: ProjectId, max: number): Promise<NotificationId[]> => {
-      const found = await notifications
-        .find({ projectId }, { hint: notificationHints.list, projection: { _id: 1 } })
-        .sort({ _id: 1 })
-        .limit(max)
-        .toArray();
-      return found.map(({ _id }) => _id);
-    },
-
-    remove: async (projectId: ProjectId, ids: readonly NotificationId[]) => {
-      await notifications.deleteMany({ projectId, _id: { $in: [...ids] } });
+    /** Up to `limit` of a project's notifications, oldest first, for deletion. */
+    ofProject: (projectId: ProjectId, limit: number): Promise<Pick<NotificationState, "_id" | "projectId">[]> => {
+      const options = { hint: notificationHints.list, sort: { _id: 1 }, limit, projection: { projectId: 1 } } as const;
+      return findSome(notifications, { projectId }, options);
     },
   });
 };
 
 export type NotificationStore = ReturnType<typeof createNotificationStore>;
-
-const queued = ({ checkAt, ...state }: NotificationState): NotificationState =>
-  state.dueAt === undefined ? { ...state, expansion: "queued" } : { ...state, ...(checkAt && { checkAt }) };

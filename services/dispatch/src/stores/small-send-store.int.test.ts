@@ -9,16 +9,15 @@ import {
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import type { Db } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rootBatchId } from "../domain/batch-ids.ts";
+import { apnsId, rootBatchId } from "../domain/batch.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import { settleBatch } from "../domain/settle-batch.ts";
 import { deliveryCollection, type Run } from "./delivery-document.ts";
 import { createDeliveryList } from "./delivery-list.ts";
 import { createDeliveryStore } from "./delivery-store.ts";
-import { createDeliveryTrace } from "./delivery-trace.ts";
-import { createDeliveryUsers } from "./delivery-users.ts";
+import { createDeliveryTrace, createDeliveryUsers } from "./delivery-trace.ts";
 import { createUserEraser } from "./erase-user.ts";
-import { createLedgerReads } from "./ledger-reads.ts";
+import { createLedger } from "./ledger.ts";
 import { notificationCollection } from "./notification-document.ts";
 import { createNotificationStore } from "./notification-store.ts";
 import { createSmallSendStore } from "./small-send-store.ts";
@@ -29,9 +28,9 @@ const stores = () => ({
   sends: createSmallSendStore(db),
   notifications: createNotificationStore(db),
   deliveries: createDeliveryStore(db),
-  ledger: createLedgerReads(db),
-  list: createDeliveryList(db, () => "apns-id").list,
-  trace: createDeliveryTrace(db, () => "apns-id").trace,
+  ledger: createLedger(db),
+  list: createDeliveryList(db).list,
+  trace: createDeliveryTrace(db).trace,
   usersOf: createDeliveryUsers(db).usersOf,
 });
 let all: ReturnType<typeof stores>;
@@ -55,7 +54,7 @@ const device = (userId?: string): Recipient => ({
   ...(userId === undefined ? {} : { userId }),
 });
 
-/** A send to some devices, stored as it is before its pushes. */
+/** Stores a send to some devices, in its state before the pushes. */
 const store = async (devices: readonly Recipient[]) => {
   const [notificationId = "ntf_" as const] = newNotificationIds(new Date(), 1);
   const send: GroupedSend = {
@@ -99,7 +98,7 @@ const settled = (run: Run, outcome: Outcome = { kind: "accepted" }) => ({
 
 const rowsStored = (id: string) => deliveryCollection(db).countDocuments({ notificationId: id as never });
 
-test("a send that ends at once is one document from its pushes to its end", async () => {
+test("a send that ends at once stays one document", async () => {
   const [one, two] = [device("anna"), device()];
   const { id, document, runs } = await store([one, two]);
   expect((await all.list({ projectId, notificationId: id }, page)).data).toMatchObject([
@@ -116,12 +115,12 @@ test("a send that ends at once is one document from its pushes to its end", asyn
   ).toMatchObject({
     final: { status: "completed", tally: { devices: 2, accepted: 2 } },
     events: [{ event: "DeliveryAcceptedV1" }],
-    outbox: [],
+    stored: [],
   });
   expect(await rowsStored(id)).toBe(0);
   expect((await all.notifications.get(projectId, id))?.final).toMatchObject({ tally: { accepted: 2 } });
   expect((await all.list({ projectId, notificationId: id, status: "accepted" }, page)).data).toMatchObject([
-    { device_id: one.id, user_id: "anna", provider_id: "apns-id", attempts: 1 },
+    { device_id: one.id, user_id: "anna", provider_id: apnsId(id, one.id), attempts: 1 },
     { device_id: two.id, attempts: 1 },
   ]);
   const first = await all.list({ projectId, notificationId: id }, { by: "key", perPage: 1, after: "" });
@@ -147,13 +146,13 @@ test("a send without devices ends as it is stored", async () => {
   expect(document).not.toHaveProperty("sending");
 });
 
-test("what its ledger does not say again is in the outbox, and an end whose answer was lost is the same end", async () => {
+test("the outbox has the events that the ledger lacks, and a repeated end gives the same result", async () => {
   const { document, runs } = await store([device()]);
   const outcomes = runs.map((run) =>
     settled(run, { kind: "rejected", reason: "internal", providerReason: "BadTopic" }),
   );
   const ended = await all.sends.end(document, outcomes, now);
-  expect(ended?.outbox).toMatchObject([{ event: "DeliveryFailedV1" }]);
+  expect(ended?.stored).toMatchObject([{ event: "DeliveryFailedV1" }]);
   expect(await all.sends.end(document, outcomes, now)).toEqual(ended);
 });
 
@@ -173,7 +172,7 @@ test("many that end in the same moment all end", async () => {
   expect(found.map((one) => one?.final?.tally.accepted)).toEqual(some.map(() => 1));
 });
 
-test("one that was cancelled meanwhile does not end so: its ledger goes where that of large sends is", async () => {
+test("a send that is cancelled meanwhile does not end: its rows move to the ledger of large sends", async () => {
   const [one] = [device("anna")];
   const { id, document, runs } = await store([one]);
   const other = await store([device()]);
@@ -213,7 +212,7 @@ test("a move to the other ledger that a crash interrupted is completed by the ne
   expect(await all.deliveries.restart(projectId, rootBatchId(id, 0), { at: 1, sequence: 8 }, now)).toBeUndefined();
 });
 
-test("of one that has ended nothing is moved", async () => {
+test("no row of an ended send is moved", async () => {
   const { id, document, runs } = await store([device()]);
   await all.sends.end(
     document,

@@ -1,14 +1,22 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
-import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
+import { findBatched, findSome, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db, type UpdateFilter } from "mongodb";
-import { addFailures, addTallies, noDevices } from "../domain/counts.ts";
-import { finalStatus } from "../domain/notification-status.ts";
+import { rootGeneration } from "../domain/batch.ts";
+import { addFailures, addTallies, finalStatus, noDevices } from "../domain/notification-counts.ts";
 import type { Settlement } from "../domain/settle-batch.ts";
-import { type Claim, deliveryCollection, type EmbeddedRow, newRow, type Run } from "./delivery-document.ts";
-import { deliveryEvents } from "./delivery-events.ts";
-import { acceptedEventsOf, allAccepted } from "./delivery-store.ts";
-import { embed, rowsOf, runsOf, unclaimed } from "./embedded-rows.ts";
 import {
+  type Claim,
+  type DeliveryDocument,
+  deliveryCollection,
+  type EmbeddedRow,
+  factsOf,
+  newRow,
+  packNames,
+  type Run,
+} from "./delivery-document.ts";
+import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
+import {
+  checkEveryMs,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
@@ -17,23 +25,62 @@ import {
   notificationCollection,
   toRecord,
 } from "./notification-document.ts";
-import { packNames } from "./packed-names.ts";
 
-/** A send that was just stored, and its batches as they are to be sent; none where it ended at once. */
-export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
+export const embed = ({
+  projectId: _p,
+  notificationId: _n,
+  lane: _l,
+  generation: _g,
+  tags: _k,
+  claim: _c,
+  starts: _t,
+  outbox: _o,
+  ...row
+}: DeliveryDocument): EmbeddedRow => row;
 
-/** What a send ended with. Its delivery events in the order of its batches. */
-export type EndedSend = {
-  readonly final: NonNullable<NotificationState["final"]>;
-  readonly events: readonly OutboxEvent[];
-  /** Those that the notification carries in its outbox, because nothing else says them. */
-  readonly outbox: readonly OutboxEvent[];
+/** The fields of a notification that its embedded rows need. */
+export const carriedFields = { projectId: 1, rows: 1, sending: 1, queued: 1 } as const;
+
+export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "sending" | "queued" | "tags">;
+
+/** The claim of rows that move from a backlog to `deliveries` before any process began to send them. */
+export const unclaimed: Claim = { at: -1, sequence: -1 };
+
+/** The embedded rows of a notification, as documents of `deliveries`. */
+export const rowsOf = ({ _id, projectId, rows = [], sending, queued, tags }: Carrier): DeliveryDocument[] => {
+  const waits = sending ? sending.at === unclaimed.at : queued;
+  return rows.map((row) => ({
+    ...row,
+    projectId,
+    notificationId: _id,
+    lane: "direct",
+    generation: rootGeneration,
+    ...(tags && { tags }),
+    ...(waits && row.state === "started" ? { state: "waiting", dueAt: row.storedAt, starts: 0 } : { starts: 1 }),
+    ...(sending && !waits && { claim: { at: sending.at, sequence: sending.sequence } }),
+  }));
 };
 
+/** The embedded rows of a notification, as runs that are sent for the first time. */
+export const runsOf = (document: Omit<Carrier, "sending" | "queued">, startedAt: Date): Run[] =>
+  rowsOf(document).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
+
+/** Finds the embedded rows of notifications. Rows in `deliveries` are not included. */
+export const findEmbeddedRows = (db: Db) => {
+  const notifications = notificationCollection(db);
+  return async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<DeliveryDocument[]> => {
+    const options = { hint: "_id_", limit: ids.length, projection: carriedFields };
+    const found = await findSome(notifications, { projectId, _id: { $in: [...ids] } }, options);
+    return found.flatMap(rowsOf);
+  };
+};
+
+/** A send that was just stored, and its batches to send: none when it ended at once. */
+export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
+
 /**
- * Sends to few devices: the notification and its ledger are one document, written once before the push and once after it. That is for
- * sends that end at once. For whatever else happens {@link moveToDeliveries} moves the ledger to where that of large sends is, and all goes on
- * as with those.
+ * Sends to few devices. The notification and its ledger are one document, written once before the push and once after it, if the send
+ * ends at once. In any other case {@link moveToDeliveries} moves the ledger to `deliveries`, and the send continues as a large send.
  */
 export const createSmallSendStore = (db: Db) => {
   const notifications = notificationCollection(db);
@@ -45,8 +92,8 @@ export const createSmallSendStore = (db: Db) => {
 
   return guardStore({
     /**
-     * Stores a send with its ledger: being sent for `claim`, or, where there is none, in its project's backlog. Null when it is there
-     * already.
+     * Stores a send with its ledger: started for `claim` or, without a claim, waiting in its project's backlog. Null when it already
+     * exists.
      */
     insert: async (
       send: GroupedSend,
@@ -55,14 +102,14 @@ export const createSmallSendStore = (db: Db) => {
       now: Date,
     ): Promise<StoredSend | null> => {
       const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
-      const { checkAt, ...begun } = newState(send, now);
+      const checkAt = new Date(now.getTime() + checkEveryMs);
       const state: NotificationState = {
-        ...begun,
+        ...newState(send, now),
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
         ...(batches.length === 0
           ? { final: { status: finalStatus(false, noDevices), at: now, tally: noDevices, failures: {} } }
           : claim
-            ? { sending: { ...claim, open: true }, ...(checkAt && { checkAt }) }
+            ? { sending: { ...claim, open: true }, checkAt }
             : { queued: true }),
       };
       const rows = batches.map((batch) => newRow(batch, { claim: claim ?? unclaimed, now, keepDevices: true }));
@@ -79,14 +126,15 @@ export const createSmallSendStore = (db: Db) => {
     },
 
     /**
-     * Writes the outcomes and the end of a send whose devices are all final, in one update. Undefined when it was cancelled, given up
-     * or taken over meanwhile.
+     * Writes the outcomes and the end of a send whose devices are all final, in one update. Undefined when it was cancelled, abandoned
+     * or taken over in the meantime. Resolves to its final state, its delivery events in the order of its batches, and those of them in the
+     * notification's outbox, because they cannot be rebuilt from its rows.
      */
     end: async (
       { _id, projectId }: Pick<NotificationState, "_id" | "projectId">,
       settled: readonly { readonly run: Run; readonly settlement: Settlement }[],
       now: Date,
-    ): Promise<EndedSend | undefined> => {
+    ) => {
       const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), noDevices);
       const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
       const final = { status: finalStatus(false, tally), at: now, tally, failures };
@@ -95,7 +143,7 @@ export const createSmallSendStore = (db: Db) => {
         events: deliveryEvents(run, run.devices, settlement, now),
       }));
       const outbox = perRow.flatMap(({ whole, events }) => (whole ? [] : events));
-      const ended = { final, events: perRow.flatMap(({ events }) => events), outbox };
+      const ended = { final, events: perRow.flatMap(({ events }) => events), stored: outbox };
       const updated = await updateOne(
         { _id, projectId },
         { "sending.open": true, cancelledAt: { $exists: false }, abandonedAt: { $exists: false } },
@@ -113,14 +161,14 @@ export const createSmallSendStore = (db: Db) => {
         } as UpdateFilter<NotificationDocument>,
       );
       if (updated === "updated") return ended;
-      // This one may have been written, or an earlier try whose answer was lost: nothing else leaves the rows with the end.
+      // This update or an earlier try may have succeeded although its response was lost: no other update ends a send that still has rows.
       const document = await findOne({ _id, projectId });
       return document?.final && document.rows ? { ...ended, final: document.final } : undefined;
     },
 
     /**
-     * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: what is begun here is completed by
-     * the next caller, and the sending process finds that {@link end} no longer applies.
+     * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: after a crash, the next caller
+     * completes the move. For the process that sends it, {@link end} then resolves to undefined.
      */
     moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       const key = { _id: id, projectId };
@@ -138,7 +186,7 @@ export const createSmallSendStore = (db: Db) => {
       );
     },
 
-    /** The notification as it is, and the events of its rows whose devices were all accepted. Null when it is not there. */
+    /** The stored notification, and the events of its rows whose devices were all accepted. Null when it does not exist. */
     findWithEvents: async (
       projectId: ProjectId,
       id: NotificationId,
@@ -159,7 +207,7 @@ const recipientsOf = (
 
 export type SmallSendStore = ReturnType<typeof createSmallSendStore>;
 
-/** The fields of a row that its outcomes change: the same for all sends to one device that went well, so one update writes them. */
+/** The row fields that outcomes change. They are equal for all accepted sends to one device, so one update writes them for many. */
 const settledFields = ({ run, settlement }: { run: Run; settlement: Settlement }, at: number, now: Date) => {
   const { results, resultOf, tally, failures, providerIds } = settlement;
   const names = packNames(Array.from(run.devices, (_, index) => providerIds[index]));

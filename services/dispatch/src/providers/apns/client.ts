@@ -1,46 +1,94 @@
-import type { ApnsEnvironment, ApnsSettings, DeviceId, NotificationId } from "@herald/contracts";
-import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
-import { apnsExpiration } from "../../domain/seconds-to-live.ts";
+import { createPrivateKey, hash } from "node:crypto";
+import type { ApnsEnvironment, ApnsSettings } from "@herald/contracts";
+import type { Transport, TransportAnswer } from "@herald/http2-client";
+import { createByteCache } from "@herald/kit";
+import { collapseIdOf, renderApns } from "@herald/payload";
+import { SignJWT } from "jose";
+import { apnsId } from "../../domain/batch.ts";
 import { accepted, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
-import { apnsId } from "./apns-id.ts";
+import { apnsExpiration, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
 import { apnsOutcome } from "./outcome.ts";
-import type { ProviderTokens } from "./provider-tokens.ts";
 
-/** One notification, as far as it is the same for all devices. */
-export type ApnsMessage = {
-  readonly notificationId: NotificationId;
-  readonly pushType: "alert" | "background";
-  readonly priority: 10 | 5 | 1;
-  /** Until when Apple may keep it; a time that is past means: now or never. */
-  readonly expiresAt: Date;
-  /** At most 64 bytes of visible ASCII. */
-  readonly collapseId: string;
-};
+type SigningKey = { readonly key_id: string; readonly team_id: string; readonly private_key: string };
 
-/** Where one push goes. */
-export type ApnsAddress = {
-  readonly id: DeviceId;
-  /** The device token, hexadecimal. */
-  readonly token: string;
-  /** Where the app was built for; the project's setting when absent. */
-  readonly environment?: ApnsEnvironment | undefined;
-};
+const minuteMs = 60_000;
+/** Apple accepts a token for 60 minutes. Ten are left for requests that wait and for clocks that differ. */
+const refreshMs = 50 * minuteMs;
+/** "Update no more than once every 20 minutes." */
+const renewalPauseMs = 20 * minuteMs;
 
-/** Sends the rendered payload, JSON. Never rejects for what Apple, the network or a token did. */
-export type ApnsSend = (to: ApnsAddress, body: string) => Promise<Outcome>;
+/** Room for more keys than open clients: a key that is evicted and used again would sign more tokens than Apple allows. */
+const tokensBytes = 16 * 1_048_576;
+/** Memory of one key and its token. */
+const tokenBytes = 1_024;
 
-export type ApnsClient = {
-  /** Does what is the same for all devices; for one batch of them, because it takes the time for that of sending. */
-  prepare(message: ApnsMessage): ApnsSend;
-  close(): Promise<void>;
-};
+/** Keeps one token per key for all projects and connections, because Apple limits how often a key may change its token. */
+export function createProviderTokens(now: () => Date) {
+  const known = createByteCache<string, ReturnType<typeof createProviderToken>>({
+    name: "apns-provider-tokens",
+    maxBytes: tokensBytes,
+    sizeOf: () => tokenBytes,
+  });
+  return {
+    of(key: SigningKey) {
+      // The private key is part of the id: a project with a wrong key must not provide the token of a project with the right key.
+      const id = hash("sha256", `${key.team_id}/${key.key_id}/${key.private_key}`);
+      const token = known.get(id) ?? createProviderToken(key, now);
+      known.set(id, token);
+      return token;
+    },
+  };
+}
 
-export type ApnsClientDeps = {
-  readonly settings: ApnsSettings;
+export type ProviderTokens = ReturnType<typeof createProviderTokens>;
+
+/** The `authorization` header for one signing key. */
+function createProviderToken({ key_id, team_id, private_key }: SigningKey, now: () => Date) {
+  const key = createPrivateKey(private_key);
+  let token: { readonly header: string; readonly issuedAt: number } | undefined;
+  let signing: Promise<string> | undefined;
+  let renewedAt = Number.NEGATIVE_INFINITY;
+
+  const sign = async (): Promise<string> => {
+    const issuedAt = now().getTime();
+    const jwt = await new SignJWT({ iss: team_id, iat: Math.floor(issuedAt / 1_000) })
+      .setProtectedHeader({ alg: "ES256", kid: key_id })
+      .sign(key);
+    token = { header: `bearer ${jwt}`, issuedAt };
+    return token.header;
+  };
+  const signOnce = (): Promise<string> => {
+    signing ??= sign().finally(() => {
+      signing = undefined;
+    });
+    return signing;
+  };
+
+  return {
+    /** The header value. A promise only when a new token must be signed. */
+    current(): string | Promise<string> {
+      const age = token === undefined ? Number.POSITIVE_INFINITY : now().getTime() - token.issuedAt;
+      // After a clock was set back, the token is from the future. Apple refuses that, too.
+      return token !== undefined && age < refreshMs && age >= -minuteMs ? token.header : signOnce();
+    },
+    /**
+     * Replaces `stale`, which Apple calls expired, unless another push has already renewed it. Undefined when the last renewal is so
+     * recent that Apple would refuse another with 429 TooManyProviderTokenUpdates, or that this machine's clock must be wrong.
+     */
+    renew(stale: string): Promise<string> | undefined {
+      if (token !== undefined && token.header !== stale) return Promise.resolve(token.header);
+      if (signing !== undefined) return signing;
+      const at = now().getTime();
+      if (at - renewedAt < renewalPauseMs) return undefined;
+      renewedAt = at;
+      return signOnce();
+    },
+  };
+}
+
+export type ApnsClientDeps = ClientDeps<ApnsSettings> & {
   /** Shared by all clients of the process. */
   readonly tokens: ProviderTokens;
-  readonly createTransport: (options: TransportOptions) => Transport;
-  readonly now: () => Date;
 };
 
 const hosts: Record<ApnsEnvironment, string> = {
@@ -56,14 +104,14 @@ const notAToken: Outcome = Object.freeze({
   notSent: true,
 });
 
-/** A push to one host, once more or elsewhere when it must be. */
+/** Posts a push to the host of an environment. Called again for a retry or for the other host. */
 type Post = (environment: ApnsEnvironment, authorization: string | undefined) => Promise<TransportAnswer>;
 
-/** TLS ended by the peer because of this side's certificate: it does not wait for better times. */
+/** Apple ended the TLS handshake because of the project's certificate. A retry would not help. */
 const certificateRefused = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/;
 
-/** Sends to Apple for one project. A team's connections are its own, as Apple asks. */
-export function createApnsClient({ settings, tokens, createTransport, now }: ApnsClientDeps): ApnsClient {
+/** Sends to Apple for one project. Connections are not shared between teams, as Apple requires. */
+export function createApnsClient({ settings, tokens, createTransport, now }: ApnsClientDeps): ProviderClient {
   const { bundle_id, endpoint, ca } = settings;
   const certificate = "certificate" in settings ? settings : undefined;
   const providerToken = "key_id" in settings ? tokens.of(settings) : undefined;
@@ -71,7 +119,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
 
   const originOf = (environment: ApnsEnvironment): string => endpoint ?? hosts[environment];
 
-  /** With an endpoint of its own a project has one transport, whatever the environment. */
+  /** A project with its own endpoint has one transport for both environments. */
   function transportTo(environment: ApnsEnvironment): Transport {
     const slot = endpoint === undefined ? environment : settings.environment;
     transports[slot] ??= createTransport({
@@ -90,7 +138,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return unanswered(answer, originOf(environment));
   }
 
-  /** One host's word, after a new provider token if that was all that it missed. */
+  /** The outcome from one host. If the provider token has expired, renews it and retries once. */
   async function verdict(
     post: Post,
     environment: ApnsEnvironment,
@@ -103,7 +151,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return renewed === undefined ? outcome : judge(await post(environment, renewed), environment);
   }
 
-  /** What the answer of the first host means, after a look at the other one if the token may belong there. */
+  /** The outcome after any response but 200. Tries the other environment's host if the device token may belong there. */
   async function pursue(
     post: Post,
     environment: ApnsEnvironment,
@@ -111,64 +159,56 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     answer: TransportAnswer,
   ): Promise<Outcome> {
     const outcome = await verdict(post, environment, authorization, answer);
-    // A key or a certificate may be for one environment only, and it is the device that names another than the project's.
+    // A key or certificate may be valid for one environment only, and the device chose another one than the project.
     if (outcome.kind === "misconfigured" && environment !== settings.environment)
       return tokenMismatch("environment-mismatch", outcome.providerReason);
     if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
-    // A build for the other environment has tokens that are bad here and good there.
+    // A token from a build for the other environment is invalid here and valid there.
     const other = otherThan[environment];
     const current = await providerToken?.current();
     const second = await verdict(post, other, current, await post(other, current));
-    // A key or a certificate may be for one environment only: that is no word about the token.
+    // A key or certificate may be valid for one environment only, so this says nothing about the token.
     if (second.kind === "misconfigured") return outcome;
     return second.kind === "deferred" || second.kind === "unknown" ? { ...second, elsewhere: true } : second;
   }
 
   return {
-    prepare({ notificationId, pushType, priority, expiresAt, collapseId }) {
-      const expiration = apnsExpiration(expiresAt, now());
+    prepare: (message) => {
+      const { notificationId, content } = message;
+      const { pushType, priority, body } = renderApns(content, message);
+      const collapseId = collapseIdOf(content, message);
+      // The clock is read only once for all devices.
+      const expiration = apnsExpiration(storedUntil(message), now());
 
-      const post = (
-        { id, token }: ApnsAddress,
-        body: string,
-        environment: ApnsEnvironment,
-        authorization: string | undefined,
-      ): Promise<TransportAnswer> => {
-        const headers: Record<string, string> = {
-          "apns-push-type": pushType,
-          "apns-topic": bundle_id,
-          "apns-expiration": expiration,
-          "apns-priority": `${priority}`,
-          "apns-id": apnsId(notificationId, id),
-          "apns-collapse-id": collapseId,
+      return ({ id, token, environment = settings.environment, locale }, openToken) => {
+        if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
+        const payload = body(openToken, locale);
+        const post: Post = (host, authorization) => {
+          const headers: Record<string, string> = {
+            "apns-push-type": pushType,
+            "apns-topic": bundle_id,
+            "apns-expiration": expiration,
+            "apns-priority": `${priority}`,
+            "apns-id": apnsId(notificationId, id),
+            "apns-collapse-id": collapseId,
+          };
+          if (authorization !== undefined) headers.authorization = authorization;
+          return transportTo(host).send({ path: `/3/device/${token}`, headers, body: payload });
         };
-        if (authorization !== undefined) headers.authorization = authorization;
-        return transportTo(environment).send({ path: `/3/device/${token}`, headers, body });
-      };
-
-      /** Nearly every push ends here: of asynchronous functions within each other, each would cost it another promise. */
-      const sendTo = (
-        to: ApnsAddress,
-        body: string,
-        environment: ApnsEnvironment,
-        authorization: string | undefined,
-      ): Promise<Outcome> =>
-        post(to, body, environment, authorization).then((answer) =>
-          answer.kind === "answered" && answer.status === 200
-            ? accepted
-            : pursue((host, current) => post(to, body, host, current), environment, authorization, answer),
-        );
-
-      return (to, body) => {
-        if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(to.token)) return Promise.resolve(notAToken);
-        const environment = to.environment ?? settings.environment;
+        /** Nearly every push ends here. Not async, because each nested async function would cost another promise per push. */
+        const send = (authorization: string | undefined): Promise<Outcome> =>
+          post(environment, authorization).then((answer) =>
+            answer.kind === "answered" && answer.status === 200
+              ? accepted
+              : pursue(post, environment, authorization, answer),
+          );
         const current = providerToken?.current();
-        return current instanceof Promise
-          ? current.then((authorization) => sendTo(to, body, environment, authorization))
-          : sendTo(to, body, environment, current);
+        return current instanceof Promise ? current.then(send) : send(current);
       };
     },
-    async close() {
+    routeOf: ({ environment }) => (endpoint === undefined ? (environment ?? settings.environment) : ""),
+    isNamedByDevice: () => false,
+    close: async () => {
       await Promise.all(Object.values(transports).map((transport) => transport.close()));
     },
   };

@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
-import { type ApnsSettings, newDeviceId, newNotificationId } from "@herald/contracts";
+import { type ApnsSettings, newDeviceId, newNotificationId, newProjectId, type Recipient } from "@herald/contracts";
 import { createHttp2Transport, type TransportOptions } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { generate } from "selfsigned";
 import { afterEach, describe, expect, it } from "vitest";
-import { apnsId } from "./apns-id.ts";
-import { type ApnsAddress, type ApnsClient, type ApnsMessage, createApnsClient } from "./client.ts";
-import { createProviderTokens } from "./provider-tokens.ts";
+import { apnsId } from "../../domain/batch.ts";
+import type { Message, ProviderClient } from "../provider-client.ts";
+import { createApnsClient, createProviderTokens } from "./client.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const key = {
@@ -22,21 +22,21 @@ const known = {
 const common = { bundle_id: "com.example.app", environment: "production" } as const;
 const token = (first: string) => first.padEnd(64, "0");
 
-type Push = ApnsMessage & ApnsAddress & { readonly body: string };
+type Push = Message & Recipient;
 
 const push = (over: Partial<Push> = {}): Push => ({
   id: newDeviceId(new Date()),
+  projectId: newProjectId(new Date()),
   notificationId: newNotificationId(new Date()),
   token: token("aa"),
-  body: '{"aps":{"alert":{"title":"Hello"}}}',
-  pushType: "alert",
-  priority: 10,
+  tokenAt: 0,
+  platform: "ios",
+  content: { title: "Hello", targets: ["all"], collapse_id: "order-42" },
   expiresAt: new Date(Date.now() + 3_600_000),
-  collapseId: "order-42",
   ...over,
 });
 
-const send = (client: ApnsClient, one: Push) => client.prepare(one)(one, one.body);
+const send = (client: ProviderClient, one: Push) => client.prepare(one)(one, "open");
 
 const cleanups: Array<() => Promise<void>> = [];
 afterEach(async () => {
@@ -57,7 +57,7 @@ type Extra = {
 function connect(
   settings: ApnsSettings,
   { now = () => new Date(), createTransport = createHttp2Transport }: Extra = {},
-): ApnsClient {
+): ProviderClient {
   const client = createApnsClient({ settings, tokens: createProviderTokens(now), createTransport, now });
   cleanups.push(client.close);
   return client;
@@ -66,7 +66,7 @@ function connect(
 const custom = ({ apns, ca }: Simulators) => ({ ...key, ...common, endpoint: apns.url, ca });
 
 describe("a push", () => {
-  it("carries every header, and the payload as it was rendered", async () => {
+  it("has every header and the rendered payload", async () => {
     const simulators = await simulate();
     const sent = push();
     expect(await send(connect(custom(simulators)), sent)).toEqual({ kind: "accepted" });
@@ -86,9 +86,12 @@ describe("a push", () => {
     });
   });
 
-  it("is for now or never when its time is over", async () => {
+  it.each([
+    ["whose time is over", { expiresAt: new Date(Date.now() - 1) }],
+    ["with a ttl of 0", { content: { title: "Hello", targets: ["all"], ttl: 0 } }],
+  ])("%s is for now or never", async (_, over) => {
     const simulators = await simulate();
-    await send(connect(custom(simulators)), push({ expiresAt: new Date(Date.now() - 1) }));
+    await send(connect(custom(simulators)), push(over));
     expect(simulators.pushes()[0]?.headers["apns-expiration"]).toBe("0");
   });
 
@@ -103,7 +106,7 @@ describe("a push", () => {
     expect(first?.headers["apns-id"]).toBe(second?.headers["apns-id"]);
   });
 
-  it("never leaves for a token that is none", async () => {
+  it("is not sent to a malformed token", async () => {
     const simulators = await simulate();
     const client = connect(custom(simulators));
     for (const wrong of ["", "abc", "zz", "aa/../bb", "aa\r\nx: y", "aa bb"])
@@ -150,7 +153,7 @@ describe("answers", () => {
 });
 
 describe("the provider token", () => {
-  it("is one for many pushes, and changes once an hour", async () => {
+  it("is shared by many pushes, and renewed within the hour", async () => {
     let time = Date.now();
     const now = () => new Date(time);
     const simulators = await simulate({ apns: { keys: [known], limitTokenUpdates: true, now: () => time } });
@@ -170,7 +173,7 @@ describe("the provider token", () => {
     simulators.script([{ provider: "apns", status: 403, reason: "ExpiredProviderToken", times: 1 }]);
     expect(await send(client, push())).toEqual({ kind: "accepted" });
     expect(simulators.pushes().map(({ status }) => status)).toEqual([200, 403, 200]);
-    // A clock that is two hours wrong makes every token expired: no use in signing more of them.
+    // With a clock that is two hours off, every token has expired. Signing more of them would not help.
     ahead = 7_200_000;
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => send(client, push())));
     for (const outcome of outcomes)
@@ -180,7 +183,7 @@ describe("the provider token", () => {
 });
 
 describe("the other environment", () => {
-  /** Two simulators in the places of Apple's two hosts. */
+  /** Two simulators in place of Apple's two hosts. */
   async function both() {
     const [production, sandbox] = [await simulate(), await simulate()];
     const at: Record<string, Simulators> = {
@@ -210,7 +213,7 @@ describe("the other environment", () => {
     expect([production.pushes().length, sandbox.pushes().length]).toEqual([1, 2]);
   });
 
-  it("has the last word, unless it only refuses the credential", async () => {
+  it("decides the outcome, unless it only refuses the credential", async () => {
     const { production, sandbox, client, bad } = await both();
     bad(production);
     bad(sandbox);
@@ -223,7 +226,7 @@ describe("the other environment", () => {
     expect(await send(client, push())).toMatchObject({ kind: "deferred", elsewhere: true });
   });
 
-  it("is the device's to name, so its refusal of the credential is that device's, and the project's own is the project's", async () => {
+  it("may refuse the credential for a device that names it; a refusal in the project's own is misconfigured", async () => {
     const { production, sandbox, client } = await both();
     const refuse = { provider: "apns", status: 403, reason: "BadEnvironmentKeyIdInToken" };
     for (const host of [production, sandbox]) host.script([refuse]);
@@ -235,7 +238,7 @@ describe("the other environment", () => {
     expect(await send(client, push())).toEqual({ kind: "misconfigured", providerReason });
   });
 
-  it("is not there when the project sends to an endpoint of its own", async () => {
+  it("is not tried when the project has an endpoint of its own", async () => {
     const simulators = await simulate();
     simulators.script([{ provider: "apns", status: 400, reason: "BadDeviceToken" }]);
     expect(await send(connect(custom(simulators)), push())).toMatchObject({

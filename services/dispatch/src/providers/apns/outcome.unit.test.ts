@@ -56,7 +56,7 @@ test("every documented answer has its outcome", () => {
   ]);
 });
 
-test("200 is accepted, whatever it says", () => {
+test("200 is accepted, whatever its body is", () => {
   expect(apnsOutcome(answer(200), now)).toEqual({ kind: "accepted" });
   expect(apnsOutcome(answer(200, { reason: "Unregistered" }), now)).toEqual({ kind: "accepted" });
 });
@@ -81,12 +81,12 @@ describe("410", () => {
       });
     },
   );
-  it("is a dead token also without a reason", () => {
+  it("is unregistered also without a reason", () => {
     expect(at("")).toEqual({ kind: "unregistered", at: undefined, providerReason: "HTTP 410" });
   });
 });
 
-test("waits as long as Retry-After says, and a minute for a token that changed too often", () => {
+test("waits for Retry-After, and a minute for a token that changed too often", () => {
   const wait = (status: number, reason: string, headers: Record<string, string> = {}) =>
     apnsOutcome(answer(status, { reason }, headers), now);
   expect(wait(429, "TooManyRequests", { "retry-after": "30" })).toMatchObject({ retryAfterMs: 30_000 });
@@ -119,7 +119,7 @@ test.each([
   [999, "unknown"],
 ])("%i with a reason that Apple never gave is %s", (status, kind) => {
   expect(apnsOutcome(answer(status, { reason: "Novelty" }), now)).toMatchObject({ kind, providerReason: "Novelty" });
-  // The right reason with another status is no pair of the table either.
+  // A known reason with another status is not in the table either.
   expect(apnsOutcome(answer(status, { reason: "Unregistered" }), now).kind).toBe(kind);
 });
 

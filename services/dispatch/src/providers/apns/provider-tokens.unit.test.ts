@@ -1,14 +1,14 @@
 import { generateKeyPairSync } from "node:crypto";
 import { jwtVerify } from "jose";
 import { expect, test } from "vitest";
-import { type ApnsSigningKey, createProviderTokens } from "./provider-tokens.ts";
+import { createProviderTokens } from "./client.ts";
 
 const minuteMs = 60_000;
 
 function setUp(start = Date.parse("2026-03-01T12:00:00Z")) {
   let time = start;
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const key: ApnsSigningKey = {
+  const key = {
     key_id: "ABCDE12345",
     team_id: "TEAM123456",
     private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
@@ -47,7 +47,7 @@ test("signs once for all that ask at the same time", async () => {
   expect(new Set(headers).size).toBe(1);
 });
 
-test("keeps keys apart, also where somebody puts a wrong one under the same ids", async () => {
+test("keeps keys apart, also a different key under the same ids", async () => {
   const { key, tokens } = setUp();
   const other = setUp().key;
   const first = await tokens.of(key).current();

@@ -1,34 +1,32 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { ApnsSettings } from "@herald/contracts";
 import {
-  type CheckedSettings,
   elsewhereProblems,
   elsewhereView,
+  invalidSettings,
   parseCertificates,
-  type SettingsProblem,
+  parseSettings,
   type SettingsRules,
-  schemaProblems,
 } from "../settings-problems.ts";
 
 const [tokenAuth, certificateAuth] = ApnsSettings.options;
 
-/** Checks what an operator puts: that it is complete, that keys parse, fit together and are not out of date. */
-export function checkApnsSettings(input: unknown, rules: SettingsRules): CheckedSettings<ApnsSettings> {
-  // Chosen by the field that tells them apart, so that the problems are of the way that was meant.
+/** Checks new settings: that they are complete, and that their keys parse, match and have not expired. @throws HeraldError */
+export function checkApnsSettings(input: unknown, rules: SettingsRules): ApnsSettings {
+  // Chosen by the field `certificate`, so that the reported problems concern the intended kind of authentication.
   const byCertificate = typeof input === "object" && input !== null && "certificate" in input;
-  const parsed = (byCertificate ? certificateAuth : tokenAuth).safeParse(input);
-  if (!parsed.success) return { ok: false, problems: schemaProblems(parsed.error) };
-  const settings: ApnsSettings = parsed.data;
+  const settings: ApnsSettings = parseSettings<ApnsSettings>(byCertificate ? certificateAuth : tokenAuth, input);
   const problems = [
     ...("certificate" in settings
       ? certificateProblems(settings, rules.now)
       : signingKeyProblems(settings.private_key)),
     ...elsewhereProblems(settings, rules),
   ];
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
+  if (problems.length > 0) throw invalidSettings(problems);
+  return settings;
 }
 
-/** What may be shown: which key, whose, until when; never a key. */
+/** The part of the settings that may be shown: ids of keys, owners and expiry, never a private key. */
 export function apnsPublicView(settings: ApnsSettings): Record<string, string> {
   const { bundle_id, environment } = settings;
   const common = { bundle_id, environment, ...elsewhereView(settings) };
@@ -51,7 +49,7 @@ function parseKey(pem: string): KeyObject | undefined {
   }
 }
 
-function signingKeyProblems(pem: string): SettingsProblem[] {
+function signingKeyProblems(pem: string): string[] {
   const key = parseKey(pem);
   if (key === undefined) return ["private_key: is not a private key in PEM form: put the text of Apple's .p8 file"];
   const curve = key.asymmetricKeyDetails?.namedCurve;
@@ -60,10 +58,10 @@ function signingKeyProblems(pem: string): SettingsProblem[] {
   return [`private_key: must be a P-256 key as in Apple's .p8 file; this one is ${kind}`];
 }
 
-function certificateProblems(settings: { certificate: string; private_key: string }, now: Date): SettingsProblem[] {
+function certificateProblems(settings: { certificate: string; private_key: string }, now: Date): string[] {
   const [certificate] = parseCertificates(settings.certificate);
   const key = parseKey(settings.private_key);
-  const problems: SettingsProblem[] = [];
+  const problems: string[] = [];
   if (certificate === undefined) problems.push("certificate: is not a certificate in PEM form");
   if (key === undefined) problems.push("private_key: is not an unencrypted private key in PEM form");
   if (certificate === undefined) return problems;

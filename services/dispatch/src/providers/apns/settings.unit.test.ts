@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { generate } from "selfsigned";
 import { describe, expect, it } from "vitest";
+import { problemsOf } from "../../../test/settings-fixture.ts";
 import { apnsPublicView, checkApnsSettings } from "./settings.ts";
 
 const rules = { customEndpoints: false, now: new Date("2026-03-01T12:00:00Z") };
@@ -27,14 +28,12 @@ const certificate = (from: string, to: string) =>
     environment: "sandbox",
   }));
 
-const problems = (input: unknown, over: Partial<typeof rules> = {}) => {
-  const checked = checkApnsSettings(input, { ...rules, ...over });
-  return checked.ok ? [] : checked.problems;
-};
+const problems = (input: unknown, over: Partial<typeof rules> = {}) =>
+  problemsOf(() => checkApnsSettings(input, { ...rules, ...over }));
 
 describe("token authentication", () => {
   it("takes a .p8 key", () => {
-    expect(checkApnsSettings(good, rules)).toEqual({ ok: true, settings: good });
+    expect(checkApnsSettings(good, rules)).toEqual(good);
   });
   it.each([
     ["text", "hello", /private_key: is not a private key in PEM form/],
@@ -69,7 +68,7 @@ describe("token authentication", () => {
   });
   it("shows no key", () => {
     const checked = checkApnsSettings(good, rules);
-    const view = checked.ok && apnsPublicView(checked.settings);
+    const view = apnsPublicView(checked);
     expect(view).toEqual({
       key_id: "ABCDE12345",
       team_id: "TEAM123456",
@@ -83,8 +82,8 @@ describe("certificate authentication", () => {
   it("takes a certificate with its key and shows whose and until when", async () => {
     const settings = await certificate("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
     const checked = checkApnsSettings(settings, rules);
-    expect(checked).toEqual({ ok: true, settings });
-    const view = checked.ok ? apnsPublicView(checked.settings) : {};
+    expect(checked).toEqual(settings);
+    const view = apnsPublicView(checked);
     expect(view).toMatchObject({
       bundle_id: "com.example.app",
       environment: "sandbox",
@@ -111,14 +110,14 @@ describe("certificate authentication", () => {
 
 describe("endpoint and ca", () => {
   const allowed = { customEndpoints: true };
-  it("are the operator's to allow", async () => {
+  it("are refused unless the operator allows them", async () => {
     const { certificate: ca } = await certificate("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
     const elsewhere = { ...good, endpoint: "https://127.0.0.1:9443", ca };
     expect(problems(elsewhere)).toEqual([
       expect.stringMatching(/^endpoint: is not allowed .*HERALD_DISPATCH_CUSTOM_ENDPOINTS/),
       expect.stringMatching(/^ca: is not allowed/),
     ]);
-    expect(checkApnsSettings(elsewhere, { ...rules, ...allowed })).toEqual({ ok: true, settings: elsewhere });
+    expect(checkApnsSettings(elsewhere, { ...rules, ...allowed })).toEqual(elsewhere);
   });
   it.each(["http://127.0.0.1", "https://host/path", "https://user@host", "https://host?a", "nonsense"])(
     "refuses %s",

@@ -1,86 +1,71 @@
-import type { Transport, TransportAnswer } from "@herald/http2-client";
-import type { JWT } from "google-auth-library";
-import { type Outcome, shown, unanswered, wordOr } from "../outcome.ts";
+import { createPrivateKey } from "node:crypto";
+import type { Transport } from "@herald/http2-client";
+import { SignJWT } from "jose";
+import { type Outcome, parseObject, shown, unanswered, wordOr } from "../outcome.ts";
 import type { ServiceAccount } from "./settings.ts";
 
 /** A header value, or the outcome of a push when there is none. */
-export type Authorization = string | Outcome;
+type Authorization = string | Outcome;
 
-export type AccessTokens = {
-  /** A promise only when there is no token that can be used now. */
-  current(): Authorization | Promise<Authorization>;
-  /** Google calls `stale` invalid: another one; undefined when it was fetched a moment ago, so that another would be no better. */
-  renew(stale: string): Promise<Authorization> | undefined;
-};
-
-const oauthScope = "https://www.googleapis.com/auth/firebase.messaging";
+const audience = "https://oauth2.googleapis.com/token";
+const scope = "https://www.googleapis.com/auth/firebase.messaging";
+const grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const minuteMs = 60_000;
-/** A token lives an hour: in the last ten minutes a new one is fetched while the old one is still used … */
+/** In its last ten minutes, a new token is fetched while the old one is still used … */
 const refreshBeforeMs = 10 * minuteMs;
-/** … and in the last minute the old one is not, for what is on its way and for clocks that differ. */
+/** … and in its last minute it is not used, because of requests in flight and clocks that differ. */
 const unusableBeforeMs = minuteMs;
-/** A batch of hundreds that all find no token asks once; so does the next one for so long after a failure. */
+/** After a failure, no token is requested for this long, so that a batch of hundreds causes one request. */
 const failurePauseMs = 5_000;
 
-/** OAuth access tokens of one service account, over a transport to Google's token endpoint or what stands in for it. */
-export function createAccessTokens(
-  account: ServiceAccount,
+/** OAuth access tokens of one service account (RFC 7523), from Google's token endpoint or the project's `endpoint`. */
+export const createAccessTokens = (
+  { client_email, private_key, private_key_id: kid }: ServiceAccount,
   { transport, origin }: { readonly transport: Transport; readonly origin: string },
   now: () => Date,
-): AccessTokens {
-  /** The library wraps the errors of its requests: kept here to report why the request failed. */
-  const unansweredOnes: Parameters<typeof unanswered>[0][] = [];
-  const createClient = async (): Promise<JWT> => {
-    // Loaded by the first push to FCM: a process that has none does not hold it.
-    const library = await import("google-auth-library");
-    return new library.JWT({
-      email: account.client_email,
-      key: account.private_key,
-      keyId: account.private_key_id,
-      scopes: [oauthScope],
-      transporterOptions: {
-        fetchImplementation: fetchOver(async (request) => {
-          const answer = await transport.send(request);
-          if (answer.kind === "answered") unansweredOnes.length = 0;
-          else unansweredOnes.push(answer);
-          return answer;
-        }),
-      },
-    });
-  };
-  let client: Promise<JWT> | undefined;
+) => {
+  const key = createPrivateKey(private_key);
   let header: string | undefined;
   let usableUntil = 0;
   let fetchedAt = Number.NEGATIVE_INFINITY;
   let failure: { readonly outcome: Outcome; readonly at: number } | undefined;
   let fetching: Promise<Authorization> | undefined;
 
+  /** A new token, or the outcome without one. A push can be retried after it, because nothing was sent. */
+  const request = async (at: number): Promise<{ token: string; lifetimeMs: number } | Outcome> => {
+    const iat = Math.floor(at / 1_000);
+    const assertion = await new SignJWT({ iss: client_email, scope, aud: audience, iat, exp: iat + 3_600 })
+      .setProtectedHeader({ alg: "RS256", typ: "JWT", ...(kid !== undefined && { kid }) })
+      .sign(key);
+    const answer = await transport.send({
+      path: new URL(audience).pathname,
+      headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
+      body: new URLSearchParams({ grant_type: grantType, assertion }).toString(),
+    });
+    if (answer.kind !== "answered")
+      return unanswered({ kind: "unprocessed", reason: `no access token: ${answer.reason}` }, origin);
+    const { access_token: token, expires_in: seconds, error } = parseObject(answer.body);
+    if (answer.status !== 200) return outcomeOfRefusal(answer.status, error);
+    if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) throw new Error("the token endpoint gave no token");
+    return { token, lifetimeMs: Number(seconds) * 1_000 || 0 };
+  };
+
   const fetchNew = async (): Promise<Authorization> => {
-    const started = now().getTime();
-    unansweredOnes.length = 0;
-    if (failure !== undefined && started - failure.at < failurePauseMs) return failure.outcome;
-    try {
-      client ??= createClient();
-      const jwt = await client;
-      jwt.setCredentials({ refresh_token: "jwt-placeholder", expiry_date: 1 }); // how this library marks a token as over
-      const { token } = await jwt.getAccessToken();
-      if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token))
-        throw new Error("the token endpoint gave no token");
-      header = `Bearer ${token}`;
-      fetchedAt = started;
-      // A lifetime that is missing or absurdly short must not make every push fetch a token of its own.
-      usableUntil = started + Math.max((jwt.credentials.expiry_date ?? 0) - Date.now(), 2 * unusableBeforeMs);
-      failure = undefined;
-      return header;
-    } catch (error) {
-      // Whatever was asked for may be asked for again: no push was sent.
-      const lost = unansweredOnes.at(-1);
-      const outcome = lost
-        ? unanswered({ kind: "unprocessed", reason: `no access token: ${lost.reason}` }, origin)
-        : outcomeOfFailure(error);
-      failure = { outcome, at: now().getTime() };
-      return outcome;
+    const at = now().getTime();
+    if (failure !== undefined && at - failure.at < failurePauseMs) return failure.outcome;
+    const granted = await request(at).catch(
+      (error: unknown): Outcome => ({ kind: "deferred", providerReason: shown(`no access token: ${error}`) }),
+    );
+    if ("kind" in granted) {
+      failure = { outcome: granted, at: now().getTime() };
+      return granted;
     }
+    header = `Bearer ${granted.token}`;
+    fetchedAt = at;
+    // With a missing or very short lifetime, every push would otherwise fetch its own token.
+    usableUntil = at + Math.max(granted.lifetimeMs, 2 * unusableBeforeMs);
+    failure = undefined;
+    return header;
   };
   const fetchOnce = (): Promise<Authorization> => {
     fetching ??= fetchNew().finally(() => {
@@ -90,49 +75,25 @@ export function createAccessTokens(
   };
 
   return {
-    current() {
+    /** A promise only when no usable token is cached. */
+    current: (): Authorization | Promise<Authorization> => {
       const left = usableUntil - now().getTime();
       if (header === undefined || left <= unusableBeforeMs) return fetchOnce();
       if (left <= refreshBeforeMs) void fetchOnce();
       return header;
     },
-    renew(stale) {
+    /** Replaces `stale`, which Google calls invalid. Undefined when it was fetched less than a minute ago: another one would not help. */
+    renew: (stale: string): Promise<Authorization> | undefined => {
       if (header !== undefined && header !== stale) return Promise.resolve(header);
       if (fetching !== undefined) return fetching;
       return now().getTime() - fetchedAt < minuteMs ? undefined : fetchOnce();
     },
   };
-}
+};
 
-/** Google refuses the key itself with 400 or 401; anything else may be over soon. */
-function outcomeOfFailure(error: unknown): Outcome {
-  const { response, message } = error as {
-    response?: { status?: number; data?: { error?: unknown } };
-    message?: unknown;
-  };
-  const status = response?.status;
-  if (status === undefined) return { kind: "deferred", providerReason: shown(`no access token: ${String(message)}`) };
-  const providerReason = wordOr(response?.data?.error, status);
+/** A 4xx, usually 400 or 401, means that Google refuses the key. 408, 429 and any other failure are temporary. */
+const outcomeOfRefusal = (status: number, error: unknown): Outcome => {
+  const providerReason = wordOr(error, status);
   const refused = status >= 400 && status < 500 && status !== 408 && status !== 429;
-  return refused ? { kind: "misconfigured", providerReason } : { kind: "deferred", providerReason };
-}
-
-/** The library's requests, over a transport that knows one origin: whatever address it would choose, nothing else is called. */
-function fetchOver(send: (request: Parameters<Transport["send"]>[0]) => Promise<TransportAnswer>): typeof fetch {
-  return async (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : input);
-    const body = typeof init?.body === "string" ? init.body : String(init?.body ?? "");
-    const answer = await send({
-      path: url.pathname,
-      headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
-      body,
-    });
-    if (answer.kind !== "answered") throw new Error(answer.reason);
-    const contentType = answer.headers["content-type"] ?? "application/json";
-    const empty = answer.status === 204 || answer.status === 304;
-    return new Response(empty ? null : answer.body, {
-      status: answer.status,
-      headers: { "content-type": contentType },
-    });
-  };
-}
+  return { kind: refused ? "misconfigured" : "deferred", providerReason };
+};

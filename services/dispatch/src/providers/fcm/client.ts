@@ -1,33 +1,26 @@
 import type { FcmSettings } from "@herald/contracts";
-import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
+import type { TransportAnswer } from "@herald/http2-client";
+import { renderFcm } from "@herald/payload";
 import { type Outcome, unanswered } from "../outcome.ts";
+import {
+  apnsExpiration,
+  type ClientDeps,
+  type ProviderClient,
+  secondsToLive,
+  storedUntil,
+} from "../provider-client.ts";
 import { createAccessTokens } from "./access-tokens.ts";
 import { fcmOutcome } from "./outcome.ts";
 import { ServiceAccount } from "./settings.ts";
 
-/** One message for one device: the JSON of `messages:send`, which names its `token` or `fid`. */
-export type FcmPush = { readonly body: string };
-
-export type FcmClient = {
-  /** Never rejects for what Google or the network did. */
-  send(push: FcmPush): Promise<Outcome>;
-  close(): Promise<void>;
-};
-
-export type FcmClientDeps = {
-  readonly settings: FcmSettings;
-  readonly createTransport: (options: TransportOptions) => Transport;
-  readonly now: () => Date;
-};
-
 const fcmOrigin = "https://fcm.googleapis.com";
 const googleOauthOrigin = "https://oauth2.googleapis.com";
 
-/** Google's words for a credential that it does not take, which another access token may mend. */
+/** Google's error codes for a refused credential, when a new access token may help. */
 const staleTokenReasons = new Set(["UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"]);
 
-/** Sends to Firebase Cloud Messaging (HTTP v1) for one project. `endpoint` stands in for Google's token endpoint too. */
-export function createFcmClient({ settings, createTransport, now }: FcmClientDeps): FcmClient {
+/** Sends to Firebase Cloud Messaging (HTTP v1) for one project. `endpoint` replaces Google's token endpoint, too. */
+export function createFcmClient({ settings, createTransport, now }: ClientDeps<FcmSettings>): ProviderClient {
   const { endpoint, ca } = settings;
   const account = ServiceAccount.parse(settings.service_account);
   const path = `/v1/projects/${account.project_id}/messages:send`;
@@ -37,23 +30,34 @@ export function createFcmClient({ settings, createTransport, now }: FcmClientDep
   const oauth = createTransport({ origin: oauthOrigin, ca, connections: 1 });
   const tokens = createAccessTokens(account, { transport: oauth, origin: oauthOrigin }, now);
 
-  const post = (authorization: string, { body }: FcmPush): Promise<TransportAnswer> =>
+  const post = (authorization: string, body: string): Promise<TransportAnswer> =>
     transport.send({ path, headers: { authorization, "content-type": "application/json" }, body });
   const judge = (answer: TransportAnswer): Outcome =>
     answer.kind === "answered" ? fcmOutcome(answer, now()) : unanswered(answer, origin);
 
   return {
-    async send(push) {
-      const current = tokens.current();
-      const authorization = current instanceof Promise ? await current : current;
-      if (typeof authorization !== "string") return authorization;
-      const outcome = judge(await post(authorization, push));
-      if (outcome.kind !== "misconfigured" || !staleTokenReasons.has(outcome.providerReason)) return outcome;
-      const renewed = await tokens.renew(authorization);
-      if (renewed === undefined) return outcome;
-      return typeof renewed === "string" ? judge(await post(renewed, push)) : renewed;
+    prepare: (message) => {
+      const until = storedUntil(message);
+      const { body } = renderFcm(message.content, message, message.platform, {
+        ttlSeconds: secondsToLive(until, now()),
+        apnsExpiration: apnsExpiration(until, now()),
+      });
+      return async ({ token, tokenKind: kind = "token", locale }, openToken) => {
+        const payload = body({ token, kind }, openToken, locale);
+        const current = tokens.current();
+        const authorization = current instanceof Promise ? await current : current;
+        if (typeof authorization !== "string") return authorization;
+        const outcome = judge(await post(authorization, payload));
+        if (outcome.kind !== "misconfigured" || !staleTokenReasons.has(outcome.providerReason)) return outcome;
+        const renewed = (await tokens.renew(authorization)) ?? outcome;
+        return typeof renewed === "string" ? judge(await post(renewed, payload)) : renewed;
+      };
     },
-    async close() {
+    // Devices choose their token kind and platform, so failures of one kind or platform must not block the others.
+    routeOf: ({ tokenKind }, platform) =>
+      [platform === "android" ? "" : platform, tokenKind === "fid" ? "fid" : ""].filter(Boolean).join("/"),
+    isNamedByDevice: () => false,
+    close: async () => {
       await Promise.all([transport.close(), oauth.close()]);
     },
   };

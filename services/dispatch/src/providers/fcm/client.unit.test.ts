@@ -1,11 +1,11 @@
 import { generateKeyPairSync } from "node:crypto";
-import { newNotificationId, newProjectId } from "@herald/contracts";
+import { newDeviceId, newNotificationId, newProjectId, type Recipient } from "@herald/contracts";
 import { createHttp2Transport } from "@herald/http2-client";
-import { renderFcm } from "@herald/payload";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Message, ProviderClient } from "../provider-client.ts";
 import { createAccessTokens } from "./access-tokens.ts";
-import { createFcmClient, type FcmClient } from "./client.ts";
+import { createFcmClient } from "./client.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const account = {
@@ -21,13 +21,20 @@ const known = {
 };
 
 const at = new Date();
-const rendering = renderFcm(
-  { title: "Hello", targets: ["all"] },
-  { projectId: newProjectId(at), notificationId: newNotificationId(at) },
-  "android",
-  { ttlSeconds: 3_600, apnsExpiration: "0" },
-);
-const push = (token: string, kind: "token" | "fid" = "token") => ({ body: rendering.body({ token, kind }, "open") });
+const message: Message = {
+  projectId: newProjectId(at),
+  notificationId: newNotificationId(at),
+  content: { title: "Hello", targets: ["all"] },
+  expiresAt: new Date(at.getTime() + 3_600_000),
+  platform: "android",
+};
+const push = (token: string, tokenKind: "token" | "fid" = "token"): Recipient => ({
+  id: newDeviceId(at),
+  token,
+  tokenAt: 0,
+  tokenKind,
+});
+const send = (client: ProviderClient, device: Recipient) => client.prepare(message)(device, "open");
 
 const cleanups: Array<() => Promise<void>> = [];
 afterEach(async () => {
@@ -40,15 +47,17 @@ async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
   return simulators;
 }
 
-function connect({ fcm, ca }: Simulators, serviceAccount = account, now = () => new Date()): FcmClient {
+function connect({ fcm, ca }: Simulators, serviceAccount = account, now = () => new Date()): ProviderClient {
   const settings = { service_account: serviceAccount, endpoint: fcm.url, ca };
   const client = createFcmClient({ settings, createTransport: createHttp2Transport, now });
   cleanups.push(client.close);
   return client;
 }
 
-const sendMany = async (client: FcmClient, count: number) => {
-  const outcomes = await Promise.all(Array.from({ length: count }, (_, index) => client.send(push(`device-${index}`))));
+const sendMany = async (client: ProviderClient, count: number) => {
+  const outcomes = await Promise.all(
+    Array.from({ length: count }, (_, index) => send(client, push(`device-${index}`))),
+  );
   return [...new Set(outcomes.map(({ kind }) => kind))];
 };
 
@@ -56,12 +65,12 @@ describe("a push", () => {
   it("reaches a registration token or an installation id, with Google's name for it", async () => {
     const simulators = await simulate();
     const client = connect(simulators);
-    const outcome = await client.send(push("abc:DEF-1"));
+    const outcome = await send(client, push("abc:DEF-1"));
     expect(outcome).toEqual({
       kind: "accepted",
       providerId: expect.stringMatching(/^projects\/demo-1234\/messages\//),
     });
-    expect(await client.send(push("cHkUvHDRT0mVg6gvEbWFaR", "fid"))).toMatchObject({ kind: "accepted" });
+    expect(await send(client, push("cHkUvHDRT0mVg6gvEbWFaR", "fid"))).toMatchObject({ kind: "accepted" });
     expect(simulators.pushes({ provider: "fcm" }).map(({ token }) => token)).toEqual([
       "abc:DEF-1",
       "cHkUvHDRT0mVg6gvEbWFaR",
@@ -69,10 +78,10 @@ describe("a push", () => {
     expect(simulators.pushes()[0]?.payload).toMatchObject({ notification: { title: "Hello" } });
   });
 
-  it("whose token is none is refused, and not a dead device", async () => {
+  it("with a malformed token is refused, but not as unregistered", async () => {
     const client = connect(await simulate());
-    expect(await client.send(push("not a token"))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
-    expect(await client.send(push("short", "fid"))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(await send(client, push("not a token"))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(await send(client, push("short", "fid"))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
   });
 });
 
@@ -96,22 +105,22 @@ describe("answers", () => {
       { provider: "fcm", tokenPrefix: "g", rst: "INTERNAL_ERROR" },
     ]);
     const client = connect(simulators);
-    expect(await client.send(push("a"))).toEqual({ kind: "unregistered", providerReason: "UNREGISTERED" });
+    expect(await send(client, push("a"))).toEqual({ kind: "unregistered", providerReason: "UNREGISTERED" });
     const tokenMismatch = { kind: "rejected", tokenMismatch: true };
-    expect(await client.send(push("b"))).toEqual({
+    expect(await send(client, push("b"))).toEqual({
       ...tokenMismatch,
       reason: "topic-mismatch",
       providerReason: "SENDER_ID_MISMATCH",
     });
-    expect(await client.send(push("c"))).toEqual({
+    expect(await send(client, push("c"))).toEqual({
       ...tokenMismatch,
       reason: "token-kind-mismatch",
       providerReason: "THIRD_PARTY_AUTH_ERROR",
     });
-    expect(await client.send(push("d"))).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
-    expect(await client.send(push("e"))).toMatchObject({ kind: "deferred", retryAfterMs: 12_000 });
-    expect(await client.send(push("f"))).toMatchObject({ kind: "deferred", providerReason: "INTERNAL" });
-    expect(await client.send(push("g"))).toMatchObject({ kind: "unknown" });
+    expect(await send(client, push("d"))).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
+    expect(await send(client, push("e"))).toMatchObject({ kind: "deferred", retryAfterMs: 12_000 });
+    expect(await send(client, push("f"))).toMatchObject({ kind: "deferred", providerReason: "INTERNAL" });
+    expect(await send(client, push("g"))).toMatchObject({ kind: "unknown" });
   });
 });
 
@@ -125,11 +134,12 @@ describe("access tokens", () => {
   });
 
   it("are replaced early, while the old one still serves, and waited for when it is over", async () => {
-    const { fcm, ca } = await simulate();
+    let ahead = 0;
+    const now = () => Date.now() + ahead;
+    const { fcm, ca } = await simulate({ fcm: { accounts: [known], now } });
     const transport = createHttp2Transport({ origin: fcm.url, ca });
     cleanups.push(transport.close);
-    let ahead = 0;
-    const tokens = createAccessTokens(account, { transport, origin: fcm.url }, () => new Date(Date.now() + ahead));
+    const tokens = createAccessTokens(account, { transport, origin: fcm.url }, () => new Date(now()));
     const first = await tokens.current();
     ahead = 49 * 60_000;
     expect(tokens.current()).toBe(first);
@@ -145,36 +155,36 @@ describe("access tokens", () => {
     expect(fcm.tokensIssued()).toBe(3);
   });
 
-  it("that Google no longer takes are replaced once, and the push is sent again", async () => {
-    let serverAhead = 0;
-    const simulators = await simulate({ fcm: { accounts: [known], now: () => Date.now() + serverAhead } });
+  it("that Google no longer accepts are replaced once, and the push is sent again", async () => {
     let ahead = 0;
+    let serverAhead = 0;
+    const simulators = await simulate({ fcm: { accounts: [known], now: () => Date.now() + ahead + serverAhead } });
     const client = connect(simulators, account, () => new Date(Date.now() + ahead));
     expect(await sendMany(client, 5)).toEqual(["accepted"]);
     simulators.script([{ provider: "fcm", status: 401, reason: "UNAUTHENTICATED", times: 5 }]);
     ahead = 120_000;
     expect(await sendMany(client, 5)).toEqual(["accepted"]);
     expect(simulators.fcm.tokensIssued()).toBe(2);
-    // A clock that is two hours off: no token of this moment would be good, so none is fetched again and again.
+    // With a clock that is two hours off, no new token would be valid, so the client must not keep fetching them.
     simulators.script([]);
     serverAhead = 7_200_000;
     expect(await sendMany(client, 5)).toEqual(["misconfigured"]);
     expect(simulators.fcm.tokensIssued()).toBe(2);
   });
 
-  it("that are refused make the credential wrong, without asking for each push", async () => {
+  it("that are refused make the provider misconfigured, with one request for all pushes", async () => {
     const simulators = await simulate();
     const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
     const client = connect(simulators, {
       ...account,
       private_key: other.export({ type: "pkcs8", format: "pem" }).toString(),
     });
-    const outcomes = await Promise.all([1, 2, 3].map(() => client.send(push("a"))));
+    const outcomes = await Promise.all([1, 2, 3].map(() => send(client, push("a"))));
     expect(outcomes).toEqual(Array(3).fill({ kind: "misconfigured", providerReason: "invalid_grant" }));
     expect(simulators.pushes()).toEqual([]);
   });
 
-  it("whose server is not reached defer, and say which server and why", async () => {
+  it("whose server cannot be reached defer the push, with the host and the reason", async () => {
     const simulators = await simulate();
     const other = await simulate();
     const { host } = new URL(simulators.fcm.url);
@@ -184,22 +194,22 @@ describe("access tokens", () => {
       now: () => new Date(),
     });
     cleanups.push(client.close);
-    expect(await client.send(push("a"))).toMatchObject({
+    expect(await send(client, push("a"))).toMatchObject({
       kind: "deferred",
       providerReason: expect.stringContaining(`cannot reach ${host}: no access token: `),
       problem: { reason: "certificate-untrusted", host },
     });
   });
 
-  it("that cannot be fetched defer, and are fetched again later", async () => {
+  it("that cannot be fetched defer the push, and are fetched again later", async () => {
     const simulators = await simulate();
     simulators.script([{ provider: "fcm-token", status: 503 }]);
     let ahead = 0;
     const client = connect(simulators, account, () => new Date(Date.now() + ahead));
-    expect(await client.send(push("a"))).toMatchObject({ kind: "deferred" });
+    expect(await send(client, push("a"))).toMatchObject({ kind: "deferred" });
     simulators.script([]);
-    expect(await client.send(push("a"))).toMatchObject({ kind: "deferred" });
+    expect(await send(client, push("a"))).toMatchObject({ kind: "deferred" });
     ahead = 6_000;
-    expect(await client.send(push("a"))).toMatchObject({ kind: "accepted" });
+    expect(await send(client, push("a"))).toMatchObject({ kind: "accepted" });
   });
 });

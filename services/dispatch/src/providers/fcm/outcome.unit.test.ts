@@ -75,7 +75,7 @@ describe("INVALID_ARGUMENT", () => {
   });
 });
 
-test("waits as long as Retry-After says, and a minute for a quota without", () => {
+test("waits for Retry-After, and a minute for a quota without it", () => {
   const wait = (status: number, code: string, headers: Record<string, string> = {}) =>
     fcmOutcome(answer(status, failed(status, code), headers), now);
   expect(wait(429, "QUOTA_EXCEEDED")).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
@@ -85,7 +85,7 @@ test("waits as long as Retry-After says, and a minute for a quota without", () =
   expect(wait(503, "UNAVAILABLE")).toMatchObject({ kind: "deferred", retryAfterMs: undefined });
 });
 
-test("a quota is the sender's, unless it is said to be the device's, and anything else is trouble", () => {
+test("a quota is the sender's, unless Google names the device; other errors are not a quota", () => {
   const limit = (status: number, body: unknown) => {
     const outcome = fcmOutcome(answer(status, body), now);
     return outcome.kind === "deferred" ? outcome.limit : outcome.kind;
@@ -124,7 +124,7 @@ test.each([
   });
 });
 
-test("a dead device needs FCM's own word: another 404 is none", () => {
+test("a device is unregistered only by FCM's own error code, not by another 404", () => {
   expect(fcmOutcome(answer(404, "<html>"), now)).toMatchObject({ kind: "rejected", reason: "provider-rejected" });
   const unknown = { error: { status: "NOT_FOUND", message: "Requested entity was not found." } };
   expect(fcmOutcome(answer(404, unknown), now)).toMatchObject({ kind: "rejected", reason: "token-invalid" });

@@ -2,14 +2,14 @@ import { createPrivateKey } from "node:crypto";
 import { FcmSettings } from "@herald/contracts";
 import { z } from "zod";
 import {
-  type CheckedSettings,
   elsewhereProblems,
   elsewhereView,
+  invalidSettings,
+  parseSettings,
   type SettingsRules,
-  schemaProblems,
 } from "../settings-problems.ts";
 
-/** What Herald needs of the JSON that Firebase gives; the rest stays as it is. */
+/** The fields that Herald needs of Firebase's service account JSON. Other fields are kept unchanged. */
 export const ServiceAccount = z.looseObject({
   type: z.literal("service_account", 'must be "service_account": put the JSON of a service account\'s key'),
   project_id: z.string().regex(/^[a-z0-9][a-z0-9.:-]{3,99}$/, "must be the id of a Firebase project"),
@@ -21,15 +21,15 @@ export type ServiceAccount = z.infer<typeof ServiceAccount>;
 
 const CheckableSettings = FcmSettings.extend({ service_account: ServiceAccount });
 
-/** Checks what an operator puts: that it is a service account whose key parses. */
-export function checkFcmSettings(input: unknown, rules: SettingsRules): CheckedSettings<FcmSettings> {
-  const parsed = CheckableSettings.safeParse(input);
-  if (!parsed.success) return { ok: false, problems: schemaProblems(parsed.error) };
-  const problems = elsewhereProblems(parsed.data, rules);
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, settings: parsed.data };
+/** Checks new settings: that they contain a service account whose key parses. @throws HeraldError */
+export function checkFcmSettings(input: unknown, rules: SettingsRules): FcmSettings {
+  const settings = parseSettings(CheckableSettings, input);
+  const problems = elsewhereProblems(settings, rules);
+  if (problems.length > 0) throw invalidSettings(problems);
+  return settings;
 }
 
-/** What may be shown: whose key, and which; never the key. */
+/** The part of the settings that may be shown: the account and the key's id, never the key. */
 export function fcmPublicView({ service_account, ...elsewhere }: FcmSettings): Record<string, string> {
   const { project_id, client_email, private_key_id } = ServiceAccount.parse(service_account);
   return {

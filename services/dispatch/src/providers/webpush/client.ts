@@ -1,67 +1,83 @@
-import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
-import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
-import { notPublicText, publicLookup, type Resolve } from "@herald/kit";
-import { webPushMaxBytes, webPushTopic } from "@herald/payload";
-import { secondsToLive } from "../../domain/seconds-to-live.ts";
+import type { DeliveryReason } from "@herald/contracts";
+import type { Transport, TransportAnswer } from "@herald/http2-client";
+import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "@herald/kit";
+import { collapseIdOf, renderWebPush, webPushMaxBytes, webPushTopic } from "@herald/payload";
 import { type Outcome, unanswered } from "../outcome.ts";
+import { type ClientDeps, type ProviderClient, secondsToLive, storedUntil } from "../provider-client.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
-import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
-import { keyFor, type RingKey } from "./key-ring.ts";
 import { webPushOutcome } from "./outcome.ts";
-import { createPushOrigins } from "./push-origins.ts";
-import { type CompleteWebPushSettings, ringOf } from "./settings.ts";
-import { createVapid } from "./vapid.ts";
+import { createVapid, keyFor, type RingKey, type StoredWebPushSettings } from "./settings.ts";
 
-/** What is the same for all subscriptions of a batch. */
-export type WebPushMessage = {
-  readonly urgency: "very-low" | "low" | "normal" | "high";
-  /** Until when the push service may keep it; a time that is past means: now or never. */
-  readonly expiresAt: Date;
-  readonly collapseId: string;
+/**
+ * The push services of the browsers, including subdomains. An endpoint is a URL from an untrusted client, so by default Herald
+ * calls no other hosts.
+ */
+const knownPushServices: readonly string[] = [
+  "fcm.googleapis.com",
+  "jmt17.google.com",
+  "push.services.mozilla.com",
+  "notify.windows.com",
+  "push.apple.com",
+];
+
+const isPushService = (hostname: string): boolean =>
+  knownPushServices.some((host) => hostname === host || hostname.endsWith(`.${host}`));
+
+/** Whether an origin, as written in a subscription, is one of the browsers' push services. */
+export const isKnownPushService = (origin: string): boolean => isPushService(URL.parse(origin)?.hostname ?? "");
+
+type EndpointRules = {
+  /** The operator lets subscriptions name every public host, as UnifiedPush needs. */
+  readonly anyHost: boolean;
+  /** The origin of the project's own `endpoint`, to which no rule applies. */
+  readonly exemptOrigin?: string | undefined;
 };
 
-export type WebPushRecipient = {
-  /** The subscription's URL. */
-  readonly endpoint: string;
-  readonly keys: WebPushKeys | undefined;
-  /** Which VAPID key the subscription was made with; absent: from before keys had ids. */
-  readonly vapidKeyId?: string | undefined;
-};
+type CheckedEndpoint =
+  | { readonly ok: true; readonly origin: string; readonly path: string }
+  | { readonly ok: false; readonly problem: string };
 
-export type WebPushClient = {
-  /**
-   * Sends one message to each recipient that it is called with; `body` is the rendered payload, in the clear. Never rejects for
-   * what a push service, the network or a subscription did.
-   */
-  prepare(message: WebPushMessage): (recipient: WebPushRecipient, body: string) => Promise<Outcome>;
-  close(): Promise<void>;
-};
+/** Checks the URL alone. The addresses that its name resolves to are checked at connect. */
+export function checkEndpoint(endpoint: string, { anyHost, exemptOrigin }: EndpointRules): CheckedEndpoint {
+  const url = URL.parse(endpoint);
+  if (url?.origin === exemptOrigin && url?.username === "" && url.password === "")
+    return { ok: true, origin: url.origin, path: `${url.pathname}${url.search}` };
+  const checked = checkPublicEndpoint(endpoint);
+  if (!checked.ok) return checked;
+  const { origin, hostname, path } = checked;
+  if (!anyHost && !isPushService(hostname))
+    return { ok: false, problem: "the endpoint's host is not a known push service" };
+  return { ok: true, origin, path };
+}
 
-export type WebPushClientDeps = {
-  readonly settings: CompleteWebPushSettings;
-  readonly createTransport: (options: TransportOptions) => Transport;
-  readonly now: () => Date;
-  /** Names that subscriptions may have for hosts; `any` is the operator's to allow. Default: the browsers' push services. */
-  readonly hosts?: readonly string[] | "any" | undefined;
+export type WebPushClientDeps = ClientDeps<StoredWebPushSettings> & {
+  /** Subscriptions may name every public host. Only the operator can allow that. */
+  readonly anyHost: boolean;
   /** Default: the system's resolver. */
   readonly resolve?: Resolve | undefined;
 };
 
-/** Sends to the push services of browsers for one project, to each over connections of its own. */
+const schemeLength = "https://".length;
+/** The part of a URL before its path. Not parsed, which would cost more than the rest of a push. Two spellings are two routes. */
+const originOf = (endpoint: string): string => {
+  const path = endpoint.indexOf("/", schemeLength);
+  return path === -1 ? endpoint : endpoint.slice(0, path);
+};
+
+/** Sends to browsers' push services for one project, with separate connections to each service. */
 export function createWebPushClient({
   settings,
   createTransport,
   now,
-  hosts,
+  anyHost,
   resolve,
-}: WebPushClientDeps): WebPushClient {
-  const { endpoint, ca, subject } = settings;
-  const rules = { hosts: hosts ?? knownPushServices, exemptOrigin: endpoint && new URL(endpoint).origin };
-  const ring = ringOf(settings, now());
+}: WebPushClientDeps): ProviderClient {
+  const { endpoint: ownEndpoint, ca, subject, ring } = settings;
+  const exemptOrigin = ownEndpoint && new URL(ownEndpoint).origin;
   const signers = new Map<string, ReturnType<typeof createVapid>>();
   const lookup = publicLookup(resolve);
   const origins = createPushOrigins((origin) =>
-    createTransport(origin === rules.exemptOrigin ? { origin, ca } : { origin, lookup, connections: 2 }),
+    createTransport(origin === exemptOrigin ? { origin, ca } : { origin, lookup, connections: 2 }),
   );
 
   function signerOf(key: RingKey) {
@@ -79,11 +95,14 @@ export function createWebPushClient({
   }
 
   return {
-    prepare({ urgency, expiresAt, collapseId }) {
-      const topic = webPushTopic(collapseId);
+    prepare: (message) => {
+      const { urgency, body: render } = renderWebPush(message.content, message);
+      const until = storedUntil(message);
+      const topic = webPushTopic(collapseIdOf(message.content, message));
       const senderKeys = newSenderKeys();
-      return async ({ endpoint, keys, vapidKeyId }, text) => {
-        const target = checkEndpoint(endpoint, rules);
+      return async ({ token: endpoint, keys, vapidKeyId, locale }, openToken) => {
+        const text = render(openToken, locale);
+        const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return forbidden(target.problem);
         const size = Buffer.byteLength(text);
         if (size > webPushMaxBytes) return notSent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
@@ -93,8 +112,8 @@ export function createWebPushClient({
         if ("problem" in encrypted) return notSent("token-invalid", encrypted.problem);
         const { body } = encrypted;
         const headers = {
-          authorization: await signerOf(key).headerFor(target.origin),
-          ttl: String(secondsToLive(expiresAt, now())),
+          authorization: await signerOf(key)(target.origin),
+          ttl: String(secondsToLive(until, now())),
           urgency,
           topic,
           "content-encoding": "aes128gcm",
@@ -107,11 +126,13 @@ export function createWebPushClient({
         );
       };
     },
+    routeOf: ({ token: endpoint }) => originOf(endpoint),
+    isNamedByDevice: (route) => route !== exemptOrigin && !isKnownPushService(route),
     close: origins.close,
   };
 }
 
-/** Refused here: no push service was asked, so it says nothing about the credential. */
+/** Herald refused the push itself, without a request to the push service, so this says nothing about the credential. */
 const notSent = (reason: DeliveryReason, providerReason: string): Outcome => ({
   kind: "rejected",
   reason,
@@ -120,3 +141,41 @@ const notSent = (reason: DeliveryReason, providerReason: string): Outcome => ({
 });
 
 const forbidden = (providerReason: string): Outcome => notSent("endpoint-forbidden", providerReason);
+
+/** A project's subscriptions usually use a handful of push services. Devices may name any others. */
+const maxKept = 32;
+
+/** Keeps a transport for each push service in use. Closes the least recently used one when there are too many. */
+function createPushOrigins(open: (origin: string) => Transport) {
+  const known = new Map<string, { readonly transport: Transport; users: number }>();
+  const closing = new Set<Promise<void>>();
+
+  function evict(): void {
+    for (const [origin, { transport, users }] of known) {
+      if (known.size <= maxKept) return;
+      if (users > 0) continue;
+      known.delete(origin);
+      const done = transport.close().finally(() => closing.delete(done));
+      closing.add(done);
+    }
+  }
+
+  return {
+    /** Calls `send` with the transport to an origin, which stays open at least until `send` is done. */
+    async use<Result>(origin: string, send: (transport: Transport) => Promise<Result>): Promise<Result> {
+      const entry = known.get(origin) ?? { transport: open(origin), users: 0 };
+      known.delete(origin);
+      known.set(origin, entry);
+      entry.users++;
+      evict();
+      try {
+        return await send(entry.transport);
+      } finally {
+        entry.users--;
+      }
+    },
+    async close(): Promise<void> {
+      await Promise.all([...closing, ...[...known.values()].map(({ transport }) => transport.close())]);
+    },
+  };
+}

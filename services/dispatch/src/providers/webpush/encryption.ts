@@ -1,10 +1,43 @@
-import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createPublicKey,
+  createSecretKey,
+  diffieHellman,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from "node:crypto";
 import type { WebPushKeys } from "@herald/contracts";
 import { hkdfSha256 } from "@herald/payload";
-import { encodeAes128gcm } from "./aes128gcm.ts";
+
+/** Push services accept bodies of 4,096 bytes (RFC 8030, 7.2), so a push is one record. */
+const recordBytes = 4096;
+/** The delimiter of the last record (RFC 8188, 2). Herald adds no padding after it. */
+const lastRecord = "\u0002";
+
+export type Aes128gcmKeys = {
+  readonly keyingMaterial: Buffer;
+  /** 16 bytes, different for every text with the same keying material: the key and nonce of AES-GCM are derived from them. */
+  readonly salt: Buffer;
+  /** Identifies the keying material to the reader; at most 255 bytes. */
+  readonly keyId: Buffer;
+};
+
+/** Encodes a text of at most 4,079 bytes, which fit one record, as an `aes128gcm` body (RFC 8188). */
+export function encodeAes128gcm(text: string, { keyingMaterial, salt, keyId }: Aes128gcmKeys): Buffer {
+  const expand = hkdfSha256(salt, keyingMaterial);
+  // A KeyObject, because for a Buffer, Node throws and catches an internal exception that costs more than the encryption.
+  const key = createSecretKey(expand("Content-Encoding: aes128gcm\0", 16));
+  const cipher = createCipheriv("aes-128-gcm", key, expand("Content-Encoding: nonce\0", 12));
+  const sizes = Buffer.allocUnsafe(5);
+  sizes.writeUInt32BE(recordBytes, 0);
+  sizes.writeUInt8(keyId.length, 4);
+  const record = cipher.update(text + lastRecord, "utf8");
+  return Buffer.concat([salt, sizes, keyId, record, cipher.final(), cipher.getAuthTag()]);
+}
 
 const pointBytes = 65;
-/** The first byte of a point that is not compressed. */
+/** The first byte of an uncompressed point. */
 const uncompressed = 4;
 const authBytes = 16;
 const saltBytes = 16;
@@ -12,14 +45,14 @@ const saltBytes = 16;
 /** The sender's side of the key agreement. */
 export type SenderKeys = {
   readonly privateKey: KeyObject;
-  /** The public key, which the body carries: an uncompressed point of P-256. */
+  /** The public key, which the body contains: an uncompressed point of P-256. */
   readonly point: Buffer;
 };
 
-/** `problem` says what is wrong with the subscription's keys. */
+/** `problem`: why the subscription's keys are invalid. */
 export type Encrypted = { readonly body: Buffer } | { readonly problem: string };
 
-/** A new pair. One serves a batch: what tells two subscriptions' secrets apart are their own keys. */
+/** Creates a key pair for a batch. The secrets of two subscriptions still differ, because their own keys do. */
 export function newSenderKeys(): SenderKeys {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const { x = "", y = "" } = publicKey.export({ format: "jwk" });
@@ -29,7 +62,7 @@ export function newSenderKeys(): SenderKeys {
 
 /**
  * Encrypts a text for one subscription (RFC 8291). The key agreement, most of the cost, runs in libuv's threads. `salt` is
- * random, and given only where a known answer is tested.
+ * random; only known-answer tests pass it.
  */
 export async function encryptPush(
   text: string,
@@ -52,7 +85,7 @@ export async function encryptPush(
 let salts = Buffer.alloc(0);
 let used = 0;
 
-/** Each is given out once. Many are made at a time, because a call for 16 bytes costs as much as one for 4,096. */
+/** Returns each salt once. Creates many at a time, because `randomBytes` costs as much for 16 bytes as for 4,096. */
 function newSalt(): Buffer {
   if (used === salts.length) {
     salts = randomBytes(256 * saltBytes);
@@ -62,12 +95,12 @@ function newSalt(): Buffer {
   return salts.subarray(used - saltBytes, used);
 }
 
-/** What stands before the point in the DER of a P-256 public key (RFC 5480). */
+/** The bytes before the point in the DER form of a P-256 public key (RFC 5480). */
 const derPrefix = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d030107034200", "hex");
 
 /**
- * Undefined for what is not a point of the curve. As PEM, because of everything else Node finds out by exceptions that it is not
- * a KeyObject, and they cost twice as much as the import.
+ * Undefined when the bytes are not a point of the curve. Imports PEM, because for any other form Node throws and catches internal
+ * exceptions, which cost twice as much as the import.
  */
 function importPoint(point: Buffer): KeyObject | undefined {
   if (point.length !== pointBytes || point[0] !== uncompressed) return undefined;
@@ -79,7 +112,7 @@ function importPoint(point: Buffer): KeyObject | undefined {
   }
 }
 
-/** ECDH by KeyObjects: `createECDH().computeSecret` would check the sender's own pair again for every device. */
+/** ECDH with KeyObjects: `createECDH().computeSecret` would check the sender's own pair again for every device. */
 const agree = (privateKey: KeyObject, publicKey: KeyObject): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     diffieHellman({ privateKey, publicKey }, (error, secret) => (error === null ? resolve(secret) : reject(error)));

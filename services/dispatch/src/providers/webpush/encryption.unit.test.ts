@@ -4,7 +4,7 @@ import { webPushMaxBytes } from "@herald/payload";
 import { decryptWebPush } from "@herald/simulators";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { encryptPush, newSenderKeys, type SenderKeys } from "./encryption.ts";
+import { encodeAes128gcm, encryptPush, newSenderKeys, type SenderKeys } from "./encryption.ts";
 
 const bytes = (text: string) => Buffer.from(text, "base64url");
 
@@ -42,13 +42,13 @@ describe("a body", () => {
   const browser = subscribe();
   const sender = newSenderKeys();
 
-  it("is read by the browser, whatever the text", async () => {
-    // Of one to four bytes each; the first three look like padding, or like the delimiter before it.
+  it("is decrypted by the browser, whatever the text", async () => {
+    // Characters of one to four bytes. The first three look like padding, or like the delimiter before it.
     const parts = fc.string({ unit: fc.constantFrom("\0", "\u0001", "\u0002", "x", "ż", "字", "🐢") });
     const texts = fc.tuple(fc.nat(webPushMaxBytes), parts).map(([size, part]) => {
       return part.repeat(Math.floor(size / (Buffer.byteLength(part) || 1)));
     });
-    // Many at a time: one after the other would wait for another thread for each.
+    // Many in parallel: in sequence, each would wait for a thread.
     const lists = fc.array(texts, { minLength: 50, maxLength: 50 });
     const limits = ["", "x", "x".repeat(webPushMaxBytes), "ż".repeat(1_996)];
     await fc.assert(
@@ -67,7 +67,7 @@ describe("a body", () => {
   });
 
   it("is read whatever the pair: also where a coordinate or the secret begins with a zero", async () => {
-    // One in 256 numbers does: of 300 each, one does in two runs of three.
+    // One in 256 numbers begins with a zero: among 300, two runs of three have one.
     const pairs = Array.from({ length: 300 }, () => ({ from: newSenderKeys(), to: subscribe() }));
     await Promise.all(
       pairs.map(async ({ from, to }) => {
@@ -84,7 +84,7 @@ describe("a body", () => {
     expect(newSenderKeys().point).not.toEqual(sender.point);
   });
 
-  it("is read by no other browser", async () => {
+  it("cannot be decrypted by another browser", async () => {
     const body = await encrypted("hello", browser.keys, sender);
     expect(() => decryptWebPush(body, subscribe())).toThrow("does not decrypt");
     expect(() => decryptWebPush(body, { ...browser, auth: randomBytes(16) })).toThrow("does not decrypt");
@@ -137,7 +137,7 @@ describe("the keys of a subscription", () => {
     expect(await encryptPush("hello", padded, newSenderKeys())).toHaveProperty("body");
   });
 
-  it("and whatever else stands there are problems of that subscription alone", async () => {
+  it("and any other text are problems of that subscription alone", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string(), fc.uint8Array({ minLength: 65, maxLength: 65 }), async (text, array) => {
         array[0] = 4;
@@ -148,4 +148,13 @@ describe("the keys of a subscription", () => {
       { numRuns: 200 },
     );
   });
+});
+
+test("is what RFC 8188 says (section 3.1)", () => {
+  const body = encodeAes128gcm("I am the walrus", {
+    keyingMaterial: bytes("yqdlZ-tYemfogSmv7Ws5PQ"),
+    salt: bytes("I1BsxtFttlv3u_Oo94xnmw"),
+    keyId: Buffer.alloc(0),
+  });
+  expect(body.toString("base64url")).toBe("I1BsxtFttlv3u_Oo94xnmwAAEAAA-NAVub2qFgBEuQKRapoZu-IxkIva3MEB1PD-ly8Thjg");
 });

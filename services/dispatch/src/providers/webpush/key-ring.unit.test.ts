@@ -1,6 +1,16 @@
 import { expect, test } from "vitest";
-import { findKey, keyFor, keysOf, makeCurrent, newRing, promote, retire, stage, toRingKey } from "./key-ring.ts";
-import { newVapidKeys } from "./vapid-keys.ts";
+import {
+  findKey,
+  keyFor,
+  keysOf,
+  makeCurrent,
+  newRing,
+  newVapidKeys,
+  promote,
+  retire,
+  stage,
+  toRingKey,
+} from "./settings.ts";
 
 const day = (number: number) => new Date(Date.UTC(2026, 0, number));
 const fresh = () => toRingKey(newVapidKeys(), day(1));
@@ -37,7 +47,7 @@ test("each step may be repeated", () => {
   expect(retire(retired, first.current.id)).toBe(retired);
 });
 
-test("a rotation can be taken back", () => {
+test("a rotation can be reversed", () => {
   const key = fresh();
   const back = promote(promote(stage(first, key), key.id, day(2)), first.current.id, day(3));
   expect(statusOf(back)).toEqual({ [first.current.id]: "current", [key.id]: "earlier" });
@@ -45,7 +55,7 @@ test("a rotation can be taken back", () => {
   expect(statusOf(retire(stage(first, key), key.id))).toEqual({ [first.current.id]: "current" });
 });
 
-test("subscriptions that name no key, or one that was never here, are the first key's for good", () => {
+test("subscriptions that name no key, or an unknown one, always use the first key", () => {
   const promoted = makeCurrent(first, fresh(), day(2));
   expect(keyFor(promoted, undefined)).toEqual(first.current);
   expect(keyFor(promoted, "0123456789abcdef")).toEqual(first.current);

@@ -9,11 +9,11 @@ import {
   wordOr,
 } from "../outcome.ts";
 
-/** What RFC 8030 and the push services mean by a status where it is not what it says everywhere. */
+/** Statuses with a special meaning in RFC 8030 or at the push services. */
 const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "later">([
   [200, "accepted"],
   [201, "accepted"],
-  [202, "accepted"], // with a receipt to come
+  [202, "accepted"], // a receipt follows
   [204, "accepted"],
   [301, "forbidden"],
   [302, "forbidden"],
@@ -21,29 +21,29 @@ const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "la
   [307, "forbidden"],
   [308, "forbidden"],
   [404, "unregistered"],
-  [406, "later"], // how Microsoft's service says that it was asked too often
+  [406, "later"], // Microsoft's service: too many requests
   [410, "unregistered"],
 ]);
 
-/** Classifies any answer. Bodies are prose, except Apple's, which has a `reason`. `now` is when it came. */
+/** Classifies any response. Bodies are prose, except Apple's, which contain a `reason`. `now`: when the response arrived. */
 export function webPushOutcome({ status, headers, body }: Answered, now: Date): Outcome {
   const verdict = verdicts.get(status);
   if (verdict === "accepted") return acceptedAs(headers.location);
   const providerReason = wordOr(parseObject(body).reason, status);
   if (verdict === "unregistered") return { kind: "unregistered", providerReason };
-  // An endpoint that leads elsewhere would lead past the guard.
+  // Following a redirect would bypass the endpoint guard.
   if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
   const pause = retryAfterMs(headers["retry-after"], now);
   if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, limit: "sender", providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
-  // A subscription that was made with another VAPID key is refused just like a wrong key, and push services are named by devices.
+  // A push service refuses a subscription of another VAPID key like a wrong key. And devices, not projects, name push services.
   return outcome.kind === "misconfigured" ? tokenMismatch("topic-mismatch", providerReason) : outcome;
 }
 
-/** Mozilla's have two hundred characters; a row of five hundred of the longest is a hundredth of what a document may be. */
+/** Mozilla's have 200 characters. A row with 500 of the longest takes a hundredth of MongoDB's document limit. */
 const maxNameLength = 300;
 
-/** The push message's resource (RFC 8030, 5), where the service gives one that is fit to be kept. */
+/** Accepted, with the push message's resource (RFC 8030, 5) as provider id if it is short and printable. */
 const acceptedAs = (location: string | undefined): Outcome =>
   location !== undefined && location.length <= maxNameLength && /^[\x21-\x7e]+$/.test(location)
     ? { kind: "accepted", providerId: location }

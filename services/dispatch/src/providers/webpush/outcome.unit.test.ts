@@ -35,7 +35,7 @@ test.each([
   if (got.kind !== "accepted") expect(got.providerReason).toBe(`HTTP ${status}`);
 });
 
-test("gives Apple's reason, and waits as long as it is asked to", () => {
+test("gives Apple's reason, and waits for Retry-After", () => {
   expect(outcome(403, '{"reason":"BadJwtToken"}')).toEqual({
     kind: "rejected",
     reason: "topic-mismatch",

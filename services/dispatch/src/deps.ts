@@ -1,0 +1,24 @@
+import type { Bus } from "@herald/bus";
+import type { OutboxEvent } from "@herald/contracts";
+import type { Logger } from "@herald/kit";
+import type { OpenTokens } from "@herald/payload";
+import type { DispatchMetrics } from "./metrics.ts";
+import type { ConnectProvider } from "./providers/connect-provider.ts";
+import type { ProviderPool } from "./providers/provider-pool.ts";
+import type { createStores, DispatchOutbox } from "./stores/stores.ts";
+
+/** Dependencies that the parts of dispatch share. Each part uses only those it destructures. */
+export type Deps = ReturnType<typeof createStores> & {
+  readonly bus: Bus;
+  readonly outbox: DispatchOutbox;
+  readonly pool: ProviderPool;
+  readonly connect: ConnectProvider;
+  readonly openTokens: OpenTokens;
+  /** Resolves when the event is on disk. Throws while the bus is unavailable. */
+  readonly publish: (event: OutboxEvent) => Promise<void>;
+  readonly metrics: DispatchMetrics;
+  readonly now: () => Date;
+  /** In [0, 1): the jitter of retries. */
+  readonly random: () => number;
+  readonly log: Logger;
+};

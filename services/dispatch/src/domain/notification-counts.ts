@@ -1,0 +1,82 @@
+import type { NotificationCounts, NotificationStatus } from "@herald/contracts";
+
+/** Counts over the devices of one or more ledger rows. The sum over all rows is the counts of a notification. */
+export type Tally = {
+  /** Devices that are counted here. A device that waits in a child row is counted there. */
+  readonly devices: number;
+  readonly accepted: number;
+  readonly failed: number;
+  readonly expired: number;
+  readonly cancelled: number;
+  /** Skipped devices by reason. Absent: none. */
+  readonly skips?: Failures;
+};
+
+export type Failures = Readonly<Record<string, number>>;
+
+export const noDevices: Tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+
+export const addTallies = (one: Tally, other: Tally): Tally => ({
+  devices: one.devices + other.devices,
+  accepted: one.accepted + other.accepted,
+  failed: one.failed + other.failed,
+  expired: one.expired + other.expired,
+  cancelled: one.cancelled + other.cancelled,
+  ...((one.skips || other.skips) && { skips: addFailures(one.skips ?? {}, other.skips ?? {}) }),
+});
+
+export const skippedOf = ({ skips = {} }: Pick<Tally, "skips">): number =>
+  Object.values(skips).reduce((sum, count) => sum + count, 0);
+
+export const addFailures = (one: Failures, other: Failures): Failures => {
+  const sum: Record<string, number> = { ...one };
+  for (const [reason, count] of Object.entries(other)) sum[reason] = (sum[reason] ?? 0) + count;
+  return sum;
+};
+
+/**
+ * The counts that clients see. `expandedDevices`: how many devices registry partitioned. They are pending until their batches reach
+ * the ledger. Always: devices = accepted + failed + expired + cancelled + skipped + pending.
+ */
+export const shownCounts = (tally: Tally, expandedDevices = 0): NotificationCounts => {
+  const devices = Math.max(tally.devices, expandedDevices);
+  const skipped = skippedOf(tally);
+  const settled = tally.accepted + tally.failed + tally.expired + tally.cancelled + skipped;
+  return {
+    devices,
+    accepted: tally.accepted,
+    failed: tally.failed,
+    expired: tally.expired,
+    cancelled: tally.cancelled,
+    skipped,
+    pending: devices - settled,
+    opened: 0,
+  };
+};
+
+/** The states that a notification never leaves. */
+export type FinalStatus = Extract<NotificationStatus, "completed" | "cancelled" | "expired">;
+
+/** The final status of a notification. If its targets matched no device, it is completed. */
+export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): FinalStatus => {
+  if (cancelled) return "cancelled";
+  return devices > 0 && expired === devices ? "expired" : "completed";
+};
+
+/**
+ * The status that clients see before the end. `cancelled` shows at once, although pushes in flight still have to be counted. `dueAt`: its
+ * `send_at`, if that is in the future. `expansion`: whether it waits for its project's turn to be expanded.
+ */
+export const currentStatus = ({
+  cancelledAt,
+  dueAt,
+  expansion,
+}: {
+  readonly cancelledAt?: Date | undefined;
+  readonly dueAt?: Date | undefined;
+  readonly expansion?: "queued" | "running";
+}): NotificationStatus => {
+  if (cancelledAt) return "cancelled";
+  if (dueAt) return "scheduled";
+  return expansion === "queued" ? "accepted" : "sending";
+};

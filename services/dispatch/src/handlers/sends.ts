@@ -1,0 +1,89 @@
+import { defineHandler } from "@herald/bus";
+import { DrainBacklogV1, ExpandedV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
+import type { FairGate } from "@herald/kit";
+import type { Backlog } from "../delivery/backlog.ts";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { DeliverSends } from "../delivery/small-send.ts";
+import { claimOf } from "./deliver-batch.ts";
+
+/** Stores an accepted notification. Its expansion starts at its project's turn, or at its `send_at`. */
+export const startNotification = ({
+  gate,
+  concurrency,
+  ...deps
+}: DeliveryDeps & {
+  /** Limits how many notifications are started at a time, fairly by project. */
+  gate: FairGate;
+  /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
+  concurrency: number;
+}) => {
+  const { notifications, cache, expandQueued, dueMessages, outbox, now } = deps;
+  const start = async (data: SendV1): Promise<void> => {
+    const inserted = await notifications.insert(data, now());
+    if (inserted) cache.put(inserted.document);
+    // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
+    const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
+    if (!document || document.final || document.expanded) return;
+    if (document.dueAt) await dueMessages.schedule(document, document.dueAt);
+    else await expandQueued(document.projectId, inserted?.document);
+    if (inserted) await outbox.publishNotification({ ...document, outbox: inserted.outbox });
+    else await outbox.flushNotification(document);
+  };
+  return defineHandler({
+    durable: "dispatch-start", // renaming a durable replays its stream
+    message: SendV1,
+    concurrency,
+    async handle({ data }) {
+      const leave = await gate.enter(data.projectId, 1);
+      try {
+        await start(data);
+      } finally {
+        leave();
+      }
+    },
+  });
+};
+
+/** Registry has partitioned every batch: from now on, the end of the notification can be detected. */
+export const completeExpansion = ({ notifications, cache, finisher, expandQueued, now }: DeliveryDeps) =>
+  defineHandler({
+    durable: "dispatch-complete-expansion", // renaming a durable replays its stream
+    message: ExpandedV1,
+    concurrency: 32, // short waits for the database
+    async handle({ data: { projectId, notificationId, ...expanded }, publishedAt: at }) {
+      await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
+      await expandQueued(projectId);
+      // This process is sending batches. The handler that settles the last one checks for the end, and sees this update by then.
+      if (!cache.sending(notificationId)) await finisher.check(projectId, notificationId);
+    },
+  });
+
+/** Delivers small sends, from audience to last event in this process. */
+export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: number) => [
+  defineHandler({
+    durable: "dispatch-send-groups", // renaming a durable replays its stream
+    message: SendGroupV1,
+    concurrency,
+    handle: ({ data, signal, bytes, ...message }) =>
+      deliverSends(data.sends, { claim: claimOf(message), signal, bytes }),
+  }),
+  // Sends whose requests were repeated. If its group's message was handled before, the database has the send.
+  defineHandler({
+    durable: "dispatch-single-sends",
+    message: SendOneV1,
+    concurrency,
+    handle: ({ data, signal, bytes, ...message }) => deliverSends([data], { claim: claimOf(message), signal, bytes }),
+  }),
+];
+
+/** Projects whose backlogs one process drains at a time. Their sends pass a gate, so each project costs little. */
+const maxProjects = 1_000;
+
+/** Sends a project's backlog. The message is acked when the backlog is empty, so another process continues after a crash. */
+export const drainBacklog = (backlog: Pick<Backlog, "drain">) =>
+  defineHandler({
+    durable: "dispatch-drain", // renaming a durable replays its stream
+    message: DrainBacklogV1,
+    concurrency: maxProjects,
+    handle: ({ data, signal, ...message }) => backlog.drain(data.projectId, claimOf(message), signal),
+  });

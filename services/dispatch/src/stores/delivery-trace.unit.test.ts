@@ -1,0 +1,91 @@
+import { newDeviceId } from "@herald/contracts";
+import { Binary } from "mongodb";
+import { describe, expect, test } from "vitest";
+import type { DeviceResult } from "../domain/settle-batch.ts";
+import { type DeliveryDocument, packIds, packNames } from "./delivery-document.ts";
+import { traceOf } from "./delivery-trace.ts";
+
+const at = (minute: number) => new Date(Date.UTC(2030, 0, 31, 9, minute));
+const iso = (minute: number) => at(minute).toISOString();
+const device = newDeviceId(at(0));
+/** A row of the device alone, on a platform whose provider names its messages. */
+const rowOf = (row: Partial<DeliveryDocument>) => ({
+  row: { platform: "android", notificationId: "ntf_1", deviceIds: packIds([device]), storedAt: at(0), ...row },
+  index: 0,
+});
+const settled = (minute: number, result: Partial<DeviceResult>, more: Partial<DeliveryDocument> = {}) =>
+  rowOf({
+    state: "final",
+    settledAt: at(minute),
+    results: [{ status: "deferred", attempts: 1, possibleRepeat: false, ...result }],
+    resultOf: new Binary(Uint8Array.of(0)),
+    ...more,
+  });
+const trace = (...rows: ReturnType<typeof rowOf>[]) => traceOf(rows as Parameters<typeof traceOf>[0]);
+
+describe("the attempts in a ledger", () => {
+  test("are empty for a device in no row", () => expect(trace()).toEqual({ attempts: [] }));
+
+  test("are each row's answer, in order, up to the last", () => {
+    const rows = [
+      settled(0, { providerReason: "503" }),
+      settled(1, { attempts: 2, possibleRepeat: true, providerReason: "no answer" }),
+      settled(2, { attempts: 2, possibleRepeat: true }),
+      settled(3, { attempts: 2, possibleRepeat: true, providerReason: "403 InvalidProviderToken" }),
+      settled(4, {
+        attempts: 3,
+        possibleRepeat: true,
+        status: "failed",
+        reason: "unregistered",
+        providerReason: "410",
+      }),
+    ];
+    expect(trace(...rows).attempts).toEqual([
+      { attempt: 1, at: iso(0), outcome: "deferred", provider_reason: "503", possible_repeat: false },
+      { attempt: 2, at: iso(1), outcome: "unknown", provider_reason: "no answer", possible_repeat: true },
+      { attempt: 3, at: iso(3), outcome: "paused", provider_reason: "403 InvalidProviderToken", possible_repeat: true },
+      {
+        attempt: 3,
+        at: iso(4),
+        outcome: "failed",
+        reason: "unregistered",
+        provider_reason: "410",
+        possible_repeat: true,
+      },
+    ]);
+  });
+
+  test("include an attempt that was blocked, with the failure of its server", () => {
+    const blocked = settled(1, { attempts: 0, blocked: true, providerReason: "cannot reach api.push.apple.com" });
+    expect(trace(blocked).attempts).toMatchObject([
+      { attempt: 1, outcome: "held", provider_reason: "cannot reach api.push.apple.com" },
+    ]);
+    expect(trace(settled(1, { attempts: 0, blocked: true })).attempts).toEqual([]);
+  });
+
+  test("have the provider's id of the message", () => {
+    const row = settled(0, { status: "accepted" }, { providerIds: packNames(["projects/p/messages/1"]) ?? "" });
+    expect(trace(row).attempts).toMatchObject([{ outcome: "accepted", provider_id: "projects/p/messages/1" }]);
+  });
+
+  test("have the time of the next one only while the device waits, in a row or in a child without a row", () => {
+    const waiting = rowOf({ state: "waiting", dueAt: at(9) });
+    expect(trace(settled(0, {}), waiting)).toMatchObject({ nextAttemptAt: at(9), delivery: { status: "pending" } });
+    const child = { devices: [], dueAt: at(7), notBefore: at(7), paused: false };
+    expect(trace(settled(0, {}, { state: "settled", child }))).toMatchObject({
+      nextAttemptAt: at(7),
+      delivery: { status: "pending", attempts: 1 },
+    });
+    expect(trace(settled(0, {}), waiting, settled(9, { status: "accepted" }))).not.toHaveProperty("nextAttemptAt");
+  });
+
+  test("include the one in progress", () => {
+    const started = rowOf({
+      state: "started",
+      startedAt: at(1),
+      devices: [{ id: device, token: "t", tokenAt: 0, attempts: 1, repeat: true }],
+    });
+    const { attempts } = trace(settled(0, {}), started);
+    expect(attempts[1]).toEqual({ attempt: 2, at: iso(1), outcome: "sending", possible_repeat: true });
+  });
+});

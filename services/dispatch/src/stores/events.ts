@@ -1,0 +1,172 @@
+import {
+  type DeliveryReason,
+  type DeviceId,
+  type EventData,
+  fromTags,
+  type OutboxEvent,
+  parseTarget,
+  type Recipient,
+  usersOf,
+} from "@herald/contracts";
+import { skippedOf, type Tally } from "../domain/notification-counts.ts";
+import type { Settlement } from "../domain/settle-batch.ts";
+import {
+  type BatchFacts,
+  type DeliveryDocument,
+  ownerOf,
+  ownersOf,
+  packedAt,
+  packedCount,
+} from "./delivery-document.ts";
+import type { NotificationRecord, NotificationState } from "./notification-document.ts";
+
+type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt" | "tags">;
+
+const topicsOf = (targets: readonly string[]): string[] => {
+  const names = targets.flatMap((source) => {
+    const parsed = parseTarget(source);
+    return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
+  });
+  return [...new Set(names)];
+};
+
+const notificationAccepted = (
+  { _id, projectId, acceptedAt, sendAt, tags }: Facts,
+  targets: readonly string[],
+): OutboxEvent => {
+  const topics = topicsOf(targets);
+  const users = usersOf(targets);
+  return {
+    id: `${_id}/accepted`,
+    event: "NotificationAcceptedV1",
+    subject: _id,
+    at: acceptedAt,
+    data: {
+      project_id: projectId,
+      notification_id: _id,
+      ...fromTags(tags),
+      at: acceptedAt.toISOString(),
+      ...(sendAt ? { send_at: sendAt.toISOString() } : {}),
+      ...(topics.length > 0 ? { topics } : {}),
+      ...(users.length > 0 ? { users } : {}),
+    },
+  };
+};
+
+const endings = {
+  completed: "NotificationCompletedV1",
+  cancelled: "NotificationCancelledV1",
+  expired: "NotificationExpiredV1",
+} as const;
+
+export const notificationEnded = (
+  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
+  { status, at, tally, failures }: NonNullable<NotificationState["final"]>,
+): OutboxEvent => {
+  const { skips, ...sums } = tally;
+  const counts = { ...sums, skipped: skippedOf(tally) };
+  const data = {
+    project_id: projectId,
+    notification_id: _id,
+    ...fromTags(tags),
+    at: at.toISOString(),
+    counts,
+    ...(skips && { skips }),
+  };
+  return {
+    id: `${_id}/${status}`,
+    event: endings[status],
+    subject: _id,
+    at,
+    data: status === "completed" ? { ...data, failures } : data,
+  };
+};
+
+/** The events of a send so far, in order, with the same ids each time. `events`: those of its rows. */
+export const eventsOfSend = (document: NotificationRecord, events: readonly OutboxEvent[] = []): OutboxEvent[] => [
+  notificationAccepted(document, document.content.targets),
+  ...events,
+  ...(document.final ? [notificationEnded(document, document.final)] : []),
+];
+
+/** The events of a settled row. Devices that continue in a child have none yet. */
+export const deliveryEvents = (
+  batch: BatchFacts,
+  devices: readonly Pick<Recipient, "id" | "userId">[],
+  { results, resultOf, unregistered }: Pick<Settlement, "results" | "resultOf" | "unregistered">,
+  at: Date,
+): OutboxEvent[] => {
+  const accepted: DeviceId[] = [];
+  const users: (string | null)[] = [];
+  const failures: EventData<"DeliveryFailedV1">["failures"] = [];
+  for (const [index, device] of devices.entries()) {
+    const deviceId = device.id;
+    const userId = ownerOf(device);
+    const result = results[resultOf[index] ?? 0];
+    if (result === undefined || result.status === "deferred") continue;
+    if (result.status === "accepted") {
+      accepted.push(deviceId);
+      users.push(userId ?? null);
+      continue;
+    }
+    const { status, reason = "internal" satisfies DeliveryReason, providerReason } = result;
+    failures.push({
+      device_id: deviceId,
+      ...(userId === undefined ? {} : { user_id: userId }),
+      status,
+      reason,
+      ...(providerReason === undefined ? {} : { provider_reason: providerReason }),
+    });
+  }
+  const { projectId, notificationId, platform, tags, _id: batchId } = batch;
+  const facts = {
+    project_id: projectId,
+    notification_id: notificationId,
+    ...fromTags(tags),
+    at: at.toISOString(),
+    batch_id: batchId,
+    platform,
+  };
+  const events: OutboxEvent[] = [];
+  if (accepted.length > 0)
+    events.push({
+      id: `${batchId}/accepted`,
+      event: "DeliveryAcceptedV1",
+      subject: notificationId,
+      at,
+      data: { ...facts, devices: accepted, ...(users.some((user) => user !== null) && { users }) },
+    });
+  if (failures.length > 0)
+    events.push({
+      id: `${batchId}/failed`,
+      event: "DeliveryFailedV1",
+      subject: notificationId,
+      at,
+      data: {
+        ...facts,
+        failures,
+        unregistered: unregistered.map(({ deviceId, tokenHash, at }) => ({
+          device_id: deviceId,
+          token_hash: tokenHash,
+          at: at.toISOString(),
+        })),
+      },
+    });
+  return events;
+};
+
+/** Whether a row's events can be rebuilt from its fields. The events of any other row contain more than the row stores. */
+export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonly waiting?: unknown }): boolean =>
+  waiting === undefined && tally.accepted === tally.devices;
+
+/** Rebuilds the events of a final row whose devices were all accepted. Empty for any other row. */
+export const acceptedEventsOf = (row: DeliveryDocument): OutboxEvent[] => {
+  const { results = [], resultOf, settledAt } = row;
+  if (!settledAt || !resultOf || !allAccepted(row)) return [];
+  const owners = ownersOf(row);
+  const devices = Array.from({ length: packedCount(row.deviceIds) }, (_, index) => ({
+    id: packedAt(row.deviceIds, index),
+    userId: owners[index],
+  }));
+  return deliveryEvents(row, devices, { results, resultOf: resultOf.buffer, unregistered: [] }, settledAt);
+};

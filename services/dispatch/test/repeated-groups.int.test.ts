@@ -1,0 +1,132 @@
+import { randomUUID } from "node:crypto";
+import { publish } from "@herald/bus";
+import { type NotificationId, SendGroupV1 } from "@herald/contracts";
+import { eventually, readStream } from "@herald/testing";
+import { describe, expect, test } from "vitest";
+import { deadLetterActions, raw } from "./dead-letters-fixture.ts";
+import { device, devices } from "./dispatch-fixture.ts";
+import { useSendGroups } from "./send-groups-fixture.ts";
+
+const { dispatch, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups();
+
+describe("a group that comes again", () => {
+  test("after a crash between push and outcome sends only what has none, marked as a possible repeat", async () => {
+    const projectId = await dispatch().project();
+    const some = devices(2);
+    for (const one of some) known(one.id, [one]);
+    dispatch().fate.crashes = 1;
+    const ids = await accept(projectId, ...some.map(({ id }) => id));
+    for (const id of ids) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
+    expect(pushesTo(some).sort()).toEqual([1, 2]);
+    const marked = await Promise.all(ids.map((id) => dispatch().deliveries(projectId, id)));
+    const repeated = pushesTo(some).map((times) => times === 2);
+    expect(marked.flat().map(({ possible_repeat }) => possible_repeat)).toEqual(repeated);
+    await eventually(async () => {
+      for (const id of ids) expect(new Set(await eventsOf(projectId, id)).size).toBe(3);
+    });
+  });
+
+  test("in the same process, because the bus was unavailable between outcome and event: both are published, and one part waits", async () => {
+    const projectId = await dispatch().project();
+    const [sent, waiting] = [device("a0"), device("503")];
+    known("token:sent", [sent]);
+    known("token:waiting", [waiting]);
+    dispatch().simulators.script([
+      { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
+      { provider: "apns", tokenPrefix: "a0", delayMs: 1_000 },
+    ]);
+    const group = groupOf(projectId, ["token:sent"]);
+    const [send] = group.sends;
+    if (send) send.content.targets = ["token:sent", "token:waiting"];
+    await put(group);
+    const [id = "ntf_" as NotificationId] = group.ids;
+    // Two sends have begun, and APNs takes a second for the first.
+    await eventually(async () => expect((await dispatch().rows(id)).length).toBeGreaterThanOrEqual(2));
+    await dispatch().natsProxy.cut();
+    await eventually(async () => expect(await dispatch().rows(id)).toMatchObject([{ state: "final" }, {}, {}]));
+    expect(await eventsOf(projectId, id)).toEqual([]);
+    await dispatch().natsProxy.heal();
+    await eventually(async () => {
+      expect(await readStream(dispatch().broker, "PUSH_SEND")).toEqual([]);
+      expect(new Set(await eventsOf(projectId, id))).toEqual(new Set(["notification.accepted", "delivery.accepted"]));
+    });
+    expect(pushesTo([sent])).toEqual([1]);
+    expect(await dispatch().get(projectId, id)).toMatchObject({ counts: { accepted: 1, pending: 1 } });
+  });
+
+  test("after it was sent, in another message, sends nothing and keeps its result", async () => {
+    const projectId = await dispatch().project();
+    const one = device();
+    known(one.id, [one]);
+    const group = groupOf(projectId, [one.id]);
+    await put(group);
+    const [id = "ntf_" as NotificationId] = group.ids;
+    const before = await dispatch().final(projectId, id);
+    // Its audience has changed since.
+    known(one.id, devices(3));
+    await put(group, randomUUID());
+    await eventually(async () => expect(await readStream(dispatch().broker, "PUSH_SEND")).toEqual([]));
+    expect(await dispatch().final(projectId, id)).toEqual(before);
+    expect(pushesTo([one])).toEqual([1]);
+    expect(await dispatch().rows(id)).toHaveLength(1);
+  });
+
+  test("while the database was unavailable: every send is final afterwards, and none is pushed twice", async () => {
+    const projectId = await dispatch().project();
+    const some = devices(20);
+    for (const one of some) known(one.id, [one]);
+    await dispatch().mongoProxy.cut();
+    const ids = await accept(projectId, ...some.map(({ id }) => id));
+    await dispatch().mongoProxy.heal();
+    for (const id of ids) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
+    expect(pushesTo(some)).toEqual(some.map(() => 1));
+  });
+});
+
+describe("a group that is given up", () => {
+  const { die } = deadLetterActions(dispatch);
+
+  test("ends sends that had begun with an internal failure, and expands the others like large sends", async () => {
+    const projectId = await dispatch().project();
+    const [begun, untouched] = [device(), device()];
+    known("token:begun", [begun]);
+    dispatch().simulators.script([{ provider: "apns", hang: true }]);
+    const group = groupOf(projectId, ["token:begun"]);
+    const { seq: sequence } = await put(group);
+    const [id = "ntf_" as NotificationId] = group.ids;
+    const row = await eventually(async () => {
+      const [found] = await dispatch().rows(id);
+      if (!found) throw new Error("it has no row yet");
+      return found;
+    });
+    known("token:untouched", [untouched]);
+    const other = groupOf(projectId, ["token:untouched"]);
+    const sends = [...group.sends, ...other.sends];
+    await die(
+      "dispatch-send-groups",
+      SendGroupV1,
+      { groupId: group.groupId, sends },
+      {
+        publishedAt: new Date(row.claim?.at ?? 0),
+        sequence,
+        body: { groupId: group.groupId, sends: [...sends, { no: "send" }] },
+      },
+    );
+    expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { failed: 1 }, failures: { internal: 1 } });
+    expect(await dispatch().expansion(projectId, other.ids[0] ?? "ntf_")).toMatchObject({
+      targets: ["token:untouched"],
+    });
+  });
+
+  test("because one of its sends is malformed: the others are sent", async () => {
+    const projectId = await dispatch().project();
+    const group = groupOf(projectId, ["token:good"]);
+    await publish(
+      dispatch().bus,
+      raw(`push.send.v1.group.${group.groupId}`),
+      { groupId: group.groupId, sends: [{ notificationId: 1 }, ...group.sends] },
+      { id: randomUUID() },
+    );
+    expect(await dispatch().expansion(projectId, group.ids[0] ?? "ntf_")).toMatchObject({ targets: ["token:good"] });
+  });
+});
