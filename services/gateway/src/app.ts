@@ -20,7 +20,6 @@ import {
   createMemoryLimit,
   type HttpServer,
   type Logger,
-  probeRoutes,
   startHttp,
   startTelemetry,
 } from "@herald/kit";
@@ -29,48 +28,44 @@ import { z } from "zod";
 import { createAudit } from "./audit/audit.ts";
 import { readerOf } from "./audit/record-change.ts";
 import { createAuthenticate } from "./auth/authenticate.ts";
-import { createBusConnection } from "./bus-connection.ts";
+import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
 import { builtConsole } from "./console/serve-console.ts";
-import { createSendRequest } from "./create-send-request.ts";
-import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
+import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { createExportStreams } from "./exports/export-streams.ts";
-import { allowBrowsers } from "./http/cors.ts";
-import { serveGateway } from "./http/http-routes.ts";
-import { registerLoadMetrics } from "./http/load-metrics.ts";
+import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import type { Route } from "./http/route.ts";
 import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
-import { createCountQueued } from "./limits/count-queued.ts";
-import { createProjectLimits } from "./limits/project-limits.ts";
-import { createQueueQuota } from "./limits/queue-quota.ts";
+import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
+import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
-import { createSlots } from "./limits/slots.ts";
-import { dedupeOpens } from "./opens/dedupe-opens.ts";
-import { createGroupOpens } from "./opens/group-opens.ts";
-import { createOperatorDirectory } from "./records/operator-directory.ts";
-import { createProjectDirectory } from "./records/project-directory.ts";
-import { replicateBucket } from "./records/replicate-bucket.ts";
-import { createTokenDirectory } from "./records/token-directory.ts";
+import { createGroupOpens, dedupeOpens } from "./opens/group-opens.ts";
+import {
+  createOperatorDirectory,
+  createProjectDirectory,
+  createTokenDirectory,
+  replicateBucket,
+} from "./records/directories.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createSessions } from "./sessions/sessions.ts";
-import { createStatusDirectory } from "./status/status-directory.ts";
+import { createStatusDirectory } from "./status/system-status.ts";
 import { version } from "./version.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;
 const stopDeadlineMs = 25_000;
 
-/** Event streams: half of the shortest usual proxy timeout, and how long a client may stop reading. */
+/** Event streams: a heartbeat twice within the shortest usual proxy timeout, and the time for which a client may stop reading. */
 const heartbeatMs = 15_000;
 const drainTimeoutMs = 30_000;
 
-/** Files that are uploaded at a time. Each holds a chunk of half a mebibyte. */
+/** Concurrent file uploads. Each holds a chunk of half a mebibyte. */
 const uploadSlots = { perProject: 4, total: 32 };
 
 type Overrides = {
@@ -100,17 +95,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const sessionRecords = replicateBucket("push_sessions", SessionRecord, connection.bus);
   const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), connection.bus);
 
-  const limits = createRateLimits({
-    failuresPerAddress: config.HERALD_GATEWAY_LIMIT_FAILURES,
-    anonymousPerAddress: config.HERALD_GATEWAY_LIMIT_CLIENTS,
-    requestsPerToken: config.HERALD_GATEWAY_LIMIT_TOKEN,
-    requestsPerProject: config.HERALD_GATEWAY_LIMIT_PROJECT,
-    requestsPerDevice: config.HERALD_GATEWAY_LIMIT_DEVICE,
-    sendsPerHour: config.HERALD_GATEWAY_QUOTA_SENDS,
-    dryRunsPerMinute: config.HERALD_GATEWAY_QUOTA_DRY_RUNS,
-    newDevicesPerHour: config.HERALD_GATEWAY_LIMIT_NEW_DEVICES,
-  });
-  // Not counted: opens of earlier versions, whose subjects end at the project.
+  const limits = createRateLimits(config);
   const countQueued = createCountQueued(connection.bus, config.HERALD_GATEWAY_QUOTA_QUEUED);
   const queue = createQueueQuota({
     limit: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
@@ -160,7 +145,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
   });
   const status = createStatusDirectory({
-    look: async () => ({ failing: [...(await health.ready()).failing], streams: [], durables: [] }),
+    look: async () => ({ failing: await health.failing(), streams: [], durables: [] }),
     version,
     broker: connection.ready,
     now,
@@ -212,13 +197,13 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const { HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
   const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
   const consoleFolder = config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined;
-  /** What one port serves: the routes, the documents and the probes; with `folder` the console too. */
+  /** Serves the routes, the documents and the probes on one port; with `folder` the console too. */
   const openDoor = (routes: readonly Route[], withoutOperators: boolean, folder?: string) => {
     const edge = { proxies, memory, withoutOperators };
     const served = routes.map(
       (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
     );
-    return createHttpApp(log, serveGateway(new Map(served), probeRoutes(health), count, folder), allowBrowsers(routes));
+    return createHttpApp(log, serveGateway(new Map(served), health.routes, count, folder), allowBrowsers(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = openDoor(allRoutes, false, consoleFolder);
@@ -244,7 +229,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         limit: connectionLimit,
       });
       server = listening;
-      // Its connections are counted by themselves, so that clients cannot keep operators out.
+      // The admin port has its own connection limit, so that clients cannot lock operators out.
       adminServer =
         adminPort === undefined
           ? undefined
@@ -282,12 +267,12 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       else log.info({ address: listening.address, admin: adminServer.address }, "listening");
     },
     stop: () => lifecycle.stop("asked to stop"),
-    /** The base URL that it listens on. Throws before start. */
+    /** The base URL of the public port. Throws before start. */
     address: (): string => {
       if (server === undefined) throw new Error("the gateway is not started");
       return server.address;
     },
-    /** The base URL for operators: that of the admin port, or the only one. */
+    /** The base URL for operators: the admin port's, or the only one. */
     adminAddress: (): string | undefined => (adminServer ?? server)?.address,
   };
 };

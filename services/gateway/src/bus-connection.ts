@@ -1,23 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Bus, busReady, closeBus } from "@herald/bus";
+import { type Bus, busReady, closeBus, sendGroupedRequest, sendRequest } from "@herald/bus";
+import { IdentifyDevice, RegisterDeviceRequest, type RequestContract } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
+import type { z } from "zod";
 
-/** The bus reconnects by itself; only the first connection is sought here. */
+/** Between attempts to connect for the first time. Later the bus client reconnects on its own. */
 const seekEveryMs = 500;
 const retryAfterSeconds = 2;
 
-export type BusConnection = {
-  /** The bus. Throws bus-unavailable before the first connection. */
-  readonly bus: () => Bus;
-  /** True, or what is wrong with it in words. */
-  readonly ready: () => true | string;
-  /** Connects in the background. Without a bus the gateway is alive, answers 503 and is not ready. */
-  readonly start: (onConnected: (bus: Bus) => void) => void;
-  readonly stop: () => Promise<void>;
-};
-
-/** The connection to the bus, also before it exists. `connect` throws while the bus is unreachable. */
-export const createBusConnection = (connect: () => Promise<Bus>, log: Logger): BusConnection => {
+/** The connection to the bus, usable before it is established. `connect` throws while the bus is unreachable. */
+export const createBusConnection = (connect: () => Promise<Bus>, log: Logger) => {
   const stopping = new AbortController();
   let bus: Bus | undefined;
   let seeking: Promise<void> | undefined;
@@ -40,13 +32,16 @@ export const createBusConnection = (connect: () => Promise<Bus>, log: Logger): B
   };
 
   return {
+    /** The bus. Throws bus-unavailable before the first connection. */
     bus: () => {
       if (bus === undefined)
         throw new HeraldError("bus-unavailable", "the message bus is not connected", { retryAfterSeconds });
       return bus;
     },
+    /** True, or the reason why the bus is not ready. */
     ready: () => busReady(bus),
-    start: (onConnected) => {
+    /** Connects in the background. Without a bus the gateway is alive, answers 503 and is not ready. */
+    start: (onConnected: (bus: Bus) => void) => {
       seeking = seek(onConnected);
     },
     stop: async () => {
@@ -55,4 +50,27 @@ export const createBusConnection = (connect: () => Promise<Bus>, log: Logger): B
       if (bus !== undefined) await closeBus(bus);
     },
   };
+};
+
+/** Sends a request to another service. Throws the error in its answer, service-unavailable or bus-unavailable. */
+export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
+  contract: RequestContract<Request, Answer>,
+  data: z.input<Request>,
+  options?: { readonly timeoutMs?: number },
+) => Promise<z.output<Answer>>;
+
+/** Apps send thousands of these a second, and registry writes concurrent ones together. */
+const groupedRequests = [RegisterDeviceRequest, IdentifyDevice] as const;
+
+/** Sends requests to other services; concurrent registrations share a message. */
+export const createSendRequest = (bus: () => Bus): SendRequest => {
+  const grouped = new Map<string, (data: never) => Promise<unknown>>(
+    groupedRequests.map((contract) => [
+      contract.name,
+      sendGroupedRequest(bus, contract as typeof RegisterDeviceRequest),
+    ]),
+  );
+  const sendOne: SendRequest = async (contract, data, options) => sendRequest(bus(), contract, data, options);
+  return ((contract, data, options) =>
+    grouped.get(contract.name)?.(data as never) ?? sendOne(contract, data, options)) as SendRequest;
 };

@@ -1,6 +1,5 @@
 import { streams } from "@herald/contracts";
-import { httpConfig, logConfig, natsConfig, telemetryConfig, variables } from "@herald/kit";
-import { parseOpenKeys } from "@herald/payload";
+import { httpConfig, logConfig, natsConfig, parseOpenKeys, telemetryConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 const maxPerWindow = 10_000_000;
@@ -16,17 +15,20 @@ export const GatewayConfig = z.object({
   ...telemetryConfig,
   ...httpConfig("gateway", { port: 8080, metricsPort: 9080 }),
   /**
-   * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. Then the first port serves `/api/v1` and `/docs` alone, and no
-   * credential of an operator. Without it, the first port serves everything.
+   * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. The first port then serves only `/api/v1` and `/docs`,
+   * and accepts no credential of an operator. Without it, the first port serves everything.
    */
   HERALD_GATEWAY_ADMIN_PORT: variables.port().optional(),
-  /** The address of the admin port: this machine alone. In a container it is `0.0.0.0`, and the published port or the network policy limits it. */
+  /**
+   * The address that the admin port listens on. In a container set `0.0.0.0`, and limit access by the published port or the
+   * network policy.
+   */
   HERALD_GATEWAY_ADMIN_HOST: variables.host().default("127.0.0.1"),
   /** Grants everything under `/admin/v1`, so it must be as long as the random part of a project token. */
   HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
   /** The keys that sign open tokens. Gateway and dispatch need the same value. */
   HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
-  /** Whether the gateway serves the console, the page for operators, at `/console`. */
+  /** Whether the gateway serves the console for operators at `/console`. */
   HERALD_GATEWAY_CONSOLE: variables.flag().default(true),
   /**
    * The number of proxies in front of the gateway whose `X-Forwarded-For` is trusted. 0 by default, because otherwise clients
@@ -49,8 +51,8 @@ export const GatewayConfig = z.object({
    */
   HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(2_000),
   /**
-   * Open connections of one address, so that it takes four to use up all. Not applied behind proxies, where all connections come
-   * from the proxies.
+   * Open connections of one address: four addresses together can use up all. Not applied behind proxies, where all connections
+   * come from the proxies.
    */
   HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(500),
   /**
@@ -58,7 +60,7 @@ export const GatewayConfig = z.object({
    * Together with the connections and the gateway itself this stays within 512 MiB.
    */
   HERALD_GATEWAY_LIMIT_BODY_MEMORY: variables.bytes({ min: 1_048_576 }).default(67_108_864),
-  /** The same bytes of one address. Behind a proxy each client counts by its own address. */
+  /** The same for one address. Behind a proxy each client counts by its own address. */
   HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY: variables.bytes({ min: 1_048_576 }).default(16_777_216),
   /**
    * New devices by client identity per address in an hour. A carrier puts some thousand phones behind one address, of which few
@@ -69,12 +71,12 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(200),
   /** Open event streams of one project: enough for a few services with replicas, and for people who watch. */
   HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(20),
-  /** Exports that run. Each has up to two pages of at most 4 MiB in memory. */
+  /** Running exports. Each has up to two pages of at most 4 MiB in memory. */
   HERALD_GATEWAY_LIMIT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(8),
-  /** Exports of one project that run, so that it takes a few projects to use up all. */
+  /** Running exports of one project: four projects together can use up all. */
   HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(2),
   /**
-   * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a token that runs away leaves
+   * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a program in a loop leaves
    * room for the project's other tokens.
    */
   HERALD_GATEWAY_LIMIT_TOKEN: variables.integer({ min: 1, max: maxPerWindow }).default(5_000),
@@ -90,7 +92,7 @@ export const GatewayConfig = z.object({
   /** Dry runs of a project in a minute. Each reads every device of its audience, so one a second is enough. */
   HERALD_GATEWAY_QUOTA_DRY_RUNS: variables.integer({ min: 1, max: maxPerWindow }).default(60),
   /**
-   * Notifications of a project that wait to be sent in the queue that all projects share: 100 s of 500 a second while the
+   * A project's notifications that wait in the queue that all projects share. The default lasts 100 s at 500 a second while the
    * database is unavailable.
    */
   HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ min: 1, max: maxQueued }).default(50_000),

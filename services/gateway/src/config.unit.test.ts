@@ -9,7 +9,7 @@ const min = {
   HERALD_OPEN_KEYS: `k2:${key},k1:${key}`,
 };
 
-test("little is needed, and the rest has defaults that are safe", () => {
+test("few variables are required, and the others have safe defaults", () => {
   const config = readConfig(GatewayConfig, min);
   expect(config.HERALD_OPEN_KEYS.map(({ id }) => id)).toEqual(["k2", "k1"]);
   expect(config).toMatchObject({
@@ -30,7 +30,7 @@ test("little is needed, and the rest has defaults that are safe", () => {
   });
 });
 
-test("everything that is wrong is said at once, and no secret is repeated", () => {
+test("all problems are reported at once, without secrets", () => {
   const wrong = {
     HERALD_ADMIN_TOKEN: "too-short",
     HERALD_OPEN_KEYS: `k1:${Buffer.alloc(8, 1).toString("base64")}`,

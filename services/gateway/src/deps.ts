@@ -1,9 +1,9 @@
-import type { OpenGroupV1, ProjectId, RequestContract } from "@herald/contracts";
+import type { OpenGroupV1, ProjectId } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
-import type { z } from "zod";
 import type { Audit } from "./audit/audit.ts";
+import type { Credentials } from "./auth/authenticate.ts";
 import type { Access, Caller } from "./auth/caller.ts";
-import type { Credentials } from "./auth/credentials.ts";
+import type { SendRequest } from "./bus-connection.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
 import type { ExportStreams } from "./exports/export-streams.ts";
@@ -12,18 +12,10 @@ import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
-import type { OperatorDirectory } from "./records/operator-directory.ts";
-import type { ProjectDirectory } from "./records/project-directory.ts";
+import type { OperatorDirectory, ProjectDirectory } from "./records/directories.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 import type { Sessions } from "./sessions/sessions.ts";
-import type { StatusDirectory } from "./status/status-directory.ts";
-
-/** Sends a request to another service. Throws the error that it answers, service-unavailable or bus-unavailable. */
-export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
-  contract: RequestContract<Request, Answer>,
-  data: z.input<Request>,
-  options?: { readonly timeoutMs?: number },
-) => Promise<z.output<Answer>>;
+import type { StatusDirectory } from "./status/system-status.ts";
 
 /** The dependencies of route handlers. */
 export type RouteDeps = {

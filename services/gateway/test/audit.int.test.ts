@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
-import { table, type World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
+import { table } from "./route-table.ts";
 
 let system: GatewayTest;
 let project: TestProject;

@@ -60,7 +60,7 @@ test("on a broker that an earlier version has set up, operators wait for the new
     expect([status, problem.errors[0]]).toEqual([503, expect.stringMatching(/\w/)]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
   }
-  // Apps: a token that is not known is refused, because the tokens are there.
+  // For apps, the token bucket exists, so an unknown token is refused.
   expect((await call("GET /api/v1/devices", { token: "hpt_unknown" })).status).toBe(401);
 
   expect(await bootstrap()).toMatchObject({

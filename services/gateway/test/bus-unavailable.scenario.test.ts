@@ -1,4 +1,4 @@
-import { areConsumersReady, consume, defineHandler } from "@herald/bus";
+import { consume, defineHandler } from "@herald/bus";
 import { SendV1, secretHash } from "@herald/contracts";
 import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
 import { type Answered, adminToken, callAt, configOf, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
-import type { World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
 
 let system: GatewayTest;
 let world: World;
@@ -42,7 +42,7 @@ describe("while the bus is unavailable", () => {
     isUnavailable(await system.call("GET /api/v1/devices", { token: world.project.token }));
     isUnavailable(await system.call(`GET /api/v1/devices/${world.device.id}`, { token: world.credential }));
     isUnavailable(await system.call("GET /admin/v1/projects", { token: adminToken }));
-    // Requests that need no bus are answered: known tokens, their scopes, bad input, forged opens, the document.
+    // Requests that need no bus are answered: known tokens, their scopes, invalid input, forged opens, the document.
     const bad = { notification: { title: "Hello", targets: [] } };
     expect((await system.call("POST /api/v1/notifications", { token: world.project.token, body: bad })).status).toBe(
       422,
@@ -88,16 +88,16 @@ describe("while the bus is unavailable", () => {
       handle: async ({ data }) => void stored.add(data.notificationId),
     });
     const consuming = await consume(system.bus, [handler]);
-    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+    await eventually(() => expect(consuming.ready()).toBe(true));
     await eventually(() => expect([...accepted].filter((id) => !stored.has(id))).toEqual([]));
     await consuming.stop(2_000);
   });
 
   test("tokens that were revoked meanwhile are refused when it is back", async () => {
-    // The test before may have cut the connection a moment ago, and the gateway have been ready all along.
+    // The previous test may have cut the connection just now, unnoticed by the gateway.
     const other = await eventually(() => createWorld(system));
     await system.proxy.cut();
-    // Ready again means nothing before it has noticed that it is not.
+    // "Ready" proves nothing until the gateway has noticed the cut.
     await eventually(async () => expect((await system.call("GET /readyz")).status).toBe(503));
     await system.peers.tokenBucket.delete(secretHash(other.project.token));
     await system.proxy.heal();
@@ -121,7 +121,7 @@ describe("a broker that freezes", () => {
 });
 
 describe("a gateway that starts before its broker", () => {
-  test("lives, is not ready, and becomes so by itself", async () => {
+  test("is alive, not ready, and becomes ready by itself", async () => {
     await system.proxy.cut();
     const log = createLogger({ service: "test", level: "silent" });
     const app = createApp(configOf(system.proxy.url), { log });
@@ -144,8 +144,8 @@ describe("a gateway that starts before its broker", () => {
   });
 });
 
-describe("with one service away", () => {
-  test("only what needs it is a 503", async () => {
+describe("with one service unavailable", () => {
+  test("only requests that need it are a 503", async () => {
     const { id } = world.notification;
     const { token } = world.project;
     const get = `GET /api/v1/notifications/${id}`;

@@ -3,7 +3,7 @@ import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
-import type { World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
 
 let system: GatewayTest;
 let world: World;
@@ -53,7 +53,7 @@ describe("PUT /identification", () => {
     });
   });
 
-  test("a project that keeps registration to its backend refuses, and one that is none is unknown", async () => {
+  test("a project without open registration is a 403, and an unknown one a 404", async () => {
     const route = `PATCH /admin/v1/projects/${world.project.id}`;
     const body = { project: { open_registration: false } };
     expect((await system.call(route, { token: adminToken, body })).body.data.open_registration).toBe(false);
@@ -118,7 +118,7 @@ describe.each(["PATCH", "PUT"])("%s /metadata", (method) => {
     expect((await change({ ...named, platform: "ios" })).body.data.id).toBe(world.device.id);
   });
 
-  test("by nothing is not authenticated; by half an identity is told the other half", async () => {
+  test("without a credential is a 401; with half an identity the error names the other half", async () => {
     expect((await change({ metadata: {} })).status).toBe(401);
     const half = await change({ metadata: {}, identifier: world.device.token });
     expect([half.status, half.problem.errors]).toEqual([422, ["project_id: is required with client identity"]]);
@@ -145,7 +145,7 @@ test("requests by client identity are limited for each address, others are not",
       body: { metadata: {} },
     });
     expect(byCredential.status).toBe(200);
-    // There is no proxy before this gateway, so forwarded addresses are not trusted.
+    // No proxy is configured for this gateway, so it ignores forwarded addresses.
     const headers = { "x-forwarded-for": "203.0.113.9" };
     expect((await limited.call("PUT /api/v1/identification", { body: body(), headers })).status).toBe(429);
   } finally {

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { adminToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
-import { table, type World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
+import { table } from "./route-table.ts";
 
-/** What a page of another origin may call: all that takes a device credential, a user token or nothing, and nothing else. */
+/** The routes that pages of other origins may call: exactly those that take a device credential, a user token or nothing. */
 const forBrowsers = [
   "getDevice",
   "changeDevice",

@@ -34,8 +34,8 @@ describe("a project token", () => {
     await eventually(async () => expect((await devices(token)).status).toBe(401), { timeoutMs: 1_000 });
   });
 
-  test("is good from the moment it is written, before the watch has brought it", async () => {
-    // Many at once: at least one call overtakes the watch, and each must be answered all the same.
+  test("is accepted as soon as it is written, before the watch delivers it", async () => {
+    // Many at once: at least one call overtakes the watch, and each must be accepted all the same.
     await Promise.all(
       Array.from({ length: 20 }, async () => {
         const token = newProjectToken();

@@ -9,7 +9,7 @@ const patterns = allRoutes.map((route) => ({
   pattern: new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
 }));
 
-/** The route that answers a request, if it is one of the interface: a literal path is no one's parameter. */
+/** The route of the API that answers a request. A literal path takes precedence over a parameter. */
 export const routeOf = (method: string, path: string): Route | undefined => {
   const matching = patterns.filter(({ pattern }) => pattern.test(path));
   const literal = matching.filter(({ route }) => route.path === path);
@@ -19,7 +19,7 @@ export const routeOf = (method: string, path: string): Route | undefined => {
 const keysOf = (value: unknown): string[] =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? Object.keys(value) : [];
 
-/** A body must parse, and show nothing at its top that its schema does not know. */
+/** The body must parse, and its top level may contain only fields of its schema. */
 const fits = (schema: z.ZodType, body: unknown, what: string): void => {
   const parsed = schema.safeParse(body);
   if (!parsed.success) throw new Error(`${what}: the body is not what is documented: ${parsed.error.message}`);
@@ -28,8 +28,8 @@ const fits = (schema: z.ZodType, body: unknown, what: string): void => {
 };
 
 /**
- * Fails where an answer is not what the OpenAPI document promises for its route: the status, the schema of the body, the
- * media type and the headers that go with an error.
+ * Fails if a response differs from the OpenAPI document for its route: the status, the schema of the body, the media type and the headers
+ * of an error.
  */
 export const checkDocumented = (
   method: string,
@@ -58,6 +58,6 @@ export const checkDocumented = (
   const answer = route.responses[status];
   if (answer === undefined) throw new Error(`${what}: the status is not documented`);
   if (answer.schema === undefined && body !== undefined) throw new Error(`${what}: a body where none is documented`);
-  // What a stream shows is looked at where streams are tested.
+  // The tests of streams check the content of streams.
   if (answer.schema !== undefined && !answer.stream && !answer.download) fits(answer.schema, body, what);
 };

@@ -27,7 +27,7 @@ const dryRun = (notification: object, headers?: Record<string, string>) =>
   send({ title: "Hello", dry_run: true, ...notification }, headers);
 
 describe("a dry run", () => {
-  test("says who would get it and what, by platform", async () => {
+  test("returns the devices and the payload by platform", async () => {
     const { status, body } = await dryRun({ targets: ["news", "sport"], data: { a: "b" }, ttl: 60, link_to: "/news" });
     expect(status).toBe(200);
     expect(body.data).toMatchObject({
@@ -94,7 +94,7 @@ describe("a dry run", () => {
     expect((await send({ title: "Hello", targets: ["all"] }, headers)).status).toBe(422);
   });
 
-  test("needs registry, and says so", async () => {
+  test("is a 503 without registry", async () => {
     const headers = { "idempotency-key": randomUUID() };
     system.peers.away("registry");
     const answer = await dryRun({ targets: ["all"] }, headers);

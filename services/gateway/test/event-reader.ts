@@ -4,7 +4,7 @@ import { expect } from "vitest";
 
 export type Seen = { readonly id: string; readonly event: EventMessage };
 
-/** Reads server-sent events as a client does: fields line by line, a blank line ends each, comments aside. */
+/** Reads server-sent events as a client does: collects fields line by line until a blank line, and separates comments. */
 export const readEventStream = async (
   base: string,
   token: string,
@@ -46,7 +46,7 @@ export const readEventStream = async (
       ended = true;
     });
 
-  // From here on it misses nothing, and knows its position.
+  // From here on the reader misses no event, and knows its position.
   await eventually(() => expect(comments).toContain("events follow"));
 
   return {
@@ -55,7 +55,7 @@ export const readEventStream = async (
     comments,
     lastEventId: () => lastEventId,
     ended: () => ended,
-    /** The ids of the events, once there are so many. */
+    /** The ids of the events, once `count` of them have arrived. */
     ids: (count: number): Promise<string[]> =>
       eventually(
         () => {

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type EventReader, readEventStream } from "./event-reader.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 
-/** Short enough to be waited for. */
+/** Short enough for a test to wait. */
 const heartbeatMs = 300;
 const drainTimeoutMs = 1_000;
 const perProject = 3;
@@ -28,12 +28,12 @@ afterAll(() => system.stop());
 
 const follow = async (query = "", lastEventId?: string, { token }: Pick<TestProject, "token"> = project) => {
   const headers: Record<string, string> = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
-  // The place of a reader that has just left is free a moment later.
+  // The slot of a disconnected reader becomes free a moment later.
   const reader = await eventually(() => readEventStream(system.address(), token, query, headers));
   readers.push(reader);
   return reader;
 };
-/** A stream whose client takes its head and nothing more. */
+/** A stream whose client reads only its head. */
 const followWithoutReading = () =>
   eventually(async () => {
     const { hostname, port } = new URL(system.address());
@@ -61,7 +61,7 @@ const cancelled = async (id = `cancelled-${made++}`) => {
   await publishEvent(system.bus, { id, event: "NotificationCancelledV1", subject: data.notification_id, at, data });
   return id;
 };
-/** Times are told to the millisecond, and several events may share one. */
+/** Times have a precision of milliseconds, and several events may share one. */
 const laterThanAll = async (): Promise<string> => {
   const time = new Date(Date.now() + 1);
   await eventually(() => expect(new Date() > time).toBe(true));
@@ -70,7 +70,7 @@ const laterThanAll = async (): Promise<string> => {
 const refusedWith = (route: string, headers: Record<string, string> = {}) =>
   system.call(`GET /api/v1/events${route}`, { token: project.token, headers });
 
-test("a project's events come as they happen, and no other's", async () => {
+test("a project's events are sent as they happen, and no other's", async () => {
   const other = await system.project("Other");
   const reader = await follow();
   expect(reader.response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -88,7 +88,7 @@ test("a project's events come as they happen, and no other's", async () => {
   expect(reader.seen[1]?.event.type).toBe("io.herald.notification.cancelled.v1");
 });
 
-test("only the types that were asked for come", async () => {
+test("only the requested types are sent", async () => {
   const one = await follow("?types=io.herald.notification.cancelled.v1");
   const two = await follow("?types=io.herald.notification.cancelled.v1,io.herald.topic.deleted.v1");
   await topicCreated();
@@ -105,12 +105,12 @@ test("a client resumes where it stopped, and misses none", async () => {
   for (let each = 0; each < 250; each++) published.push(await topicCreated());
   const later = await follow("", reader.lastEventId());
   expect(await later.ids(250)).toEqual(published.slice(2));
-  // From the beginning of what it saw: each once more, in the same order.
+  // From the first event that it received: each later one again, in the same order.
   const again = await follow("", reader.seen[0]?.id);
   expect(await again.ids(251)).toEqual(published.slice(1));
 });
 
-test("a reader may begin at a time", async () => {
+test("a reader may start at a time", async () => {
   await topicCreated();
   const since = await laterThanAll();
   const wanted = [await topicCreated(), await topicCreated()];
@@ -151,7 +151,7 @@ test("heartbeats move the position past events of other projects", async () => {
   expect(reader.seen).toEqual([]);
 });
 
-test("a project, and all together, may have so many streams at a time", async () => {
+test("streams are limited for each project and for all together", async () => {
   for (let each = 0; each < perProject; each++) await follow();
   const refused = await refusedWith("");
   expect([refused.status, refused.problem.errors[0]]).toEqual([
@@ -163,7 +163,7 @@ test("a project, and all together, may have so many streams at a time", async ()
   await follow("", undefined, other);
   const full = await system.call("GET /api/v1/events", { token: third.token });
   expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("open, its limit")]);
-  // A client that leaves makes room.
+  // A disconnected client frees its slot.
   await readers.pop()?.leave();
   await follow("", undefined, third);
 });
@@ -187,7 +187,7 @@ test("a client that stops reading is disconnected, and nothing is buffered for i
   const socket = await followWithoutReading();
   const reader = await follow("?types=io.herald.notification.cancelled.v1");
   await follow("?types=io.herald.notification.cancelled.v1");
-  // 27 MB: more than twice what the buffers of both sockets take.
+  // 27 MB: more than twice the capacity of both sockets' buffers.
   const at = new Date();
   const failures = Array.from({ length: 2_000 }, () => ({
     device_id: newDeviceId(at),
@@ -205,7 +205,7 @@ test("a client that stops reading is disconnected, and nothing is buffered for i
     const data = { ...facts, batch_id: `${notificationId}/0/${each}`, failures, unregistered: [] };
     await publishEvent(system.bus, { id: data.batch_id, event: "DeliveryFailedV1", subject: "x", at, data });
   }
-  // The only place that can become free is its own.
+  // Only its own slot can become free.
   await eventually(async () => expect((await refusedWith("")).status).toBe(200), { timeoutMs: 20_000 });
   let taken = 0;
   socket.on("data", (chunk) => {

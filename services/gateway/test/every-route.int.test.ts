@@ -7,7 +7,8 @@ import { allRoutes } from "../src/routes/all-routes.ts";
 import { routeOf } from "./documented.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
-import { type Case, table, type World } from "./route-table.ts";
+import type { Case, World } from "./route-case.ts";
+import { table } from "./route-table.ts";
 
 let system: GatewayTest;
 let stranger: TestProject;
@@ -29,7 +30,7 @@ const caseOf = (route: Route): Case => {
   return found;
 };
 
-/** The credential that a route takes: the admin token or its session, a project token, or none. */
+/** The credential for a route: the admin token or its session, a project token, or none. */
 const credentialFor = async (route: Route, { project }: { project: TestProject }): Promise<Request> => {
   if (caseOf(route).session) return { headers: await system.session(adminToken) };
   if (route.access.by.includes("operator")) return { token: adminToken };
@@ -47,12 +48,12 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
   (_, route) => {
     const one = caseOf(route);
     const { by, scopes } = route.access;
-    /** What does not concern a route is no test of it, rather than a skipped one. */
+    /** Tests that do not apply to a route are omitted instead of skipped. */
     const testIf = (concerns: boolean) => (concerns ? test : () => {});
-    /** What only reads, or is refused, leaves the shared one as it is. */
+    /** Routes that only read use the shared world, because they leave it unchanged. */
     const worldToUse = async (): Promise<World> => (route.method === "get" ? shared : createWorld(system));
 
-    test("does what it is for", async () => {
+    test("answers a valid request with its documented status", async () => {
       const world = await worldToUse();
       const path = one.route(world);
       const [method = "", url = ""] = path.split(" ");
@@ -61,7 +62,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       expect(answer.status, JSON.stringify(answer.body)).toBe(one.status);
     });
 
-    test("refuses a body or a query that it does not know", async () => {
+    test("refuses an invalid body or query, and names the field", async () => {
       const call = { ...(await credentialFor(route, shared)), ...(one.bad === undefined ? {} : { body: one.bad }) };
       const answer = await system.call(one.route(shared) + (one.badQuery ?? ""), call);
       expect(answer.status, JSON.stringify(answer.body)).toBe(422);
@@ -76,7 +77,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       expect(answer.problem.errors.join()).toContain("surplus");
     });
 
-    testIf(!by.every((kind) => kind === "client"))("wants a credential that it knows", async () => {
+    testIf(!by.every((kind) => kind === "client"))("needs a valid credential", async () => {
       const path = one.route(shared);
       const foreign = by.includes("operator") ? shared.project.token : adminToken;
       const wrong = ["Bearer nonsense", "Basic YTpi", "Bearer", `Bearer ${shared.project.token}x`, `Bearer ${foreign}`];
@@ -87,7 +88,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       if (!by.includes("client")) expect((await system.call(path, bodyFor(one, shared))).status).toBe(401);
     });
 
-    test.each(scopes ?? [])("wants the scope %s of a project token", async (scope) => {
+    test.each(scopes ?? [])("needs the scope %s of a project token", async (scope) => {
       const world = await worldToUse();
       const others = Scope.options.filter((other) => other !== scope);
       const token = await system.token(world.project, others);

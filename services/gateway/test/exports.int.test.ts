@@ -7,7 +7,7 @@ import { eventually, request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 
-/** Long enough for two readers to stop beside each other. */
+/** Long enough for two readers to stall at the same time. */
 const drainTimeoutMs = 5_000;
 let system: GatewayTest;
 let project: TestProject;
@@ -28,7 +28,7 @@ afterEach(() => {
 let made = 0;
 const addDevices = (count: number, more: Partial<Device> = {}): string[] =>
   Array.from({ length: count }, () => {
-    // Ids of the same millisecond have no order.
+    // Ids of the same millisecond are in random order.
     const id = newDeviceId(new Date(1_700_000_000_000 + made++));
     const at = "2030-01-01T00:00:00.000Z";
     const value = { token: apnsToken(), platform: "ios", metadata: {}, identifiers: {}, status: "active" } as const;
@@ -163,14 +163,14 @@ test("the scope `export` is needed, and a token has it only when it is named", a
   expect(problem.errors[0]).toContain("lacks the scope `export`");
 });
 
-/** A client that sends its request and does not read. */
+/** A client that sends its request and does not read the response. */
 const slowReader = () => {
   const socket = connect(Number(new URL(system.address()).port), "127.0.0.1");
   socket.pause();
   socket.on("error", () => {});
   // A reset closes a socket that does not read, too.
   const closed = once(socket, "close");
-  const headers = `host: x\r\nconnection: close\r\nauthorization: Bearer ${project.token}`; // one that is not cut off ends by itself
+  const headers = `host: x\r\nconnection: close\r\nauthorization: Bearer ${project.token}`; // if it is not cut off, it ends on its own
   socket.write(`GET /api/v1/exports/devices HTTP/1.1\r\n${headers}\r\n\r\n`);
   return { socket, closed };
 };
@@ -179,7 +179,7 @@ test("a slow reader holds two pages and a slot until it is cut off; others are s
   addDevices(20_000, { metadata: { text: "x".repeat(2_000) } });
   const reader = slowReader();
   await eventually(() => expect(pagesAsked()).toBeGreaterThan(0));
-  // Without rows it takes a slot for a moment only.
+  // Without rows it takes a slot only for a moment.
   const pastEnd = "dev_zzzzzzzzzzzzzzzzzzzzzzzzzz";
   const empty = () => get(`?after=${pastEnd}`);
   expect(await empty()).toMatchObject({ status: 200, text: "" });
@@ -190,7 +190,7 @@ test("a slow reader holds two pages and a slot until it is cut off; others are s
   expect(refused.status).toBe(429);
   expect(refused.problem.errors[0]).toContain("exports: a project may have at most 2 open here");
   await eventually(async () => expect((await empty()).status).toBe(200), { timeoutMs: 20_000 });
-  // What the sockets take and two pages, and no more than that of 20,000 rows.
+  // Only the sockets' buffers and two pages, far fewer than the pages of 20,000 rows.
   expect(pages().filter(({ data }) => data.after !== pastEnd).length).toBeLessThan(20);
   for (const { socket, closed } of [reader, second]) {
     socket.resume();

@@ -27,9 +27,9 @@ export type TestProject = { readonly id: ProjectId; readonly token: string };
 
 export type GatewayTest = {
   readonly broker: Broker;
-  /** Between the gateway and the broker: cut it, and the bus is unavailable for the gateway alone. */
+  /** Between the gateway and the broker: cutting it makes the bus unavailable only for the gateway. */
   readonly proxy: FaultyProxy;
-  /** The tests' own connection, which goes around the proxy. */
+  /** The tests' own connection, which bypasses the proxy. */
   readonly bus: Bus;
   readonly peers: Peers;
   readonly address: () => string;
@@ -66,7 +66,7 @@ export const configOf = (natsUrl: string, environment: Record<string, string> = 
     ...environment,
   });
 
-/** One call over HTTP, whose answer must be one that the route declares. */
+/** Makes one HTTP request, and checks that its route declares the response. */
 export const callAt = async (base: string, route: string, call: Request = {}): Promise<Answered> => {
   const answer = await request(base, route, call);
   const [method = "", path = ""] = route.split(" ");
@@ -74,7 +74,7 @@ export const callAt = async (base: string, route: string, call: Request = {}): P
   return { ...answer, problem: answer.body };
 };
 
-/** A gateway on a broker of its own, with peers that answer its questions. */
+/** A gateway on its own broker, with peers that answer its requests. */
 export const startGatewayTest = async (options: GatewayTestOptions = {}): Promise<GatewayTest> => {
   const broker = await startBroker(options.broker);
   const proxy = await faultyProxy(broker.url);
@@ -127,5 +127,5 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
   };
 };
 
-/** A push token as APNs gives them. */
+/** A random push token in the form of APNs. */
 export const apnsToken = (): string => randomBytes(32).toString("hex");

@@ -53,7 +53,7 @@ describe("paths and methods", () => {
       ["#/notification/tilte", "unknown-field"],
     ]);
     expect(problem.detail).toBe(`${problem.errors[0]}; and 2 more`);
-    // A handler refuses it, not the schema.
+    // The handler refuses it, not the schema.
     const forged = { project_id: project.id, token: "nonsense" };
     const open = await system.call("PUT /api/v1/notifications/ntf_06bq4ghm31tz5d2ns8y7k9w0ac/open", { body: forged });
     expect(open.problem.problems).toEqual([
@@ -61,14 +61,14 @@ describe("paths and methods", () => {
     ]);
   });
 
-  test("a literal path is not taken for the parameter of another", async () => {
+  test("a literal path segment is not read as a parameter", async () => {
     const asked = await system.call("GET /admin/v1/dead-letters/replay");
     expect([asked.status, asked.headers.get("allow")]).toEqual([405, "POST"]);
     const options = await system.call("OPTIONS /admin/v1/dead-letters/replay");
     expect([options.status, options.headers.get("allow")]).toEqual([204, "POST"]);
   });
 
-  test("nothing in a path reaches a subject", async () => {
+  test("an invalid path parameter is refused before any request to a service", async () => {
     const { token } = project;
     const before = system.peers.asked.length;
     for (const id of ["*", ">", "dev_*", "dev_.x", "%00", "dev_%00", "..%2f..", "%20", "ä", "dev_".padEnd(300, "a")]) {
@@ -89,7 +89,7 @@ describe("paths and methods", () => {
     expect(system.peers.asked.length).toBe(before);
   });
 
-  test("a request id is taken over, or made", async () => {
+  test("a client's request id is used", async () => {
     const named = await system.call("GET /api/v1/devices", {
       token: project.token,
       headers: { "x-request-id": "abc-1" },
@@ -122,7 +122,7 @@ describe("browsers", () => {
       expect(preflight.headers.get("access-control-allow-methods")).toBe(methods);
       expect(preflight.headers.get("access-control-allow-headers")?.toLowerCase()).toContain("content-type");
       expect(preflight.headers.get("access-control-allow-headers")?.toLowerCase()).toContain("authorization");
-      // Also where the body never reached the route.
+      // This also holds for a body that never reached the route.
       const broken = await fetch(system.address() + path, {
         method: "PUT",
         body: "{",
@@ -134,7 +134,7 @@ describe("browsers", () => {
     }
   });
 
-  test("may not call what is for backends", async () => {
+  test("may not call backend routes", async () => {
     for (const path of ["/api/v1/devices", "/api/v1/notifications", "/admin/v1/projects", "/api/v1/metadata/x"]) {
       const preflight = await fetchFrom("OPTIONS", path, { "access-control-request-method": "POST" });
       expect(preflight.headers.get("access-control-allow-origin")).toBeNull();

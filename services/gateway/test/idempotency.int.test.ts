@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { areConsumersReady, consume, defineHandler, openBucket } from "@herald/bus";
+import { consume, defineHandler, openBucket } from "@herald/bus";
 import { IdempotencyRecord, newNotificationId, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { table, type World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
+import { table } from "./route-table.ts";
 
 let system: GatewayTest;
 let project: TestProject;
@@ -25,7 +26,7 @@ beforeAll(async () => {
     handle: async ({ data }) => void sent.push(data),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+  await eventually(() => expect(consuming.ready()).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {
@@ -73,7 +74,7 @@ describe("a repeated send", () => {
     for (const bad of ["", "a b", "x".repeat(256), "ä"]) expect((await send(bad)).status, bad).toBe(422);
   });
 
-  test("is another one for another project", async () => {
+  test("is independent in another project", async () => {
     const key = randomUUID();
     const other = await system.project();
     const [mine, theirs] = await Promise.all([send(key), send(key, undefined, other.token)]);
@@ -111,7 +112,7 @@ describe("a repeated send", () => {
     expect([again.status, again.body]).toEqual([202, first.body]);
   });
 
-  test("is not used up by what is refused", async () => {
+  test("is not used up by a refused request", async () => {
     const key = randomUUID();
     expect(
       (await send(key, { notification: { title: "Idempotency", targets: ["all"], send_at: "2999-01-01T00:00:00Z" } }))
@@ -127,11 +128,11 @@ test("what is kept of a send is short: a gibibyte has room for the keys of milli
   const key = await placeOf(body.data.id);
   const record = (await bucket.get(key))?.value;
   expect(record?.answer).toEqual({ status: 202 });
-  // The broker adds 30 bytes to a message, and the bucket's name 21 to its key.
+  // The broker adds 30 bytes to a message, and the bucket's name adds 21 to its key.
   expect(key.length + JSON.stringify(record).length + 51).toBeLessThan(200);
 });
 
-/** Where the bucket has what is known of a request, by the id that it gave out, once its answer is recorded. */
+/** The key of a request's record in the bucket, by the id that the request returned, once its answer is recorded. */
 const placeOf = (id: string): Promise<string> =>
   eventually(async () => {
     const keys: string[] = [];
@@ -145,7 +146,7 @@ const placeOf = (id: string): Promise<string> =>
     return place;
   });
 
-test("a key of which nothing can be read is refused, for its request may have been carried out", async () => {
+test("a key with an unreadable record is refused, because its request may have succeeded", async () => {
   const key = randomUUID();
   const first = await send(key);
   const place = await placeOf(first.body.data.id);
@@ -162,7 +163,7 @@ test("a key of which nothing can be read is refused, for its request may have be
 
 describe("after a crash between the note and the publish", () => {
   const crash = async (key: string, body: unknown) => {
-    // The gateway notes, then dies: what it noted is all that is left.
+    // The gateway records the key and then crashes, so only that record is left.
     const first = await send(key, body);
     const bucket = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
     const found = await placeOf(first.body.data.id);
@@ -188,13 +189,13 @@ describe("after a crash between the note and the publish", () => {
       if (one === undefined) throw new Error("it was not sent");
       return one;
     });
-    // As if the first try had come through: accepted then, and so expiring then.
+    // As if the first attempt had succeeded: acceptance and expiry have its time.
     expect(command.acceptedAt).toBe(healed.body.data.created_at);
     expect(Date.parse(command.expiresAt) - Date.parse(command.acceptedAt)).toBe(60_000);
     expect((await send(key, body)).headers.get("idempotent-replayed")).toBe("true");
   });
 
-  test("of many repeats at once, one takes it over", async () => {
+  test("one of many concurrent repeats performs the request", async () => {
     const key = randomUUID();
     const body = { notification: { title: "Taken over", targets: ["all"] } };
     await crash(key, body);
@@ -207,7 +208,7 @@ describe("after a crash between the note and the publish", () => {
 });
 
 describe("a request that failed", () => {
-  test("may be repeated at once, and then does what it was for", async () => {
+  test("may be repeated at once, and the repeat performs it", async () => {
     const call = () =>
       system.call("POST /api/v1/topics", {
         token: project.token,

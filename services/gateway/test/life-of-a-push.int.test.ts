@@ -1,4 +1,4 @@
-import { areConsumersReady, consume, defineHandler } from "@herald/bus";
+import { consume, defineHandler } from "@herald/bus";
 import { OpenGroupV1, type OpenGroupV1 as Opens, type SendV1 as Send, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -23,7 +23,7 @@ test("a project, a device, a send and its open go through to the bus", async () 
       handle: async ({ data }) => void opened.push(data),
     }),
   ]);
-  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+  await eventually(() => expect(consuming.ready()).toBe(true));
 
   const project = await system.project();
   const registered = await call("POST /api/v1/devices", {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { areConsumersReady, consume, defineHandler, handleRequest } from "@herald/bus";
+import { consume, defineHandler, handleRequest } from "@herald/bus";
 import { CountBacklog, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterEach, describe, expect, test } from "vitest";
@@ -28,7 +28,7 @@ describe("requests", () => {
     const first = await devices(project.token);
     expect(first.headers.get("ratelimit-policy")).toBe('"token";q=4;w=10, "project";q=6;w=10');
     expect(first.headers.get("ratelimit")).toMatch(/^"token";r=3;t=\d+, "project";r=5;t=\d+$/);
-    // What goes wrong counts too, and is told the same.
+    // Failed requests count too, and get the same headers.
     const missing = await system.call("GET /api/v1/devices/x", { token: project.token });
     expect([missing.status, missing.headers.get("ratelimit")?.slice(0, 11)]).toEqual([404, '"token";r=2']);
     for (let index = 0; index < 2; index++) await devices(project.token);
@@ -121,8 +121,8 @@ describe("a project's quota", () => {
     const consuming = await consume(system.bus, [
       defineHandler({ durable: "dispatch-start", message: SendV1, handle: async () => {} }),
     ]);
-    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
-    // As dispatch answers when it has none of the project's sends in its backlog any more. Until then all that was accepted waits.
+    await eventually(() => expect(consuming.ready()).toBe(true));
+    // Dispatch answers so when its backlog has none of the project's sends. Until then all accepted sends count as waiting.
     expect((await send(project)).status).toBe(429);
     const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 0 }));
     await eventually(async () => expect((await send(project)).status).toBe(202));
@@ -153,7 +153,7 @@ test("a project's limits are listed with what is in use; what cannot be counted 
   expect(limits.get("event-streams")).toMatchObject({ limit: 3, used: 0 });
   expect(limits.get("devices")).toMatchObject({ limit: 10_000_000, used: 3, counted_by: "installation" });
   expect(limits.get("token")).not.toHaveProperty("used");
-  // Dispatch does not answer here, and only it knows its backlog.
+  // Dispatch does not answer in this test, and only dispatch knows its backlog.
   expect(limits.get("queued")).not.toHaveProperty("used");
   const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 4 }));
   await eventually(async () =>

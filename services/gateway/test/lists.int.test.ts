@@ -19,7 +19,7 @@ afterAll(() => system.stop());
 const list = (query = "") => system.call(`GET /api/v1/devices${query}`, { token: project.token });
 const ids = (rows: Device[]) => rows.map(({ id }) => id);
 
-/** The `Link` header as relation → target. */
+/** The `Link` header as targets by relation. */
 const links = (header: string | null): Record<string, string> =>
   Object.fromEntries(
     (header ?? "").split(", ").map((part) => {
@@ -46,7 +46,7 @@ describe("numbered pages", () => {
     expect(seen).toEqual(ids(devices));
   });
 
-  test("say where they stand", async () => {
+  test("have their range and the total count", async () => {
     expect((await list()).body.pagination).toEqual({ count: 45, page: 1, pages: 3, from: 1, to: 20, last: 3 });
     expect((await list("?page=3&limit=20")).body.pagination).toMatchObject({ from: 41, to: 45 });
     const past = await list("?page=9&items=20");

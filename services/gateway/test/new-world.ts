@@ -1,8 +1,10 @@
 import { type Notification, Scope, SendV1 } from "@herald/contracts";
-import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { parseOpenKeys } from "@herald/kit";
+import { createOpenTokens } from "@herald/payload";
 import { expect } from "vitest";
 import { adminToken, type GatewayTest, openKey } from "./gateway-fixture.ts";
-import { newDevice, table, type World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
+import { newDevice, table } from "./route-table.ts";
 import { writeDeadLetter } from "./write-dead-letter.ts";
 
 const ring = () => {
@@ -11,10 +13,10 @@ const ring = () => {
   return parsed.keys;
 };
 
-/** Signs as dispatch does. */
+/** Signs open tokens as dispatch does. */
 export const openTokens = createOpenTokens(ring());
 
-/** A project with one of everything. */
+/** Creates a project with one of everything. */
 export const createWorld = async (system: GatewayTest): Promise<World> => {
   const { call, peers } = system;
   const created = await system.project();

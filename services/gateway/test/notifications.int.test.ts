@@ -1,11 +1,12 @@
-import { areConsumersReady, consume, defineHandler } from "@herald/bus";
+import { consume, defineHandler } from "@herald/bus";
 import { SendGroupV1, SendV1, sendGroupOf } from "@herald/contracts";
 import { currentRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
-import { table, type World } from "./route-table.ts";
+import type { World } from "./route-case.ts";
+import { table } from "./route-table.ts";
 
 let system: GatewayTest;
 let project: TestProject;
@@ -88,7 +89,7 @@ describe("what is refused, in words", () => {
   });
 
   test("a command that would not fit a message, although its body was small enough", async () => {
-    // Each 1e20 grows from four characters to twenty-one when it is written again.
+    // Each 1e20 grows from four characters to twenty-one when it is serialized again.
     const numbers = `[${Array.from({ length: 2_900 }, () => "1e20").join(",")}]`;
     const targets = JSON.stringify(Array.from({ length: 1_000 }, () => `token:${"f".repeat(940)}`));
     const body = `{"notification":{"title":"Hello","targets":${targets},"web":{"numbers":${numbers}}}}`;
@@ -99,7 +100,7 @@ describe("what is refused, in words", () => {
 });
 
 describe("what is accepted", () => {
-  test("reads scheduled when it is to be sent later, with the time it was given", async () => {
+  test("has the status scheduled and its time when it is to be sent later", async () => {
     const sendAt = inDays(29);
     const scheduled = await send({ title: "Hello", targets: ["all"], send_at: sendAt });
     expect(scheduled.body.data).toMatchObject({ status: "scheduled", send_at: sendAt });
@@ -126,7 +127,7 @@ test("sends to few devices that come together share messages, each with the requ
     handle: async ({ data }) => void groups.push(data),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+  await eventually(() => expect(consuming.ready()).toBe(true));
   const wanted = Array.from({ length: 50 }, (_, index) => `few-${index}`);
   const answers = await Promise.all(
     wanted.map((id) =>
@@ -159,7 +160,7 @@ test("each send of a shared batch travels under the request id of its own reques
     handle: async ({ data }) => void ids.set(data.content.title ?? "", currentRequestId()),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+  await eventually(() => expect(consuming.ready()).toBe(true));
   const sent = Array.from({ length: 100 }, (_, index) => `request-${index}`);
   await Promise.all(
     sent.map((id) =>

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { areConsumersReady, consume, defineHandler } from "@herald/bus";
+import { consume, defineHandler } from "@herald/bus";
 import { newDeviceId, newNotificationId, OpenGroupV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { openTokens } from "./new-world.ts";
 let system: GatewayTest;
 let project: TestProject;
 let stop: () => Promise<void>;
-/** Every open that a command on the bus has. */
+/** Every open in a command on the bus. */
 const recorded: string[] = [];
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
     handle: async ({ data }) => void recorded.push(...data.opens.map(({ deviceId }) => deviceId)),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+  await eventually(() => expect(consuming.ready()).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {
@@ -46,12 +46,12 @@ const open = ({ notificationId, token }: { notificationId: string; token: string
   system.call(`PUT /api/v1/notifications/${notificationId}/open`, { body: { project_id: project.id, token } });
 
 const flood = 10_000;
-// The flood, the gateway and the services behind it share one process here, so it may not be further behind than questions wait.
+// The flood, the gateway and its services share one process, so it must not fall behind by more than the timeout of requests.
 const connections = 4;
-/** Answers that one connection may be behind. */
+/** Outstanding responses per connection. */
 const ahead = 5;
 
-/** The same request over and over on one connection, many at a time. Gives how often each status was answered. */
+/** Sends the same request repeatedly on one connection, many at a time. Returns the number of responses by status. */
 const hammer = (request: string, times: number): Promise<Map<string, number>> =>
   new Promise((resolve, reject) => {
     const statuses = new Map<string, number>();
@@ -67,7 +67,7 @@ const hammer = (request: string, times: number): Promise<Map<string, number>> =>
     socket.on("error", reject).on("connect", more);
     socket.setEncoding("latin1").on("data", (chunk: string) => {
       const lines = (rest + chunk).split("HTTP/1.1 ");
-      // The last one's status may not all be there yet.
+      // The last status line may be incomplete.
       rest = `HTTP/1.1 ${lines.pop() ?? ""}`;
       const known = /^HTTP\/1\.1 (\d{3}) /.exec(rest);
       for (const line of [...lines.filter((one) => /^\d{3} /.test(one)), ...(known ? [known[1] ?? ""] : [])]) {
@@ -85,7 +85,7 @@ const hammer = (request: string, times: number): Promise<Map<string, number>> =>
   });
 
 describe("the open route, which anybody can reach", () => {
-  // Before the flood: after it the address is over its limit, and hears that instead.
+  // Before the flood: afterwards the address is over its limit and gets 429 instead.
   test("reads no more of a body than an open has", async () => {
     const one = newOpen();
     const body = `{"project_id":"${project.id}","token":"${one.token}","x":"${"x".repeat(2_048)}"}`;
@@ -122,7 +122,7 @@ describe("the open route, which anybody can reach", () => {
         system.call("POST /api/v1/notifications", { token, body: { notification } }),
         open(one),
       ]);
-      await delay(20); // the traffic's own pace: it waits for nothing
+      await delay(20); // the traffic's own pace, independent of the flood
       answers.push(...all.map(({ status }) => status));
       opened.push(one.deviceId);
     }
@@ -130,7 +130,7 @@ describe("the open route, which anybody can reach", () => {
     for (const [status, count] of (await flooding).flatMap((one) => [...one]))
       statuses.set(status, (statuses.get(status) ?? 0) + count);
     expect((statuses.get("403") ?? 0) + (statuses.get("429") ?? 0)).toBe(flood);
-    // A hundred in each ten seconds are told why; the rest only when to come back.
+    // A hundred per ten seconds get the reason; the rest get only Retry-After.
     expect(statuses.get("429")).toBeGreaterThan(flood / 2);
     expect([...new Set(answers)].toSorted()).toEqual([200, 202, 204]);
     await eventually(() => expect(recorded.toSorted()).toEqual(opened.toSorted()));
@@ -146,7 +146,7 @@ describe("the open route, which anybody can reach", () => {
     expect(recorded.filter((id) => id === one.deviceId)).toHaveLength(1);
   });
 
-  test("is not for link scanners: whatever follows links gets a 405 and opens nothing", async () => {
+  test("answers other methods, such as a link scanner's GET, with 405 and records nothing", async () => {
     const { notificationId, token } = newOpen();
     for (const method of ["GET", "POST", "DELETE"]) {
       const body = method === "POST" ? { body: { project_id: project.id, token } } : {};

@@ -1,4 +1,4 @@
-import { areConsumersReady, consume, defineHandler } from "@herald/bus";
+import { consume, defineHandler } from "@herald/bus";
 import { newDeviceId, newNotificationId, OpenGroupV1, type ProjectId } from "@herald/contracts";
 import { createOpenTokens, openTokenLifetimeMs } from "@herald/payload";
 import { eventually } from "@herald/testing";
@@ -21,7 +21,7 @@ beforeAll(async () => {
     handle: async ({ data }) => void groups.push(data),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
+  await eventually(() => expect(consuming.ready()).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {
@@ -61,7 +61,7 @@ describe("valid opens", () => {
     expect(groups.length).toBeLessThan(100);
   });
 
-  test("carry the time at which they came", async () => {
+  test("have the time of their request", async () => {
     const one = claim();
     const at = new Date(Date.now() + 5_000);
     now = () => at;

@@ -79,7 +79,7 @@ describe("a session", () => {
     await eventually(async () => expect((await current(session)).status).toBe(401), { timeoutMs: 1_000 });
   });
 
-  test("does not exist for a token, so there is none to end", async () => {
+  test("does not exist for a token, so ending it is a 404", async () => {
     const out = await system.call("DELETE /admin/v1/sessions/current", { token: adminToken });
     expect([out.status, out.problem.type]).toEqual([404, "/docs/errors#session-not-found"]);
   });
@@ -173,14 +173,14 @@ describe("for a project", () => {
     expect([(await read(operator.session)).status, (await send(operator.session)).status]).toEqual([200, 202]);
   });
 
-  test("a session names one that is, by its id", async () => {
+  test("a session must name an existing project by its id", async () => {
     const session = await system.session(adminToken);
     const read = (id: string) => system.call("GET /api/v1/devices", { headers: { ...session, "herald-project": id } });
     expect((await read("Shop")).problem.errors).toEqual(["Herald-Project: must be a project id, prj_…"]);
     expect((await read("prj_00000000000000000000000000")).status).toBe(404);
   });
 
-  test("a cookie without a project does not stand in the way of a client", async () => {
+  test("a session cookie without a project does not affect a client's request", async () => {
     const body = { project_id: project.id, identifier: "0".repeat(64), platform: "ios" };
     const { cookie } = await system.session(adminToken);
     const answer = await system.call("PUT /api/v1/identification", { headers: { cookie }, body });
@@ -239,7 +239,7 @@ describe("a sign-in code", () => {
     expect((await signIn({ headers, body: { code: await newCode() } })).status).toBe(201);
   });
 
-  test("is for admins to create", async () => {
+  test("can be created only by admins", async () => {
     const { token } = await newOperator("operator");
     expect((await system.call("POST /admin/v1/sessions/codes", { token })).status).toBe(403);
   });

@@ -12,7 +12,7 @@ afterAll(() => system.stop());
 const stats = (query: string) => system.call(`GET /api/v1/stats${query}`, { token: project.token });
 
 describe("GET /stats", () => {
-  test("is the last 24 hours by the hour when nothing is asked", async () => {
+  test("defaults to the last 24 hours by the hour", async () => {
     const { status, body } = await stats("");
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ interval: "hour", time_zone: "UTC" });

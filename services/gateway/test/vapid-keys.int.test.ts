@@ -40,7 +40,7 @@ describe("what a browser reads", () => {
     await eventually(async () => expect((await published()).body.data).toEqual(next));
   });
 
-  test("is nothing without a project, or without Web Push", async () => {
+  test("is a 404 for an unknown project, or without Web Push", async () => {
     expect((await published(newProjectId(new Date()))).body).toMatchObject({ status: 404 });
     const bare = await system.project();
     const answer = await published(bare.id);
@@ -96,7 +96,7 @@ describe("a registration", () => {
 describe("a rotation", () => {
   const list = async () => (await admin("GET", "/keys")).body.data;
 
-  test("tells how many subscriptions need each key, and lets none go unnoticed", async () => {
+  test("shows how many subscriptions need each key, and removes a needed key only with force", async () => {
     for (let at = 0; at < 3; at++) await register();
     const { data: next } = (await admin("POST", "/keys", {})).body;
     expect(next).toMatchObject({ status: "next", devices: 0 });
@@ -127,7 +127,7 @@ describe("a rotation", () => {
     expect((await admin("DELETE", `/keys/${next.id}`)).body.data).toEqual({ id: next.id, lost_devices: 0 });
   });
 
-  test("the current key and a stranger's are told apart from those that are needed", async () => {
+  test("the current key cannot be removed, and an unknown one is a 404", async () => {
     await register();
     expect((await admin("DELETE", `/keys/${current.id}`)).body).toMatchObject({
       type: expect.stringMatching(/current/),

@@ -3,7 +3,7 @@ import { type Bus, publish } from "@herald/bus";
 import { type DurableName, headerNames, type MessageContract } from "@herald/contracts";
 import { z } from "zod";
 
-/** Puts a message into the dead letters as the bus does, and gives its id. */
+/** Writes a message into the dead letters as the bus does, and returns its id. */
 export const writeDeadLetter = async <Schema extends z.ZodType>(
   bus: Bus,
   durable: DurableName,
@@ -21,5 +21,5 @@ export const writeDeadLetter = async <Schema extends z.ZodType>(
     [headerNames.deadAt]: new Date().toISOString(),
     ...headers,
   };
-  return String((await publish(bus, raw, body, { id: randomUUID(), headers: facts })).sequence);
+  return String((await publish(bus, raw, body, { id: randomUUID(), headers: facts })).seq);
 };

@@ -15,7 +15,7 @@ const inPlace = (value: unknown, definitions: Json): unknown => {
   return Object.fromEntries(Object.entries(merged).map(([key, each]) => [key, inPlace(each, definitions)]));
 };
 
-/** A JSON Schema for AsyncAPI: draft 7, without parts that only zod reads. */
+/** A JSON Schema for AsyncAPI: draft 7, without the keywords that only zod understands. */
 const schemaOf = (schema: z.ZodType): Json => {
   const {
     $schema: _,
@@ -24,12 +24,12 @@ const schemaOf = (schema: z.ZodType): Json => {
   } = z.toJSONSchema(schema, {
     target: "draft-7",
     io: "output",
-    // Ids are custom types whose pattern is in their description.
+    // Ids are custom types; their descriptions contain the pattern.
     unrepresentable: "any",
     override: ({ jsonSchema }) => {
       if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // Open: later minor versions add fields.
+      // Later minor versions add fields, so the schema must allow them.
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   }) as Json;
@@ -105,7 +105,7 @@ const description = `Everything that happens, as CloudEvents 1.0 in NATS binary 
 
 All events are in the stream \`PUSH_EVENTS\` for ${days} days and can be replayed from any time within them. An event is delivered at least once; drop a \`ce-id\` that you have seen. Its type (\`ce-type\`) is the same string in webhooks and in \`GET /events\`, and never changes. Later versions may add types, fields and values of enums: ignore or keep what you do not know. A breaking change is a new type that ends in \`.v2\`.`;
 
-/** The AsyncAPI document of all events, made from the contracts that services publish with. */
+/** The AsyncAPI document of all events, made from the services' event contracts. */
 export const describeEvents = () => {
   const all = Object.values(events) as unknown as EventContract[];
   const byName = (make: (contract: EventContract) => Json) =>

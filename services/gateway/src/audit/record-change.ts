@@ -3,11 +3,10 @@ import { HeraldError } from "@herald/kit";
 import type { ActingOperator, Caller } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { HandledRequest, Route } from "../http/route.ts";
-import { auditedSend, auditedState, isDryRun } from "./audited-state.ts";
 
 const operatorOf = (caller: Caller): ActingOperator | undefined => ("operator" in caller ? caller.operator : undefined);
 
-/** The path without user ids, which an audit row would keep after the user is erased. */
+/** The path without user ids, because an audit row outlives an erased user. */
 const targetOf = ({ path }: Route, params: HandledRequest["params"]): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === "user" ? "{user}" : String(params[name])));
 
@@ -16,13 +15,13 @@ const projectOf = ({ path }: Route, { caller, params }: HandledRequest): Project
   return path.startsWith("/admin/v1/projects/{id}") ? (params.id as ProjectId) : undefined;
 };
 
-/** The route that reads what another changes; undefined where there is none, or where it may show personal data. */
+/** The GET route for the state that a route changes. Undefined without such a route, or if its response may show personal data. */
 export const readerOf = (route: Route, routes: readonly Route[]): Route | undefined =>
   route.path.startsWith("/admin/") && route.method !== "get" && route.method !== "post"
     ? routes.find(({ method, path }) => method === "get" && path === route.path)
     : undefined;
 
-/** What a route is about to change, as its reader answers it; null where there is nothing. */
+/** The state that a route is about to change, read by its `reader`; null if it does not exist. */
 const stateBefore = async (reader: Route, request: HandledRequest, deps: RouteDeps) => {
   try {
     const { body } = await reader.handle(deps, { ...request, query: {}, body: undefined });
@@ -39,8 +38,8 @@ const stateAfter = (route: Route, { body }: HandledRequest) => {
 };
 
 /**
- * Records what an operator is about to change, before it is changed: there is no change without an event on disk. Does nothing for other
- * callers, for reads and for dry runs. Throws bus-unavailable, and what the reader throws.
+ * Records an operator's change before the change is made: without an event on disk there is no change. Ignores other callers, reads and
+ * dry runs. Throws bus-unavailable, and the errors of the reader.
  */
 export const recordChange = async (
   route: Route,
@@ -54,7 +53,7 @@ export const recordChange = async (
   const projectId = projectOf(route, request);
   const before = reader && (await stateBefore(reader, request, deps));
   const after = stateAfter(route, request);
-  await deps.audit.record({
+  await deps.audit({
     operator: { id, name, role },
     action: route.operationId,
     ...(projectId !== undefined && { target_project_id: projectId }),
@@ -63,4 +62,72 @@ export const recordChange = async (
     ...(before !== undefined && { before }),
     ...(after !== undefined && { after }),
   });
+};
+
+/** Text in these fields is not secret and describes the change. All other text is masked, so a new field is safe until it is listed. */
+const shown: ReadonlySet<string> = new Set([
+  "action",
+  "algorithm",
+  "bundle_id",
+  "closed",
+  "created_at",
+  "dead_letters",
+  "durable",
+  "enabled",
+  "endpoint",
+  "environment",
+  "events",
+  "expires_at",
+  "id",
+  "key_id",
+  "name",
+  "platform",
+  "protected_metadata",
+  "provider",
+  "public_key",
+  "role",
+  "rotated_at",
+  "scopes",
+  "status",
+  "subject",
+  "team_id",
+  "updated_at",
+]);
+
+const maxText = 200;
+const maxItems = 100;
+const maxDepth = 5;
+
+const stateOf = (value: unknown, name: string, depth: number): unknown => {
+  if (typeof value === "string") return shown.has(name) ? value.slice(0, maxText) : "[masked]";
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === maxDepth) return "[masked]";
+  if (Array.isArray(value)) return value.slice(0, maxItems).map((item) => stateOf(item, name, depth + 1));
+  return Object.fromEntries(
+    Object.entries(value)
+      .slice(0, maxItems)
+      .map(([key, inner]) => [key.slice(0, maxText), stateOf(inner, key, depth + 1)]),
+  );
+};
+
+/** A request or response body for an audit row: bounded, and without secrets. */
+export const auditedState = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (stateOf(value, "", 0) as Record<string, unknown>)
+    : undefined;
+
+type SendBody = {
+  readonly notification?: { readonly targets?: readonly unknown[]; readonly dry_run?: boolean };
+  readonly notifications?: readonly unknown[];
+};
+
+/** Whether a body is a dry run. Dry runs change nothing, and the console sends them while its operator types. */
+export const isDryRun = (body: unknown): boolean => (body as SendBody | undefined)?.notification?.dry_run === true;
+
+/** Shows only the size of a send: an audit row would keep titles and targets, which are personal data, after a user is erased. */
+export const auditedSend = (body: unknown): Record<string, unknown> => {
+  const { notification, notifications } = body as SendBody;
+  return notifications === undefined
+    ? { targets: notification?.targets?.length ?? 0 }
+    : { notifications: notifications.length };
 };

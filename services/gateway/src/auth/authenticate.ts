@@ -1,10 +1,30 @@
-import { AuthenticateDevice, isOperatorToken, parseDeviceCredential, type Scope } from "@herald/contracts";
+import { hash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { TLSSocket } from "node:tls";
+import {
+  AuthenticateDevice,
+  isOperatorToken,
+  operatorHeaders,
+  ProjectId,
+  parseDeviceCredential,
+  roleIncludes,
+  type Scope,
+  sessionCookie,
+} from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { SendRequest } from "../deps.ts";
-import type { TokenDirectory } from "../records/token-directory.ts";
-import { createAuthenticateOperator, type OperatorDeps } from "./authenticate-operator.ts";
-import type { Access, Caller, CallerKind } from "./caller.ts";
-import type { Credentials } from "./credentials.ts";
+import type { SendRequest } from "../bus-connection.ts";
+import type { RateLimits } from "../limits/rate-limits.ts";
+import type { OperatorDirectory, ProjectDirectory, TokenDirectory } from "../records/directories.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+import {
+  type Access,
+  type ActingOperator,
+  type Caller,
+  type CallerKind,
+  type OperatorSession,
+  roleOf,
+  scopesOf,
+} from "./caller.ts";
 
 type Deps = OperatorDeps & {
   readonly tokens: TokenDirectory;
@@ -38,7 +58,7 @@ const lacking = (scopes: readonly Scope[], access: Access): Scope[] =>
 /** RFC 6750: a bearer token is visible ASCII; the longest of ours has 140 characters. */
 const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 
-/** Authenticates the caller. Refusals are counted against the address; valid credentials never are. */
+/** Authenticates the caller. Counts refusals, never valid credentials, against the address. */
 export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
   const { limits } = deps;
   const operators = createAuthenticateOperator(deps);
@@ -61,7 +81,7 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
       return record && { kind: "project", projectId: record.projectId, tokenId: record.id, scopes: record.scopes };
     }
     if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
-    // Verification is a request to registry, so rate limits stop clients that guess before it.
+    // Verification is a request to registry, so rate limits stop guessing clients first.
     const { projectId, deviceId, hash: credentialHash } = device;
     const { valid } = await limits.countWhileVerifying(address, () =>
       sendRequest(AuthenticateDevice, { projectId, deviceId, credentialHash }),
@@ -82,12 +102,12 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
   return async (access: Access, sent: Credentials, address: string): Promise<Caller> => {
     const { authorization, session } = sent;
     if (access.orDevice) return deviceOrClient(access, sent, address);
-    // A form of another site could sign its visitor in as the attacker, who would read what the visitor then enters.
+    // Another site's form could sign its visitor in as the attacker, who would then read the visitor's input.
     if (access.signsIn && sent.fromOtherOrigin)
       throw new HeraldError("forbidden", "origin: pages of another origin may not sign in");
     const isClient = access.by.includes("client");
     if (access.by.every((kind) => kind === "client")) return { kind: "client" };
-    // Where the body may identify the client, a browser's cookie means nothing until it names a project.
+    // If the body may identify the client, a browser's cookie counts only when the request names a project.
     const usesSession = !sent.withoutOperators && !access.signsIn && (!isClient || sent.project !== undefined);
     if (authorization === undefined && session !== undefined && usesSession)
       return operators.bySession(session, access, sent, address);
@@ -114,5 +134,147 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
       );
     }
     return caller;
+  };
+};
+
+/** The credentials and origin of a request. */
+export type Credentials = {
+  readonly authorization?: string | undefined;
+  /** The secret of the session cookie. */
+  readonly session?: string | undefined;
+  readonly csrfToken?: string | undefined;
+  /** The project that an operator acts for. */
+  readonly project?: string | undefined;
+  /** The request changes something. */
+  readonly changes?: boolean;
+  /** The request came through a port that operators do not use. */
+  readonly withoutOperators?: boolean;
+  /** A page of another origin made the request. */
+  readonly fromOtherOrigin?: boolean;
+};
+
+const headerOf = ({ headers }: IncomingMessage, name: string): string | undefined => {
+  const value = headers[name.toLowerCase()];
+  return value === undefined ? undefined : String(value);
+};
+
+const cookieOf = (header: string | undefined): string | undefined => {
+  for (const pair of header?.split(";", 100) ?? []) {
+    const [name, value] = pair.split("=", 2);
+    if (name?.trim() === sessionCookie) return value?.trim();
+  }
+  return undefined;
+};
+
+/**
+ * Whether another origin sent the request, by the headers that browsers add. `SameSite=Strict` keeps the cookie from other sites; this
+ * check also keeps it from other ports and subdomains of the same site. Other programs send neither header.
+ */
+const isFromOtherOrigin = (request: IncomingMessage): boolean => {
+  const site = headerOf(request, "sec-fetch-site");
+  if (site !== undefined) return site !== "same-origin" && site !== "none";
+  const origin = headerOf(request, "origin");
+  if (origin === undefined) return false;
+  return !URL.canParse(origin) || new URL(origin).host !== request.headers.host;
+};
+
+export const credentialsOf = (request: IncomingMessage): Credentials => {
+  const session = cookieOf(request.headers.cookie);
+  return {
+    authorization: request.headers.authorization,
+    project: headerOf(request, operatorHeaders.project),
+    fromOtherOrigin: isFromOtherOrigin(request),
+    ...(session !== undefined && {
+      session,
+      csrfToken: headerOf(request, operatorHeaders.csrf),
+      changes: request.method !== "GET" && request.method !== "HEAD",
+    }),
+  };
+};
+
+/** Whether the browser's connection is encrypted: its connection to the gateway, or to the outermost trusted proxy. */
+export const isSecure = (request: IncomingMessage, proxies: number): boolean => {
+  if ((request.socket as Partial<TLSSocket>).encrypted === true) return true;
+  const [protocol] = proxies === 0 ? [] : (headerOf(request, "x-forwarded-proto")?.split(",", 1) ?? []);
+  return protocol?.trim().toLowerCase() === "https";
+};
+
+export type OperatorDeps = {
+  readonly operators: OperatorDirectory;
+  readonly sessions: Sessions;
+  readonly projects: Pick<ProjectDirectory, "settings">;
+  readonly limits: RateLimits;
+};
+
+const refusal = (message: string): HeraldError => new HeraldError("forbidden", message);
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+const ended = (): HeraldError =>
+  new HeraldError("unauthenticated", "cookie: the session has ended; sign in again", {
+    headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
+  });
+
+/** A page of another origin must not use the cookie, and cannot read the CSRF token. */
+const checkSessionUse = ({ csrfToken }: OperatorSession, sent: Credentials): void => {
+  if (sent.fromOtherOrigin) throw refusal("cookie: pages of another origin may not use the session");
+  if (!sent.changes) return;
+  if (sent.csrfToken === undefined || !timingSafeEqual(digest(sent.csrfToken), digest(csrfToken)))
+    throw new HeraldError(
+      "csrf-token-invalid",
+      "Herald-Csrf: send the `csrf_token` of GET /admin/v1/sessions/current with every change",
+    );
+};
+
+/** Authenticates operators by token or session: under `/admin/v1` by their role, under `/api/v1` for the project that they name. */
+export const createAuthenticateOperator = ({ operators, sessions, projects, limits }: OperatorDeps) => {
+  /** Checks that the operator may use the route. Throws forbidden, project-not-found or validation-failed. */
+  const permit = async (
+    who: { readonly operator: ActingOperator; readonly session?: OperatorSession },
+    access: Access,
+    sent: Credentials,
+  ): Promise<Caller> => {
+    const { operator } = who;
+    if (sent.withoutOperators) throw refusal("authorization: operators use the admin port");
+    const needed = roleOf(access);
+    if (needed === undefined) throw refusal("authorization: operators cannot do this");
+    const isProjectRoute = !access.by.includes("operator");
+    if (isProjectRoute && sent.project === undefined)
+      throw refusal("authorization: an operator names the project in the header `Herald-Project`");
+    if (!roleIncludes(operator.role, needed))
+      throw refusal(
+        `authorization: this needs the role \`${needed}\`; the operator ${operator.name} has \`${operator.role}\``,
+      );
+    if (!isProjectRoute) return { kind: "operator", ...who };
+    const projectId = ProjectId.safeParse(sent.project);
+    if (!projectId.success) throw new HeraldError("validation-failed", "Herald-Project: must be a project id, prj_…");
+    await projects.settings(projectId.data);
+    return {
+      kind: "project",
+      projectId: projectId.data,
+      tokenId: operator.id,
+      scopes: scopesOf(operator.role),
+      operator,
+    };
+  };
+
+  return {
+    /** The operator of a session cookie. Throws unauthenticated, forbidden, csrf-token-invalid or rate-limited. */
+    bySession: async (secret: string, access: Access, sent: Credentials, address: string): Promise<Caller> => {
+      const session = await sessions.find(secret, address);
+      const operator = session && operators.findByHash(session.operatorTokenHash);
+      if (session === undefined || operator === undefined) {
+        await limits.countFailure(address);
+        throw ended();
+      }
+      checkSessionUse(session, sent);
+      return permit({ operator, session }, access, sent);
+    },
+
+    /** The operator of a token; undefined when the token belongs to no operator. */
+    byToken: async (token: string, access: Access, sent: Credentials, address: string): Promise<Caller | undefined> => {
+      const operator = await operators.find(token, address);
+      return operator && permit({ operator }, access, sent);
+    },
   };
 };

@@ -11,10 +11,10 @@ import {
   type TokenRecord,
 } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import type { SendRequest } from "../deps.ts";
+import type { SendRequest } from "../bus-connection.ts";
+import type { GatewayConfig } from "../config.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
-import { createOperatorDirectory } from "../records/operator-directory.ts";
-import { createTokenDirectory } from "../records/token-directory.ts";
+import { createOperatorDirectory, createTokenDirectory } from "../records/directories.ts";
 import { createSessions } from "../sessions/sessions.ts";
 import { createAuthenticate } from "./authenticate.ts";
 import { admin, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
@@ -37,15 +37,15 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   };
   const plenty = 1_000;
   const limits = createRateLimits({
-    failuresPerAddress: failures,
-    anonymousPerAddress: plenty,
-    requestsPerToken: plenty,
-    requestsPerProject: plenty,
-    requestsPerDevice: plenty,
-    sendsPerHour: plenty,
-    dryRunsPerMinute: plenty,
-    newDevicesPerHour: 1_000,
-  });
+    HERALD_GATEWAY_LIMIT_FAILURES: failures,
+    HERALD_GATEWAY_LIMIT_CLIENTS: plenty,
+    HERALD_GATEWAY_LIMIT_TOKEN: plenty,
+    HERALD_GATEWAY_LIMIT_PROJECT: plenty,
+    HERALD_GATEWAY_LIMIT_DEVICE: plenty,
+    HERALD_GATEWAY_QUOTA_SENDS: plenty,
+    HERALD_GATEWAY_QUOTA_DRY_RUNS: plenty,
+    HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
+  } as GatewayConfig);
   const tokens = createTokenDirectory(
     {
       get: (key) => (key === secretHash(token) ? record : undefined),
@@ -238,7 +238,7 @@ describe("refuses", () => {
       const device = authenticate(projectOrDevice("send"), bearer(credential), address);
       await expect(device).rejects.toMatchObject({ code: "rate-limited" });
       expect(questions).toEqual([]);
-      // A token that memory knows costs nothing to check, so it stays good for those who share the address.
+      // A token in memory costs nothing to check, so it stays valid for other clients at the same address.
       expect(await authenticate(project("send"), bearer(token), address)).toMatchObject({ kind: "project" });
       const elsewhere = authenticate(projectOrDevice("send"), bearer(credential), "203.0.113.8");
       expect(await elsewhere).toMatchObject({ kind: "device" });

@@ -21,12 +21,12 @@ export type ActingOperator = {
 /** The session of an operator's cookie. */
 export type OperatorSession = { readonly hash: string; readonly csrfToken: string; readonly expiresAt: Date };
 
-/** The authenticated caller. A `client` has sent no credential: its body must prove what it may do. */
+/** The authenticated caller. A `client` sent no credential: its body must prove its rights. */
 export type Caller =
   | {
       readonly kind: "project";
       readonly projectId: ProjectId;
-      /** What the rate limit of a token counts by. */
+      /** The rate limit of a token counts by this id. */
       readonly tokenId: TokenId | OperatorReference;
       readonly scopes: readonly Scope[];
       /** The operator who acts for the project; undefined: a project token. */
@@ -39,7 +39,7 @@ export type Caller =
 export type CallerKind = Caller["kind"];
 export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 
-/** The callers that may use a route. A project token needs all the scopes too, an operator the role. */
+/** The callers that may use a route. A project token also needs all the scopes, an operator the role. */
 export type Access<Kind extends CallerKind = CallerKind> = {
   readonly by: readonly Kind[];
   readonly scopes?: readonly Scope[];
@@ -64,13 +64,13 @@ export const anyClient = (scope: Scope): Access<"project" | "device" | "client">
 });
 /** The body alone identifies the client. */
 export const noCredential: Access<"client"> = { by: ["client"] };
-/** The signature in the body is the credential. Valid requests are never rate limited, however many clients share an address. */
+/** The signature in the body is the credential. Valid requests have no rate limit, however many clients share an address. */
 export const signedBody: Access<"client"> = { by: ["client"], signed: true };
-/** The body identifies the client; a device credential may add which device it is. */
+/** The body identifies the client; a device credential may identify its device. */
 export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
 
 const byRole = (role: OperatorRole): Access<"operator"> => ({ by: ["operator"], role });
-/** Operators of every role: for what only reads. */
+/** Operators of every role: for routes that only read. */
 export const viewer = byRole("viewer");
 /** For sends, replays and pauses. */
 export const operator = byRole("operator");
@@ -81,7 +81,7 @@ export const signIn: Access<"operator" | "client"> = { by: ["operator", "client"
 const highest = (roles: readonly OperatorRole[]): OperatorRole =>
   roles.reduce((role, other) => (roleIncludes(role, other) ? role : other), "viewer");
 
-/** The role that an operator needs for a route; undefined where no operator may use it. */
+/** The role that an operator needs for a route; undefined if operators cannot use it. */
 export const roleOf = ({ by, role, scopes }: Access): OperatorRole | undefined => {
   if (role !== undefined) return role;
   return by.includes("project") ? highest((scopes ?? []).map((scope) => roleOfScope[scope])) : undefined;

@@ -42,7 +42,7 @@ const splitProtected = (
     const below = tree.get(normalized(key));
     const here = `${path}.${key}`;
     if (below === undefined) kept.push([key, value]);
-    // Above a protected path an object merges; any other value would replace the protected path too.
+    // An object is merged, so the protected path below can be cut out; any other value would replace that path too.
     else if (isLeaf(below) || !isObject(value)) ignored.push(here);
     else {
       const inner = splitProtected(value, below, here);

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { extname, join } from "node:path";
 import { HeraldError, type HttpRoute } from "@herald/kit";
 
-/** Where `npm run build` puts the console: beside the program that serves it. */
+/** The folder into which `npm run build` writes the console, beside the program that serves it. */
 export const builtConsole = join(import.meta.dirname, "console");
 
-/** The console loads nothing from elsewhere, runs no inline script and can be framed by no page. Mantine sets styles on elements. */
+/** The console loads nothing from other origins, runs no inline script and cannot be framed. Mantine sets styles on elements. */
 export const consolePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
   "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -23,11 +23,11 @@ const fileName = /^(?:assets\/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.[a-z0-9]+$/;
 const isMissing = (error: unknown): boolean => (error as { code?: string }).code === "ENOENT";
 
 /**
- * Serves the console's files below `/console`. A path without a file is a page of the console, which draws it itself. `count` counts a
- * request without a credential and may refuse it.
+ * Serves the console's files below `/console`. Every other path below it gets `index.html`, which renders the page in the browser. `count`
+ * counts a request without a credential and may refuse it.
  */
 export const consoleRoutes = (folder: string, count: (request: IncomingMessage) => Promise<void>): HttpRoute[] => {
-  /** Names of assets contain a hash of their content, so what was read once stays true. A slow reader holds a reference to it. */
+  /** Names of assets contain a hash of their content, so cached files stay valid. A slow reader holds a reference, not a copy. */
   const assets = new Map<string, Buffer>();
 
   const read = async (name: string): Promise<Buffer> => {

@@ -1,17 +1,152 @@
-import type { DeadLetterList } from "@herald/bus";
-import type { DeadLetter, DurableName, PageOf, Replay } from "@herald/contracts";
+import {
+  type Bus,
+  type DeadLetterList,
+  getDeadLetter,
+  listDeadLetters,
+  type ReplayCandidate,
+  replayDeadLetter,
+} from "@herald/bus";
+import {
+  type DeliverBatchV1,
+  type DueV1,
+  type DurableName,
+  type ErrorCode,
+  errors,
+  events,
+  JudgeReplay,
+  type NotificationId,
+  type Replay,
+  type SendV1,
+} from "@herald/contracts";
+import { HeraldError, type Logger } from "@herald/kit";
+import type { z } from "zod";
+import type { SendRequest } from "../bus-connection.ts";
+import type { ProjectDirectory } from "../records/directories.ts";
 
-/** One result per dead letter. `next`: `after` of the next request; null when there are no more. */
-export type Replays = { readonly replays: Replay[]; readonly next: string | null };
+type Deps = {
+  readonly bus: () => Bus;
+  readonly sendRequest: SendRequest;
+  readonly projects: Pick<ProjectDirectory, "settings">;
+  readonly log: Logger;
+};
 
-/** Lists and replays dead letters. Every function throws bus-unavailable. */
-export type DeadLetters = {
-  readonly list: (request: DeadLetterList) => Promise<PageOf<DeadLetter>>;
-  /** Throws dead-letter-not-found. */
-  readonly get: (id: string) => Promise<DeadLetter>;
+/** The maximum of one request: each replay takes some milliseconds, and an HTTP client waits for all. */
+const maxReplays = 100;
+
+export type DeadLetters = ReturnType<typeof createDeadLetters>;
+
+/**
+ * Lists and replays dead letters. Every function throws bus-unavailable. A list of replays has one result per dead letter; `next` is
+ * `after` of the next request, null at the end.
+ */
+export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => {
+  /** Refuses a replay that would change nothing, so that operators do not think it worked. */
+  const allow = async ({ letter, message, data }: ReplayCandidate): Promise<void> => {
+    if (letter.project_id !== undefined && !(message in events)) {
+      await projects.settings(letter.project_id).catch((error: unknown) => {
+        if (!(error instanceof HeraldError) || error.code !== "project-not-found") throw error;
+        throw new HeraldError("replay-refused", "id: its project no longer exists");
+      });
+    }
+    const request = requestOf(message, data);
+    const { settled } = request === undefined ? {} : await sendRequest(JudgeReplay, request);
+    if (settled !== undefined)
+      throw new HeraldError("replay-refused", `id: a replay would change nothing: ${settled}; send a new notification`);
+  };
+
+  const replay = async (id: string, attempt: string): Promise<Replay> => {
+    const { letter, understood } = await replayDeadLetter(bus(), id, { attempt, allow });
+    const { replays = 1, replayed_at } = letter;
+    const details = [
+      `published again on ${letter.subject}`,
+      ...(replays > 1 ? [`it was replayed ${replays === 2 ? "once" : `${replays - 1} times`} before`] : []),
+      ...(understood ? [] : [`its content does not match ${letter.message}, so it will probably fail again`]),
+    ];
+    return {
+      id,
+      status: "replayed",
+      detail: details.join("; "),
+      replays,
+      ...(replayed_at === undefined ? {} : { replayed_at }),
+    };
+  };
+
+  return {
+    list: async (request: DeadLetterList) => listDeadLetters(bus(), request),
+    /** Throws dead-letter-not-found. */
+    get: async (id: string) => getDeadLetter(bus(), id),
+    replay,
+    replayMany: async (ids: readonly string[], attempt: string) => ({
+      replays: await replayAll([...new Set(ids)], (id) => replay(id, attempt), log),
+      next: null,
+    }),
+    /** Replays the next dead letters of a durable that were never replayed. */
+    replayNext: async (durable: DurableName, after: string, attempt: string) => {
+      const page = await listDeadLetters(bus(), { by: "key", after, perPage: maxReplays, durable });
+      const ids = page.data.filter(({ replays }) => replays === undefined).map(({ id }) => id);
+      const replays = await replayAll(ids, (id) => replay(id, attempt), log);
+      return { replays, next: "next" in page ? page.next : null };
+    },
+  };
+};
+
+/** The request to dispatch; undefined for messages that finish no delivery. */
+const requestOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
+  if (data === undefined) return undefined;
+  switch (message) {
+    case "SendV1": {
+      const { projectId, notificationId } = data as SendV1;
+      return { projectId, notificationId, message };
+    }
+    case "DeliverBatchV1": {
+      const { projectId, notificationId, batchId } = data as DeliverBatchV1;
+      return { projectId, notificationId, message, batchId };
+    }
+    case "DueV1": {
+      const { projectId, kind, id } = data as DueV1;
+      const notificationId = id.split("/", 1)[0] as NotificationId;
+      return { projectId, notificationId, message, ...(kind === "batch" ? { batchId: id } : {}) };
+    }
+    default:
+      return undefined;
+  }
+};
+
+/** After these errors the next replay would fail too, and each would cost a timeout. */
+const unavailableCodes: readonly ErrorCode[] = ["bus-unavailable", "service-unavailable", "database-unavailable"];
+
+/**
+ * Replays in the given order, one at a time, and returns a result for each. When a dependency is unavailable, the remaining replays are not
+ * tried. Throws that error only if the first replay failed with it, because otherwise there are results to report.
+ */
+export const replayAll = async (
+  ids: readonly string[],
   /** Throws dead-letter-not-found, replay-refused, service-unavailable. Repeating an `attempt` repeats no replay. */
-  readonly replay: (id: string, attempt: string) => Promise<Replay>;
-  readonly replayMany: (ids: readonly string[], attempt: string) => Promise<Replays>;
-  /** Replays the next dead letters of a durable that were never replayed. */
-  readonly replayNext: (durable: DurableName, after: string, attempt: string) => Promise<Replays>;
+  replay: (id: string) => Promise<Replay>,
+  log: Logger,
+): Promise<Replay[]> => {
+  const results: Replay[] = [];
+  for (const [index, id] of ids.entries()) {
+    try {
+      results.push(await replay(id));
+    } catch (error) {
+      if (!(error instanceof HeraldError)) log.error({ err: error, deadLetter: id }, "a replay failed");
+      const unavailable = error instanceof HeraldError && unavailableCodes.includes(error.code);
+      if (unavailable && index === 0) throw error;
+      results.push({ id, ...explain(error) });
+      if (!unavailable) continue;
+      results.push(
+        ...ids.slice(index + 1).map((rest) => ({ id: rest, status: "failed" as const, detail: "not tried" })),
+      );
+      break;
+    }
+  }
+  return results;
+};
+
+const explain = (error: unknown): Pick<Replay, "status" | "detail"> => {
+  if (!(error instanceof HeraldError)) return { status: "failed", detail: errors.internal.title };
+  const detail = error.faults.map((fault) => fault.detail).join("; ");
+  if (error.code === "dead-letter-not-found") return { status: "not-found", detail };
+  return { status: error.code === "replay-refused" ? "refused" : "failed", detail };
 };

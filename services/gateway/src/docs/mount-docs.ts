@@ -2,50 +2,38 @@ import type { Request, Response } from "express";
 import { describeEvents } from "../asyncapi/describe-events.ts";
 import type { Route } from "../http/route.ts";
 import { describeRoutes } from "../openapi/describe-routes.ts";
-import { pagePolicy } from "./html.ts";
-import { renderErrors } from "./render-errors.ts";
-import { renderEvents } from "./render-events.ts";
-import { type ApiDocument, renderReference } from "./render-reference.ts";
+import { type ApiDocument, renderErrors, renderEvents, renderReference } from "./render-reference.ts";
+import { pagePolicy } from "./render-schema.ts";
 
-/** Long enough to be quick to click through, short enough that an upgrade shows. */
+/** Long enough to click through the pages quickly, short enough that an upgrade shows soon. */
 const cache = "public, max-age=300";
 
-const once = <Value>(make: () => Value): (() => Value) => {
-  let value: Value | undefined;
-  return () => {
-    value ??= make();
-    return value;
-  };
-};
-
-/** A slow reader holds a reference to it, not a copy. */
-const made = (text: string): Buffer => Buffer.from(text);
-
-const sendPage = (response: Response, html: Buffer): void => {
-  response.set({ "content-security-policy": pagePolicy, "cache-control": cache }).type("html").send(html);
+/** Tools in browsers read the JSON documents too, and they contain nothing secret. */
+const headers = {
+  json: { "access-control-allow-origin": "*", "cache-control": cache },
+  html: { "content-security-policy": pagePolicy, "cache-control": cache },
 };
 
 type Router = { get(path: string, handler: (request: Request, response: Response) => void): void };
 
 /**
- * Adds `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`: each is made from routes and contracts when it is
- * first asked for, and kept.
+ * Adds `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`. Each is made from routes and contracts on its first
+ * request, and kept.
  */
 export const mountDocs = (router: Router, routes: readonly Route[]): void => {
-  const document = once(() => describeRoutes(routes));
-  const text = once(() => made(JSON.stringify(document())));
-  const reference = once(() => made(renderReference(document() as unknown as ApiDocument)));
-  const errors = once(() => made(renderErrors()));
-  const eventsText = once(() => made(JSON.stringify(describeEvents())));
-  const catalogue = once(() => made(renderEvents()));
-  router.get("/openapi.json", (_request, response) => {
-    // Tools in browsers read it too, and there is nothing secret in it.
-    response.set({ "access-control-allow-origin": "*", "cache-control": cache }).type("json").send(text());
-  });
-  router.get("/asyncapi.json", (_request, response) => {
-    response.set({ "access-control-allow-origin": "*", "cache-control": cache }).type("json").send(eventsText());
-  });
-  router.get("/docs", (_request, response) => sendPage(response, reference()));
-  router.get("/docs/errors", (_request, response) => sendPage(response, errors()));
-  router.get("/docs/events", (_request, response) => sendPage(response, catalogue()));
+  const add = (path: string, type: keyof typeof headers, make: () => string) => {
+    let made: Buffer | undefined;
+    router.get(path, (_request, response) => {
+      // Made once: a slow reader holds a reference to the buffer, not a copy.
+      made ??= Buffer.from(make());
+      response.set(headers[type]).type(type).send(made);
+    });
+  };
+  let document: ReturnType<typeof describeRoutes> | undefined;
+  const describe = () => (document ??= describeRoutes(routes));
+  add("/openapi.json", "json", () => JSON.stringify(describe()));
+  add("/asyncapi.json", "json", () => JSON.stringify(describeEvents()));
+  add("/docs", "html", () => renderReference(describe() as unknown as ApiDocument));
+  add("/docs/errors", "html", renderErrors);
+  add("/docs/events", "html", renderEvents);
 };

@@ -1,6 +1,6 @@
 /**
- * Search and the try-it form of the documentation pages. It runs in the browser under the hash of its text, calls this gateway alone,
- * writes nothing but text into the page, and stores nothing: what was typed is gone with the page.
+ * Search and the try-it form of the documentation pages. The content security policy allows it by its hash. It calls only this gateway,
+ * writes only text into the page, and stores nothing: closing the page discards the input.
  */
 export const pageScript = `
 const search = document.querySelector("#search");

@@ -1,5 +1,16 @@
-import { escapeHtml, example, page, prose, table } from "./html.ts";
-import { type JsonSchema, nameOf, renderSchema, typeOf } from "./render-schema.ts";
+import { deliveryReasons, type EventContract, errors, events, type Retry } from "@herald/contracts";
+import { describeEvents } from "../asyncapi/describe-events.ts";
+import {
+  escapeHtml,
+  example,
+  type JsonSchema,
+  nameOf,
+  page,
+  prose,
+  renderSchema,
+  table,
+  typeOf,
+} from "./render-schema.ts";
 
 type Content = Readonly<Record<string, { readonly schema?: JsonSchema; readonly example?: unknown }>>;
 type Operation = {
@@ -69,7 +80,7 @@ const renderAnswers = ({ responses }: Operation, document: ApiDocument): string 
     }),
   );
 
-/** The example of what a successful answer has in its body. */
+/** The example bodies of successful responses. */
 const renderSuccess = ({ responses }: Operation, document: ApiDocument): string =>
   Object.entries(responses)
     .filter(([status]) => status.startsWith("2"))
@@ -80,7 +91,7 @@ const renderSuccess = ({ responses }: Operation, document: ApiDocument): string 
     )
     .join("");
 
-/** What the script needs to build the form. A stream has no end that a form could show. */
+/** The data from which the script builds the form; empty for streams, because their responses never end. */
 const renderTry = ({ path, method, operation }: Found, document: ApiDocument): string => {
   if (
     Object.values(operation.responses).some((response) => responseOf(response, document).content?.["text/event-stream"])
@@ -147,6 +158,80 @@ export const renderReference = (document: ApiDocument): string => {
           `<section><h3 id="schema-${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}</section>`,
       ),
       "</div>",
+    ].join("\n"),
+  });
+};
+
+const again: Record<Retry, string> = {
+  never: "Only after a change.",
+  later: "Yes, after `Retry-After`.",
+  unavailable: "Yes, after `Retry-After`: nothing was lost.",
+};
+
+const anchor = (slug: string): string => `<code id="${escapeHtml(slug)}">${escapeHtml(slug)}</code>`;
+
+/** The meaning of every error and delivery reason. The `type` of an error response links here. */
+export const renderErrors = (): string =>
+  page({
+    title: "Herald errors",
+    nav: '<strong>Herald</strong><ul><li><a href="/docs">Reference</a></li><li><a href="#errors">Errors</a></li><li><a href="#reasons">Delivery reasons</a></li></ul>',
+    main: [
+      '<h1>Errors</h1><p id="errors">Every error is <code>application/problem+json</code>. <code>errors</code> lists every problem with its field, <code>type</code> links to the row on this page, and <code>instance</code> is the request id that the log has too.</p>',
+      table(
+        ["error", "status", "meaning", "retry?"],
+        Object.entries(errors).map(([slug, { status, title, retry }]) => [
+          anchor(slug),
+          String(status),
+          prose(title),
+          prose(slug === "request-in-progress" ? again.later : again[retry]),
+        ]),
+      ),
+      '<h2 id="reasons">Delivery reasons</h2><p>Why a device did not get a notification: the <code>reason</code> of a delivery, and the keys of <code>failures</code> and <code>skips</code>.</p>',
+      table(
+        ["reason", "meaning"],
+        Object.entries(deliveryReasons).map(([slug, meaning]) => [
+          `<code id="reason-${escapeHtml(slug)}">${escapeHtml(slug)}</code>`,
+          prose(meaning),
+        ]),
+      ),
+    ].join("\n"),
+  });
+
+type Message = { readonly payload: JsonSchema; readonly examples: readonly [{ readonly payload: unknown }] };
+
+/** The catalogue of events as one page. */
+export const renderEvents = (): string => {
+  const { info, channels, components } = describeEvents();
+  const all = Object.values(events) as unknown as EventContract[];
+  const headers = Object.values(components.messages)[0]?.headers as JsonSchema | undefined;
+  const sections = all.map(({ name, ceType }) => {
+    const { payload, examples } = components.messages[name] as unknown as Message;
+    return [
+      `<section><h3 id="${escapeHtml(name)}"><code>${escapeHtml(ceType)}</code></h3>`,
+      `<p>Subject <code>${escapeHtml(String(channels[name]?.address))}</code></p>`,
+      renderSchema(payload),
+      `<details><summary>Example</summary>${example(examples[0].payload)}</details></section>`,
+    ].join("\n");
+  });
+  return page({
+    title: info.title,
+    nav: [
+      `<strong>${escapeHtml(info.title)}</strong> <span class="note">${escapeHtml(info.version)}</span>`,
+      '<ul><li><a href="/docs">Reference</a></li><li><a href="/docs/errors">Errors</a></li><li><a href="/asyncapi.json">AsyncAPI document</a></li></ul>',
+      `<div class="group"><ul>${all.map(({ name, ceType }) => `<li><a href="#${escapeHtml(name)}">${escapeHtml(ceType.slice("io.herald.".length, -".v1".length))}</a></li>`).join("")}</ul></div>`,
+    ].join("\n"),
+    main: [
+      `<h1>${escapeHtml(info.title)}</h1><p>${prose(info.description)}</p>`,
+      '<h2 id="headers">Headers</h2>',
+      table(
+        ["header", "", ""],
+        Object.entries(headers?.properties ?? {}).map(([name, schema]) => [
+          `<code>${escapeHtml(name)}</code>`,
+          name === "ce-type" ? "the event's type, below" : typeOf(schema),
+          prose(schema.description ?? ""),
+        ]),
+      ),
+      `<div class="group"><h2>Events</h2>${sections.join("\n")}</div>`,
     ].join("\n"),
   });
 };

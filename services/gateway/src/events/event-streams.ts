@@ -1,11 +1,8 @@
 import type { ServerResponse } from "node:http";
-import { type Bus, eventBounds, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
+import { type Bus, eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
-import { createResponseStreams } from "../http/response-streams.ts";
-import { streamEnded, waitForDrain } from "../http/wait-for-drain.ts";
-import { createPacer } from "./pacer.ts";
-import { type Start, startPosition } from "./start-position.ts";
+import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
 
 export type EventStreamRequest = Start & {
   readonly projectId: ProjectId;
@@ -15,23 +12,14 @@ export type EventStreamRequest = Start & {
   readonly recheck: () => Promise<unknown>;
 };
 
-export type EventStreams = {
-  /** Returns a function that writes the stream until the client disconnects. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
-  readonly open: (request: EventStreamRequest) => Promise<(response: ServerResponse) => Promise<void>>;
-  /** Ends all streams. Clients reconnect to another gateway. */
-  readonly stop: () => Promise<void>;
-  /** How many of the project are open here. */
-  readonly openOf: (projectId: ProjectId) => number;
-};
-
 type Deps = {
   readonly bus: () => Bus;
   readonly now: () => Date;
   readonly log: Logger;
   readonly limits: { readonly perProject: number; readonly total: number };
-  /** Time without an event after which a heartbeat is sent: proxies close connections that are idle for 30 s or more. */
+  /** A heartbeat is sent after this time without an event: proxies close connections that are idle for 30 s or more. */
   readonly heartbeatMs: number;
-  /** A client that reads nothing for this long is disconnected; it may resume. Until then at most one read's events wait for it. */
+  /** A client that reads nothing for this long is disconnected; it may resume. Until then at most the events of one read are buffered. */
   readonly drainTimeoutMs: number;
 };
 
@@ -40,8 +28,10 @@ const retryMs = 1_000;
 
 const isBusUnavailable = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
 
-/** Streams a project's events as server-sent events. It reads from the bus as fast as the client reads, and buffers nothing. */
-export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps): EventStreams => {
+export type EventStreams = ReturnType<typeof createEventStreams>;
+
+/** Streams a project's events as server-sent events. Reads from the bus only as fast as the client reads, and buffers nothing. */
+export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps) => {
   const streams = createResponseStreams({ limits, what: "streams", whenStopped: "reconnect" });
 
   /** Writes events until `signal` is aborted. Rejects when the client disconnects or is no longer allowed to read. */
@@ -62,7 +52,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
     /** Sends an id without data. It moves the client's position past events that it filters out, so the position stays resumable. */
     const heartbeat = () => write(`id: ${position}\n: heartbeat\n\n`);
 
-    /** Reads the next events. When a heartbeat is due, also the last position of the stream before that read. */
+    /** Reads the next events, and if a heartbeat is due, the stream's last position before that read. */
     const readNext = async (heartbeatDue: boolean): Promise<{ found: StoredEvent[]; last: number }> => {
       try {
         await recheck();
@@ -83,7 +73,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
         position = sequence;
         if (event === undefined) continue;
         sent++;
-        // Without `event:`, so that a plain `onmessage` also receives types that later versions add.
+        // No `event:` field, so that a plain `onmessage` also receives types that later versions add.
         await write(`id: ${sequence}\ndata: ${JSON.stringify(event)}\n\n`);
       }
       if (found.length === 0) position = Math.max(position, last);
@@ -105,7 +95,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
     } catch (error) {
       if (error instanceof HeraldError) response.write(`: ${error.messages.join("; ")}\n\n`);
       else if (error !== streamEnded) log.error({ err: error }, "an event stream failed");
-      // A client that has not read what is buffered will not read the end either.
+      // A client that has not read the buffered data will not read the end either.
       if (response.writableNeedDrain) response.destroy();
     } finally {
       response.end(streams.stopping.aborted ? ": this gateway is shutting down; reconnect\n\n" : undefined);
@@ -114,12 +104,90 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
   };
 
   return {
-    open: (request) =>
+    /** Returns a function that writes the stream until the client disconnects. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
+    open: (request: EventStreamRequest) =>
       streams.open(request.projectId, async () => {
         const position = await startPosition(bus(), request.projectId, request, now());
         return (response, signal) => run(request, position, response, signal);
       }),
+    /** The project's open streams in this process. */
     openOf: streams.openOf,
+    /** Ends all streams. Clients reconnect to another gateway. */
     stop: streams.stop,
   };
+};
+
+/** An event is stored a few milliseconds after its hint. */
+const minDelayMs = 20;
+/** Hints are lost while the bus is disconnected, and revoking a token sends none, so the next read starts after at most this time. */
+const maxDelayMs = 1_000;
+
+/** Waits between two reads: briefly after a hint, then increasingly longer. Returns at once when `signal` is aborted. */
+export const createPacer = (signal: AbortSignal) => {
+  let delay = minDelayMs;
+  let wake = () => {};
+  const wakeSoon = () => {
+    delay = minDelayMs;
+    wake();
+  };
+  signal.addEventListener("abort", wakeSoon, { once: true });
+  return {
+    wakeSoon,
+    wait: (): Promise<void> => {
+      if (signal.aborted) return Promise.resolve();
+      return new Promise((resolve) => {
+        const timer = setTimeout(resolve, delay);
+        delay = Math.min(delay * 2, maxDelayMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    },
+  };
+};
+
+export type Start = { readonly since?: string | undefined; readonly lastEventId?: string | undefined };
+
+const keptMs = 30 * 86_400_000;
+/** A sequence of the stream: at most 15 digits, which a number holds exactly. */
+const sequence = /^\d{1,15}$/;
+
+const invalid = (message: string) => new HeraldError("validation-failed", message);
+
+/** Returns the position if all events after it are still stored. Throws position-gone. */
+export const resumeAfter = (position: number, { first, last }: { first: number; last: number }): number => {
+  if (position + 1 >= first && position <= last) return position;
+  const why =
+    position > last
+      ? "this position does not exist; the event stream was recreated"
+      : "events after it are no longer stored";
+  throw new HeraldError(
+    "position-gone",
+    `Last-Event-ID: ${why}. Start again without it: with \`since\` to read stored events, or without to read new ones`,
+  );
+};
+
+/**
+ * The sequence after which an event stream begins: the last event that the client received, a time, or now. Throws position-gone when
+ * events in between are no longer stored, validation-failed, or bus-unavailable.
+ */
+export const startPosition = async (
+  bus: Bus,
+  projectId: ProjectId,
+  { since, lastEventId }: Start,
+  now: Date,
+): Promise<number> => {
+  if (lastEventId !== undefined && !sequence.test(lastEventId))
+    throw invalid("Last-Event-ID: must be the `id` of the last event that you received");
+  const from = since === undefined ? undefined : new Date(since);
+  if (from !== undefined && from > now) throw invalid("since: must not be in the future");
+  if (from !== undefined && now.getTime() - from.getTime() > keptMs)
+    throw invalid("since: must be at most 30 days ago; Herald stores events for 30 days");
+
+  const bounds = await eventBounds(bus);
+  if (lastEventId !== undefined) return resumeAfter(Number(lastEventId), bounds);
+  if (from === undefined) return bounds.last;
+  const begin = await firstEventSince(bus, projectId, from);
+  return begin === undefined ? bounds.last : begin - 1;
 };

@@ -1,36 +1,23 @@
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
 import { constants, createGzip } from "node:zlib";
-import type { ProjectId } from "@herald/contracts";
+import { type ExportFormat, type ProjectId, toCsvText } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
-import { createResponseStreams } from "../http/response-streams.ts";
-import { streamEnded, waitForDrain } from "../http/wait-for-drain.ts";
-import type { RowFormat } from "./format-rows.ts";
+import type { z } from "zod";
+import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
 
-/** Some rows as JSON, and the id after which the next ones are; null after the last. */
+/** Some rows as JSON, and the id after which the next page begins; null after the last page. */
 export type ExportPage = { readonly rows: readonly string[]; readonly next: string | null };
 
 export type ExportRequest = {
   readonly projectId: ProjectId;
   readonly format: RowFormat;
   readonly gzip: boolean;
-  /** Where it begins; absent: at the first row. */
+  /** The export begins after this id; absent: at the first row. */
   readonly after: string | undefined;
   readonly read: (after: string | undefined, limit: number) => Promise<ExportPage>;
   /** Throws when the caller is no longer allowed to read: a token can be revoked while its export runs. */
   readonly recheck: () => Promise<unknown>;
-};
-
-export type ExportStreams = {
-  /**
-   * Reads the first page, and returns a function that writes the export. The function cuts the connection when something fails, so that
-   * the client sees that rows are missing. Throws rate-limited, and what reading throws.
-   */
-  readonly open: (request: ExportRequest) => Promise<(response: ServerResponse) => Promise<void>>;
-  /** Cuts all exports. Clients resume them at another gateway. */
-  readonly stop: () => Promise<void>;
-  /** How many of the project are open here. */
-  readonly openOf: (projectId: ProjectId) => number;
 };
 
 type Deps = {
@@ -40,15 +27,15 @@ type Deps = {
   readonly drainTimeoutMs: number;
 };
 
-/** Rows asked for at first, and at most. A page that a service has cut because its rows are large makes the next one small, too. */
+/** Rows of the first page, and the maximum. After a page that a service cut because its rows are large, the next is small too. */
 const firstRows = 200;
 const maxRows = 1_000;
-/** What is written at a time: a slow reader has one of these in its socket, and two pages behind it. */
+/** Size of one write: for a slow reader, one such chunk waits in the socket and two pages in memory. */
 const chunkBytes = 65_536;
-/** Half of the work of the default, for a tenth more bytes. */
+/** Costs half the CPU of the default level, for a tenth more bytes. */
 const gzipLevel = 2;
 
-/** The texts of a page, each about {@link chunkBytes}. */
+/** A page as texts of about {@link chunkBytes} each. */
 function* chunksOf(page: ExportPage, { line }: RowFormat, head: string): Generator<string> {
   let text = head;
   for (const row of page.rows) {
@@ -60,8 +47,10 @@ function* chunksOf(page: ExportPage, { line }: RowFormat, head: string): Generat
   if (text !== "") yield text;
 }
 
-/** Streams rows page by page, as fast as the client reads. It holds the page that is written and the one after it. */
-export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): ExportStreams => {
+export type ExportStreams = ReturnType<typeof createExportStreams>;
+
+/** Streams rows page by page, as fast as the client reads. Holds the page being written and the next one. */
+export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
   const streams = createResponseStreams({ limits, what: "exports", whenStopped: "resume at another" });
 
   const writePages = async (
@@ -77,7 +66,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): Expo
       const { next, rows } = page;
       if (rows.length >= limit) limit = Math.min(maxRows, limit * 2);
       else if (rows.length > 0) limit = Math.max(1, Math.min(limit, rows.length * 2));
-      // Read while this page is written.
+      // The next page is read while this one is written.
       const following = next === null ? undefined : recheck().then(() => read(next, limit));
       following?.catch(() => undefined);
       for (const text of chunksOf(page, format, head)) {
@@ -109,19 +98,88 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): Expo
         const level = error instanceof HeraldError ? "info" : "error";
         log[level]({ err: error, projectId: request.projectId }, "an export was cut");
       }
-      // Without the end of the body, the client knows that rows are missing.
+      // Cuts the connection: a missing end of the body shows the client that rows are missing.
       gzip?.destroy();
       response.destroy();
     }
   };
 
   return {
-    open: (request) =>
+    /**
+     * Reads the first page, and returns a function that writes the export. That function cuts the connection on failure, so that the client
+     * sees that rows are missing. Throws rate-limited, and the errors of `read`.
+     */
+    open: (request: ExportRequest) =>
       streams.open(request.projectId, async () => {
         const first = await request.read(request.after, firstRows);
         return (response, signal) => run(request, first, response, signal);
       }),
+    /** The project's open exports in this process. */
     openOf: streams.openOf,
+    /** Cuts all exports. Clients resume them at another gateway. */
     stop: streams.stop,
   };
 };
+
+/** How rows become text. */
+export type RowFormat = {
+  readonly contentType: string;
+  /** Before the first row of an export; not sent again when it is resumed. */
+  readonly head: string;
+  /** One row, given as JSON, with its line end. */
+  readonly line: (row: string) => string;
+};
+
+const ndjson: RowFormat = {
+  contentType: "application/x-ndjson; charset=utf-8",
+  head: "",
+  line: (row) => `${row}\n`,
+};
+
+const textOf = (value: unknown): string => {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+};
+
+/** Matches cells without characters that CSV or a spreadsheet treats specially, so most cells skip the slower check. */
+const plain = /^[A-Za-z0-9](?:[^",\r\n]*)$/;
+
+/** A cell as in RFC 4180. Lists and objects are JSON. */
+const cell = (value: unknown): string => {
+  const own = textOf(value);
+  if (own === "" || plain.test(own)) return own;
+  const text = toCsvText(own);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
+
+/** One column for each field of the rows' schema. */
+const csv = (row: z.ZodObject): RowFormat => {
+  const columns = Object.keys(row.shape);
+  return {
+    contentType: "text/csv; charset=utf-8",
+    head: `${columns.join(",")}\r\n`,
+    line: (row) => {
+      const values = JSON.parse(row) as Record<string, unknown>;
+      return `${columns.map((name) => cell(values[name])).join(",")}\r\n`;
+    },
+  };
+};
+
+export const rowFormat = (format: ExportFormat, row: z.ZodObject): RowFormat => (format === "csv" ? csv(row) : ndjson);
+
+/** The quality of a name in a header such as `Accept`; 0 if it is absent or refused. */
+const qualityOf = (header: string, name: string): number => {
+  for (const part of header.split(",")) {
+    const [value = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
+    if (value !== name) continue;
+    const quality = parameters.find((parameter) => parameter.startsWith("q="));
+    return quality === undefined ? 1 : Number(quality.slice(2)) || 0;
+  }
+  return 0;
+};
+
+/** The format that the client prefers; NDJSON unless it asks for CSV. */
+export const preferredFormat = (accept = ""): ExportFormat =>
+  qualityOf(accept, "text/csv") > qualityOf(accept, "application/x-ndjson") ? "csv" : "ndjson";
+
+export const acceptsGzip = (acceptEncoding = ""): boolean => qualityOf(acceptEncoding, "gzip") > 0;

@@ -1,9 +1,8 @@
-import type { IncomingMessage } from "node:http";
-import { HeraldError, type HttpRoute, serveRoutes } from "@herald/kit";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { HeraldError, type HttpRoute, meter, serveRoutes } from "@herald/kit";
 import type { Request, Response } from "express";
 import { consoleRoutes } from "../console/serve-console.ts";
 import { mountDocs } from "../docs/mount-docs.ts";
-import { preflightRoutes } from "./cors.ts";
 import { type Route, routePattern } from "./route.ts";
 
 const notFound = "no such route; GET /openapi.json lists all routes";
@@ -49,4 +48,73 @@ export const serveGateway = (
     ],
     { notFound, countUnserved: count },
   );
+};
+
+/** How long a browser may cache a preflight: two hours is Chromium's maximum. */
+const preflightSeconds = 7_200;
+
+const exposed = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy";
+
+/**
+ * Middleware that lets pages of any origin read the responses of routes for browsers, problems included. `*` is safe because there are
+ * no cookies.
+ */
+export const allowBrowsers = (routes: readonly Route[]) => {
+  const paths = routes.filter(({ cors }) => cors).map(({ path }) => path.replaceAll(/\{\w+\}/g, "[^/?]+"));
+  const open = new RegExp(`^(?:${[...new Set(paths)].join("|")})/?(?:\\?|$)`);
+  return ({ url = "" }: IncomingMessage, response: ServerResponse, next: () => void): void => {
+    if (open.test(url)) {
+      response.setHeader("access-control-allow-origin", "*");
+      response.setHeader("access-control-expose-headers", exposed);
+    }
+    next();
+  };
+};
+
+/** Answers preflights. They are not rate limited: a refusal would cost as much, and reporting an open waits for them. */
+export const preflightRoutes = (routes: readonly Route[]): HttpRoute[] =>
+  [
+    ...Map.groupBy(
+      routes.filter(({ cors }) => cors),
+      routePattern,
+    ),
+  ].map(([pattern, own]) => {
+    const headers = {
+      "access-control-allow-methods": own.map(({ method }) => method.toUpperCase()).join(", "),
+      "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id, traceparent, tracestate",
+      "access-control-max-age": String(preflightSeconds),
+    };
+    return {
+      method: "OPTIONS",
+      pattern,
+      serve: async (_request, response, { allow }) => void response.writeHead(204, { allow, ...headers }).end(),
+    };
+  });
+
+type Load = { readonly now: () => number; readonly limit: number };
+
+/** Exports connections and memory in use, with their limits. Returns a function that unregisters the gauges. */
+export const registerLoadMetrics = ({
+  connections,
+  memoryBytes,
+}: {
+  readonly connections: Load;
+  readonly memoryBytes: Load;
+}): (() => void) => {
+  const gauge = (name: string, description: string, read: () => number) => {
+    const made = meter().createObservableGauge(name, { description });
+    const observe: Parameters<typeof made.addCallback>[0] = (result) => result.observe(read());
+    made.addCallback(observe);
+    return () => made.removeCallback(observe);
+  };
+  const held = "Bytes of bodies being received and of responses that clients have not read";
+  const removals = [
+    gauge("herald.http.connections", "Open connections", connections.now),
+    gauge("herald.http.connections_limit", "The limit of connections", () => connections.limit),
+    gauge("herald.http.memory_bytes", held, memoryBytes.now),
+    gauge("herald.http.memory_limit_bytes", "The limit of memory_bytes", () => memoryBytes.limit),
+  ];
+  return () => {
+    for (const remove of removals) remove();
+  };
 };

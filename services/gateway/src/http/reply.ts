@@ -1,4 +1,63 @@
-export const ok = <Body>(body: Body) => ({ status: 200 as const, body });
-export const created = <Body>(body: Body) => ({ status: 201 as const, body });
-export const accepted = <Body>(body: Body) => ({ status: 202 as const, body });
+import { type KeysetRequest, type ListRequest, type PageOf, toPageRequest } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+
+type ReplyWith<Status extends number> = {
+  <Data>(data: Data): { readonly status: Status; readonly body: { data: Data } };
+  <Data, More>(data: Data, more: More): { readonly status: Status; readonly body: { data: Data } & More };
+};
+
+const replyWith = <Status extends number>(status: Status): ReplyWith<Status> => {
+  const reply = (data: unknown, more?: object) => ({ status, body: { data, ...more } });
+  return reply as ReplyWith<Status>;
+};
+
+/** Replies whose body has `data`, with the fields of `more` beside it. */
+export const ok = replyWith(200);
+export const created = replyWith(201);
+export const accepted = replyWith(202);
 export const noContent = () => ({ status: 204 as const, body: undefined });
+
+type Search = { readonly path: string; readonly search: URLSearchParams };
+
+/** Parses the paging parameters, order and time range of a list. Throws validation-failed when they contradict each other. */
+export const pageRequest = (query: Parameters<typeof toPageRequest>[0]): ListRequest => {
+  const parsed = toPageRequest(query);
+  if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
+  return parsed.request;
+};
+
+/** Parses the paging parameters of a list that is read only by key; without `after` it starts at the beginning. */
+export const keysetRequest = (query: Omit<Parameters<typeof toPageRequest>[0], "page">): KeysetRequest => {
+  const { after = "" } = query;
+  const { perPage } = pageRequest({ ...query, after });
+  return { after, perPage };
+};
+
+/** Whether a body is a page of a list. */
+export const isPage = (body: unknown): body is PageOf<unknown> =>
+  typeof body === "object" && body !== null && ("pagination" in body || "next" in body);
+
+/** Links to other pages of the list (RFC 8288), as absolute paths: only the proxy knows the host. */
+export const pageLinks = ({ path, search }: Search, page: PageOf<unknown>): string => {
+  const link = (relation: string, parameter: "page" | "after", value: string) => {
+    const others = new URLSearchParams(search);
+    others.delete("page");
+    others.delete("after");
+    others.set(parameter, value);
+    return `<${path}?${others}>; rel="${relation}"`;
+  };
+  if (!("pagination" in page)) {
+    return [link("first", "after", ""), ...(page.next === null ? [] : [link("next", "after", page.next)])].join(", ");
+  }
+  const { page: current, last } = page.pagination;
+  return [
+    link("first", "page", "1"),
+    // Past the end, the previous page is the last one with rows.
+    ...(current > 1 ? [link("prev", "page", String(Math.min(current - 1, last)))] : []),
+    ...(current < last ? [link("next", "page", String(current + 1))] : []),
+    link("last", "page", String(last)),
+  ].join(", ");
+};
+
+/** The 200 response of a list. The server adds links to its other pages. */
+export const pageReply = <Page extends PageOf<unknown>>(body: Page) => ({ status: 200 as const, body });

@@ -1,19 +1,20 @@
 import type { ServerResponse } from "node:http";
+import type { Writable } from "node:stream";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { createSlots } from "../limits/slots.ts";
+import { createSlots } from "../limits/project-limits.ts";
 
 type Options = {
   readonly limits: { readonly perProject: number; readonly total: number };
   readonly what: "streams" | "exports";
-  /** What a client should do that comes while this gateway stops. */
+  /** Advice for clients that arrive while this gateway stops. */
   readonly whenStopped: string;
 };
 
 /** Writes a response until it is complete, or `signal` is aborted because the client disconnected or this gateway stops. */
 type Write = (response: ServerResponse, signal: AbortSignal) => Promise<void>;
 
-/** Responses whose writing takes as long as their client reads: counts them against the limits, and ends them when the gateway stops. */
+/** Responses that take as long as their client reads. Counts them against the limits, and ends them when the gateway stops. */
 export const createResponseStreams = ({ limits, what, whenStopped }: Options) => {
   const slots = createSlots(limits, what);
   const stopping = new AbortController();
@@ -29,7 +30,7 @@ export const createResponseStreams = ({ limits, what, whenStopped }: Options) =>
   return {
     stopping: stopping.signal,
     openOf: slots.openOf,
-    /** Takes a slot, which is free again when the response is written, or when `begin` throws. Throws rate-limited, and what `begin` throws. */
+    /** Takes a slot until the response is written or `begin` throws. Throws rate-limited, and the errors of `begin`. */
     open: async (
       projectId: ProjectId,
       begin: () => Promise<Write>,
@@ -52,10 +53,30 @@ export const createResponseStreams = ({ limits, what, whenStopped }: Options) =>
         throw error;
       }
     },
-    /** Ends all of them. */
+    /** Ends all responses. */
     stop: async (): Promise<void> => {
       stopping.abort();
       await Promise.all(running);
     },
   };
 };
+
+/** Not a failure: the client disconnected or stopped reading, or this gateway stops. */
+export const streamEnded = new Error("the stream has ended");
+
+/** Resolves when the client has read the buffered data; rejects with {@link streamEnded} after `timeoutMs`, or when `signal` is aborted. */
+export const waitForDrain = (stream: Writable, timeoutMs: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const end = (settle: () => void) => {
+      clearTimeout(timer);
+      stream.off("drain", onDrain);
+      signal.removeEventListener("abort", onEnd);
+      settle();
+    };
+    const onDrain = () => end(resolve);
+    const onEnd = () => end(() => reject(streamEnded));
+    const timer = setTimeout(onEnd, timeoutMs);
+    stream.on("drain", onDrain);
+    signal.addEventListener("abort", onEnd);
+    if (signal.aborted) onEnd();
+  });

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorCode } from "@herald/contracts";
-import type { z } from "zod";
+import { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Idempotent } from "../idempotency/idempotency.ts";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
-/** A path parameter. A value that the schema refuses is answered with `error`, so an impossible id is a 404 like an unknown one. */
+/** A path parameter. A value that fails the schema is answered with `error`, so an impossible id is a 404 like an unknown one. */
 export type PathParam<Schema extends z.ZodType = z.ZodType> = {
   readonly schema: Schema;
   readonly error: ErrorCode;
@@ -35,7 +35,7 @@ type BodyOf<One extends ResponseSpec> = One extends { stream: true } | { downloa
     ? z.input<Schema>
     : undefined;
 
-/** A reply that the route declared: a status, its body, and headers beside the usual ones. */
+/** A reply that the route declares: a status, its body, and additional headers. */
 export type Reply<All extends ResponseSpecs = ResponseSpecs> = {
   [Status in keyof All & number]: {
     readonly status: Status;
@@ -52,22 +52,43 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly body: z.output<B>;
   /** Performs the request once for its Idempotency-Key; without a key, every time. */
   readonly idempotent: Idempotent;
-  /** The last event that the client of a stream received. */
-  readonly lastEventId: string | undefined;
-  /** What the client accepts: media types, and codings. */
-  readonly accept: string | undefined;
-  readonly acceptEncoding: string | undefined;
-  /** Throws when the caller is no longer allowed to do this: for streams that outlive a token. */
+  /** Throws when the caller has lost its permission: for streams that outlive a token. */
   readonly recheck: () => Promise<unknown>;
   /** The client's address, as rate limits count it. */
   readonly address: string;
   /** The client's connection is encrypted. */
   readonly secure: boolean;
-  /** The request, for the handler of an `upload`. */
+  /** The request, for handlers that read its headers or an `upload`. */
   readonly message: IncomingMessage;
-  /** The path and the query, as sent. */
-  readonly path: string;
-  readonly search: URLSearchParams;
+};
+
+/** The groups of the reference, in its order. */
+export const tags = [
+  "Devices",
+  "Users",
+  "Topics",
+  "Notifications",
+  "Statistics",
+  "Events",
+  "Exports",
+  "Administration",
+] as const;
+export type Tag = (typeof tags)[number];
+
+/** The tag of routes under `/api/v1`, by the next part of their path. */
+const tagsOfPaths: Readonly<Record<string, Tag>> = {
+  devices: "Devices",
+  imports: "Devices",
+  identification: "Devices",
+  metadata: "Devices",
+  "webpush-key": "Devices",
+  users: "Users",
+  topics: "Topics",
+  notifications: "Notifications",
+  stats: "Statistics",
+  events: "Events",
+  webhooks: "Events",
+  exports: "Exports",
 };
 
 type Declaration<
@@ -77,39 +98,31 @@ type Declaration<
   B extends z.ZodType,
   A extends ResponseSpecs,
 > = {
-  readonly method: Method;
-  /** The whole path, with `{name}` for parameters: `/api/v1/devices/{id}`. */
-  readonly path: `/${string}`;
-  readonly operationId: string;
-  readonly tag:
-    | "Devices"
-    | "Users"
-    | "Topics"
-    | "Notifications"
-    | "Statistics"
-    | "Events"
-    | "Exports"
-    | "Administration";
+  /** Where the path is of another group's. */
+  readonly tag?: Tag;
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
-  /** The largest body, where the 960 KiB of other routes are too few, or too many for clients without a credential. */
+  /** The maximum body size, if the default of 960 KiB is too small, or too large for clients without a credential. */
   readonly bodyLimitBytes?: number;
-  /** The most values in the JSON of a body, where the 20,000 of other routes are too few. */
+  /** The maximum number of values in the JSON of a body, if the default of 20,000 is too small. */
   readonly bodyMaxValues?: number;
-  /** The media types of a body that the handler reads itself, of any size; instead of `body`. */
+  /** Instead of `body`: the media types of a body of any size that the handler reads itself. */
   readonly upload?: readonly string[];
   readonly responses: A;
-  /** Errors of this route. Those of credential, parameters and body are added. */
+  /** Errors of this route. Errors of credential, parameters and body are added. */
   readonly errors?: readonly ErrorCode[];
 };
 
-/** A route: its declaration and its handler. The HTTP routes and the OpenAPI document are both made from it. */
-export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, ResponseSpecs>, "description"> & {
-  readonly description?: string;
+/** A route: its declaration and its handler. The gateway makes the HTTP routes and the OpenAPI document from it. */
+export type Route = Declaration<CallerKind, Params, z.ZodType, z.ZodType, ResponseSpecs> & {
+  readonly method: Method;
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: Tag;
   /** Browsers call it from other origins. */
   readonly cors: boolean;
   readonly handle: (deps: RouteDeps, request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>) => Promise<Reply>;
@@ -118,7 +131,13 @@ export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, R
 /** The request of any route. */
 export type HandledRequest = Parameters<Route["handle"]>[1];
 
-/** Declares a route. Its handler receives what the declaration parses, and can reply only with what it declares. */
+/** The schema of a response whose `data` is of the given schema. */
+export const dataOf = <Data extends z.ZodType>(data: Data) => z.object({ data });
+
+/**
+ * Declares a route: its operation id, its method and whole path, with `{name}` for parameters, and the rest. Its handler receives the
+ * parsed request, and can reply only as declared.
+ */
 export const defineRoute = <
   Kind extends CallerKind,
   const A extends ResponseSpecs,
@@ -126,17 +145,24 @@ export const defineRoute = <
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
+  operationId: string,
+  place: `${Method} /${string}`,
   route: Declaration<Kind, P, Q, B, A> & {
     handle: (deps: RouteDeps, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
   },
-): Route =>
-  ({
+): Route => {
+  const [method = "", path = ""] = place.split(" ");
+  const isAdmin = path.startsWith("/admin/");
+  return {
+    tag: isAdmin ? "Administration" : tagsOfPaths[path.split("/")[3] ?? ""],
     ...route,
-    // Web apps are devices: routes that take a device credential, or none, allow every origin. Operators' routes allow their own.
-    cors:
-      !route.path.startsWith("/admin/") &&
-      route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
-  }) as unknown as Route;
+    method,
+    path,
+    operationId,
+    // Web apps are devices, so routes with a device credential or none allow every origin. Operators' routes allow only their own.
+    cors: !isAdmin && route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
+  } as unknown as Route;
+};
 
 /** The path in Express syntax: `/api/v1/devices/:id`. */
 export const routePattern = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

@@ -13,14 +13,14 @@ import {
   parseQuery,
   parseSearch,
   pointerTo,
-  queryOf,
   type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
 import { recordChange } from "../audit/record-change.ts";
+import { credentialsOf, isSecure } from "../auth/authenticate.ts";
 import type { Caller } from "../auth/caller.ts";
-import { credentialsOf, isSecure } from "../auth/credentials.ts";
 import type { RouteDeps } from "../deps.ts";
+import { isPage, pageLinks } from "./reply.ts";
 import type { HandledRequest, PathParam, Reply, Route, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
@@ -36,35 +36,28 @@ export const IdempotencyKey = z
 
 type Sent = Readonly<Record<string, unknown>>;
 
-const parsePath = (params: Readonly<Record<string, PathParam>>, sent: Sent): Record<string, unknown> => {
-  const parsed = Object.entries(params).map(([name, { schema, error }]) => {
-    const result = schema.safeParse(sent[name]);
-    if (result.success) return [name, result.data];
-    throw new HeraldError(error, `${name}: ${result.error.issues[0]?.message ?? "is not accepted"}`);
-  });
-  return Object.fromEntries(parsed);
+/** Throws `error` with the first problem of the value. */
+const parseOne = (name: string, { schema, error }: PathParam, sent: unknown): unknown => {
+  const result = schema.safeParse(sent);
+  if (result.success) return result.data;
+  throw new HeraldError(error, `${name}: ${result.error.issues[0]?.message ?? "is not accepted"}`);
 };
+
+const parsePath = (params: Readonly<Record<string, PathParam>>, sent: Sent): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(params).map(([name, param]) => [name, parseOne(name, param, sent[name])]));
 
 const idempotencyKey = (request: IncomingMessage): string | undefined => {
   const sent = request.headers["idempotency-key"];
   if (sent === undefined || request.method !== "POST") return undefined;
-  const parsed = IdempotencyKey.safeParse(sent);
-  if (parsed.success) return parsed.data;
-  throw new HeraldError(
-    "validation-failed",
-    `Idempotency-Key: ${parsed.error.issues[0]?.message ?? "is not accepted"}`,
-  );
+  return parseOne("Idempotency-Key", { schema: IdempotencyKey, error: "validation-failed" }, sent) as string;
 };
-
-const headerText = (value: string | string[] | undefined): string | undefined =>
-  Array.isArray(value) ? value.join(",") : value;
 
 /** Some clients send `{}` or `null` for an empty body. */
 const isEmpty = (body: unknown): boolean =>
   body === undefined || body === null || (typeof body === "object" && Object.keys(body).length === 0);
 
 /** Reports the problems of query and body together. */
-const parseBoth = (route: Route, query: Sent, sent: unknown): { query: unknown; body: unknown } => {
+const parseBoth = (route: Route, search: URLSearchParams, sent: unknown): { query: unknown; body: unknown } => {
   const problems: Fault[] = [];
   const attempt = <Value>(parse: () => Value): Value | undefined => {
     try {
@@ -75,7 +68,7 @@ const parseBoth = (route: Route, query: Sent, sent: unknown): { query: unknown; 
       return undefined;
     }
   };
-  const parsed = attempt(() => parseQuery(route.query ?? noQuery, { query }));
+  const parsed = attempt(() => parseQuery(route.query ?? noQuery, search));
   const { body: schema } = route;
   if (schema === undefined && !isEmpty(sent))
     problems.push({ name: "body", detail: "this route takes no body", code: "unknown-field", pointer: "#" });
@@ -84,7 +77,7 @@ const parseBoth = (route: Route, query: Sent, sent: unknown): { query: unknown; 
   return { query: parsed, body };
 };
 
-/** The fields of a route's body that are not also names of parameters. */
+/** The fields of a route's body, without names that parameters have too. */
 const bodyFieldsOf = ({ body, params, query }: Route): ReadonlySet<string> => {
   const parameters = new Set([...Object.keys(params ?? {}), ...knownFields(query ? [query] : [])]);
   return new Set(knownFields(body ? bareSchemas(body) : []).filter((field) => !parameters.has(field)));
@@ -109,7 +102,7 @@ const setHeaders = (response: ServerResponse, headers: Headers = {}): void => {
 /** `x-accel-buffering` tells proxies not to buffer the stream. */
 const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-/** A response this small costs no more than its connection; larger ones are counted until the client has read them. */
+/** A smaller response costs no more than its connection. Larger ones count until the client has read them. */
 const smallResponseBytes = 16_384;
 
 const startResponse = (response: ServerResponse, status: number, headers?: Headers): void => {
@@ -150,7 +143,7 @@ const streamOf = (route: Route): { readonly status: number; readonly headers: He
   return undefined;
 };
 
-/** Whose Idempotency-Keys the caller uses. */
+/** The owner of the caller's Idempotency-Keys. */
 const ownerOf = (caller: Caller): string => {
   if (caller.kind === "operator") return caller.operator.id;
   return "projectId" in caller ? caller.projectId : caller.kind;
@@ -160,13 +153,13 @@ type Edge = {
   /** The number of trusted proxies. */
   readonly proxies: number;
   readonly memory: MemoryLimit;
-  /** The route that reads what this one changes, for audit rows. */
+  /** The GET route for the state that this route changes, for audit rows. */
   readonly reader?: Route | undefined;
-  /** Only project tokens, devices and apps use this door. */
+  /** Refuses operators: only project tokens, devices and apps use this port. */
   readonly withoutOperators?: boolean;
 };
 
-/** Creates the function that serves a route. Requests without a credential are counted by address before their query or body is parsed. */
+/** Creates the function that serves a route. It counts requests without a credential by address before it parses query or body. */
 export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"] => {
   const { proxies, memory, reader, withoutOperators = false } = edge;
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes, route.bodyMaxValues);
@@ -185,8 +178,8 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
       const { path } = match;
       const search = parseSearch(match.query);
       const sent = route.upload ? undefined : await readBody(request, reserve);
-      const { query, body } = parseBoth(route, queryOf(search), sent);
-      // A stream is long or endless, so HEAD is answered without one. It takes no slot either.
+      const { query, body } = parseBoth(route, search, sent);
+      // A stream is long or endless, so HEAD gets only its headers and takes no slot.
       if (stream !== undefined && request.method === "HEAD") {
         startResponse(response, stream.status, stream.headers);
         response.end();
@@ -194,28 +187,23 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
       }
       const key = idempotencyKey(request);
       const owner = ownerOf(caller);
-      const lastEventId = request.headers["last-event-id"];
       const handling: HandledRequest = {
         caller,
         params,
         query,
         body,
         idempotent: (work) => deps.idempotency({ key, owner, route: `POST ${path}`, body: sent }, work),
-        lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
-        accept: request.headers.accept,
-        acceptEncoding: headerText(request.headers["accept-encoding"]),
         recheck: authenticate,
         message: request,
         address,
         secure: isSecure(request, proxies),
-        path,
-        search,
       };
       await recordChange(route, reader, handling, deps);
       const reply = await route.handle(deps, handling).catch((error: unknown) => {
         locateFaults(error, bodyFields);
         throw error;
       });
+      if (isPage(reply.body)) response.setHeader("link", pageLinks({ path, search }, reply.body));
       await send(response, reply, reserve);
     };
 

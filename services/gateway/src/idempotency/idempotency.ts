@@ -3,9 +3,9 @@ import { HeraldError } from "@herald/kit";
 import { digest, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
 import { type KeyShare, keyBytes } from "./key-share.ts";
 
-/** What all attempts of one request share, so that a repeat completes the first attempt. */
-export type Attempt = {
-  readonly id: string;
+/** Identical for all attempts of one request, so that a repeat completes the first attempt. */
+export type Attempt<Id extends string = string> = {
+  readonly id: Id;
   readonly at: Date;
   /** The notifications of a batch that an earlier attempt accepted. */
   readonly batch?: IdempotencyRecord["batch"];
@@ -14,7 +14,7 @@ export type Attempt = {
 /** The first known attempt of a request. */
 export type FirstTry = {
   readonly at: Date;
-  /** Absent: the request is performed every time. */
+  /** Absent: every request is performed. */
   readonly key?: KeyedRequest;
 };
 
@@ -25,55 +25,51 @@ type Answered = {
 };
 
 export type Asked = {
-  /** Absent: the request is performed every time. */
+  /** Absent: every request is performed. */
   readonly key: string | undefined;
   /** The owner of the key: a project, or `admin`. */
   readonly owner: string;
-  /** Method and path as they were sent. */
+  /** Method and path as sent. */
   readonly route: string;
   readonly body: unknown;
 };
 
-type Tries<Reply extends Answered> = {
-  /** Performs the request. Called again for a repeat of an interrupted attempt. */
-  readonly perform: (attempt: Attempt) => Promise<Reply>;
-  /** Rebuilds the response from the request alone. Without it, the response's `data` is stored, and nothing beside it. */
-  readonly rebuildResponse?: (attempt: Attempt) => Reply | Promise<Reply>;
-};
-
 /** How a request is performed. */
-export type Work<Reply extends Answered> = Tries<Reply> &
-  (
-    | {
-        readonly newId: (now: Date) => string;
-        /** Throws the error that refuses the request before its key is claimed. `perform` throws the same. */
-        readonly check?: (attempt: Attempt) => unknown;
-      }
-    | {
-        /**
-         * Performs the request, claims its key and records the response, grouped with other requests. Undefined when the key is already
-         * claimed. A request refused with a 4xx leaves its key free.
-         */
-        readonly performFirst: (first: FirstTry) => Promise<Reply | undefined>;
-      }
-  );
+export type Work<Reply extends Answered, Id extends string = string> = {
+  /** The id that the request creates; absent: it creates none, or needs none to be repeatable. */
+  readonly newId?: (now: Date) => Id;
+  /** Throws the error that refuses the request before its key is claimed. `perform` throws the same. */
+  readonly check?: (attempt: Attempt<Id>) => unknown;
+  /** Performs the request. A repeat of an interrupted attempt calls it again. */
+  readonly perform: (attempt: Attempt<Id>) => Promise<Reply>;
+  /**
+   * Performs the first attempt instead of `perform`: claims its key and records the response, grouped with other requests. Undefined when
+   * the key is already claimed. A request refused with a 4xx leaves its key free.
+   */
+  readonly performFirst?: (first: FirstTry) => Promise<Reply | undefined>;
+  /** Rebuilds the response from the request alone. Without this function, only the response's `data` is stored. */
+  readonly rebuildResponse?: (attempt: Attempt<Id>) => Reply | Promise<Reply>;
+};
 
 /**
  * Performs a request once per Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-unavailable, and every error of
  * `perform`. A failed request may be repeated with its key at once.
  */
-export type Idempotency = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => Promise<Reply>;
+export type Idempotency = <Reply extends Answered, Id extends string>(
+  asked: Asked,
+  work: Work<Reply, Id>,
+) => Promise<Reply>;
 
 /** {@link Idempotency} for the current request. */
-export type Idempotent = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
+export type Idempotent = <Reply extends Answered, Id extends string>(work: Work<Reply, Id>) => Promise<Reply>;
 
-/** Longer than any request can run: the HTTP server and every request on the bus time out before. */
+/** Longer than any request can run: the HTTP server and every request on the bus time out earlier. */
 const runningMs = 10_000;
 
-/** A claimed key may have expired when its record is read. */
+/** A claimed key may expire before its record is read, and then it can be claimed again. */
 const maxTries = 2;
 
-/** Keeps only `data`: secrets stand beside it, and only the first response contains them. */
+/** Keeps only `data`: secrets are in other fields, and only the first response contains them. */
 const withoutSecrets = (body: unknown): unknown =>
   typeof body === "object" && body !== null && "data" in body ? { data: body.data } : {};
 
@@ -84,15 +80,15 @@ type Deps = {
 };
 
 export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => {
-  const replay = async <Reply extends Answered>(record: IdempotencyRecord, work: Tries<Reply>): Promise<Reply> => {
+  const replay = async <Reply extends Answered>(record: IdempotencyRecord, work: Work<Reply>): Promise<Reply> => {
     const headers = { "idempotent-replayed": "true" };
     const reply = work.rebuildResponse ? await work.rebuildResponse(attemptOf(record)) : (record.answer as Reply);
     return { ...reply, headers };
   };
 
-  /** A request that was accepted stays accepted, even if it would be refused now. */
+  /** An accepted request stays accepted, even if it would be refused now. */
   const replayOrThrow =
-    <Reply extends Answered>(request: KeyedRequest, work: Tries<Reply>) =>
+    <Reply extends Answered>(request: KeyedRequest, work: Work<Reply>) =>
     async (refusal: unknown): Promise<Reply> => {
       if (!(refusal instanceof HeraldError) || errors[refusal.code].status >= 500) throw refusal;
       const earlier = (await records.read(request))?.value;
@@ -104,13 +100,13 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
   const run = async <Reply extends Answered>(
     request: KeyedRequest,
     record: IdempotencyRecord,
-    { perform, rebuildResponse }: Tries<Reply>,
+    { perform, rebuildResponse }: Work<Reply>,
   ): Promise<Reply> => {
     try {
       const reply = await perform(attemptOf(record));
       const body = rebuildResponse === undefined ? { body: withoutSecrets(reply.body) } : {};
       const answer = { status: reply.status, ...body };
-      // A stored response counts too: it may have many times the bytes of its key.
+      // The stored response counts too: it may be many times as long as its key.
       const ttlMs =
         rebuildResponse === undefined ? keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer))) : undefined;
       await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
@@ -123,10 +119,10 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     }
   };
 
-  /** Handles a request whose key is claimed: completed, still running, or interrupted. Undefined when the key has expired. */
+  /** Handles a request whose key is claimed by a completed, running or interrupted attempt. Undefined when the key has expired. */
   const repeat = async <Reply extends Answered>(
     request: KeyedRequest,
-    work: Tries<Reply>,
+    work: Work<Reply>,
   ): Promise<Reply | undefined> => {
     const at = now().getTime();
     const found = await records.read(request);
@@ -146,29 +142,30 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     { id, at }: Attempt,
     work: Work<Reply>,
   ): Promise<Reply | undefined> => {
-    if ("performFirst" in work) return work.performFirst({ at, key: request }).catch(replayOrThrow(request, work));
+    if (work.performFirst) return work.performFirst({ at, key: request }).catch(replayOrThrow(request, work));
     const record = { body: request.body, id, at: at.getTime() };
     const [mine] = await records.create([{ request, record }]);
     return mine ? run(request, record, work) : undefined;
   };
 
-  return async ({ key, owner, route, body }, work) => {
+  const idempotency = async <Reply extends Answered>(
+    { key, owner, route, body }: Asked,
+    work: Work<Reply>,
+  ): Promise<Reply> => {
     const at = now();
-    if (key === undefined) {
-      if ("newId" in work) return work.perform({ id: work.newId(at), at });
-      // Without a key, performFirst always returns a response.
-      return (await work.performFirst({ at })) as Awaited<ReturnType<typeof work.perform>>;
-    }
+    const id = work.newId?.(at) ?? "";
+    // Without a key, performFirst always returns a response.
+    if (key === undefined)
+      return work.performFirst ? ((await work.performFirst({ at })) as Reply) : work.perform({ id, at });
     const place = digest(JSON.stringify([owner, route, key]));
     const request = { place, owner, body: digest(JSON.stringify(body) ?? "") };
-    const id = "newId" in work ? work.newId(at) : "";
     try {
-      if ("newId" in work) work.check?.({ id, at });
+      work.check?.({ id, at });
     } catch (refusal) {
       return replayOrThrow(request, work)(refusal);
     }
     const ttlMs = keys.use(owner, keyBytes);
-    // Until it is completed, no other request may claim the key.
+    // No other request may claim the key while this one runs.
     const kept = ttlMs === undefined ? request : { ...request, ttlMs: Math.max(ttlMs, runningMs) };
     for (let tries = 0; tries < maxTries; tries++) {
       const reply = (await runFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
@@ -176,9 +173,11 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     }
     throw inProgress();
   };
+  // An attempt's id is always one that the work's own newId made.
+  return idempotency as Idempotency;
 };
 
-/** The shorter of two lifetimes; undefined is the longest. */
+/** The shorter of two lifetimes; undefined stands for the longest. */
 const withShorterTtl = (request: KeyedRequest, ttlMs: number | undefined): KeyedRequest =>
   ttlMs === undefined ? request : { ...request, ttlMs: Math.min(ttlMs, request.ttlMs ?? ttlMs) };
 

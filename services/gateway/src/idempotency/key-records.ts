@@ -20,53 +20,52 @@ export type NewRecord = { readonly request: KeyedRequest; readonly record: Idemp
 
 export type KeyRecords = {
   /**
-   * Claims the keys of first attempts. Returns for each, in order, whether it was free. Throws bus-unavailable, after which any of them
-   * may be claimed.
+   * Claims the keys of first attempts. Returns, in order, whether each key was free. Throws bus-unavailable; any of the keys may be claimed
+   * then.
    */
   readonly create: (records: readonly NewRecord[]) => Promise<boolean[]>;
-  /** The record of a key. Throws bus-unavailable, and idempotency-key-reused when it is unreadable, because its request may have been performed. */
+  /** The record of a key. Throws bus-unavailable; idempotency-key-reused if it is unreadable, as its request may have been performed. */
   readonly read: (request: KeyedRequest) => Promise<Entry<IdempotencyRecord> | undefined>;
-  /** Replaces the record that was read. False when it has changed since. */
+  /** Replaces the record that was read. False when the record has changed since. */
   readonly update: (record: NewRecord, revision: number) => Promise<boolean>;
-  /** Records the result of an attempt. Never throws: without it a repeat is performed again, and its ids make that harmless. */
+  /** Records the result of an attempt. Never throws: without a record a repeat is performed again, and its ids make that harmless. */
   readonly note: (record: NewRecord) => Promise<void>;
   /**
-   * Records the result of an attempt together with others, up to a quarter of a second later. This gateway knows the result at once; at
-   * another one a repeat is refused as still running until then. If this process dies first, the repeat is performed again, under the
-   * same ids.
+   * Records the result of an attempt together with others, up to a quarter of a second later. This gateway knows the result at once; until
+   * then, other gateways refuse a repeat as still running. If this process dies first, the repeat is performed again, with the same ids.
    */
   readonly noteLater: (record: NewRecord) => void;
-  /** Writes all results that are not recorded yet. Never throws. */
+  /** Writes all unrecorded results. Never throws. */
   readonly flush: () => Promise<void>;
 };
 
 /**
- * Writes during a write are grouped into the next one: keys of new requests and results of earlier ones. One at a time makes groups
+ * Writes that arrive during a write share the next one: keys of new requests and results of earlier ones. One write at a time makes groups
  * larger.
  */
 const writes = { max: 256, concurrent: 1 };
 
 /**
- * Results that no response waits for. One message costs the broker 220 µs alone and 40 in a large batch. The interval is shorter than
- * the second after which a client may retry a 409. Results beyond the limit are not recorded: the bus is too slow then.
+ * Results that no response waits for. A message costs the broker 220 µs alone and 40 µs in a large batch. The interval is shorter than the
+ * second after which a client may retry a 409. Results beyond `waiting` are not recorded, because the bus is too slow then.
  */
 const laterWrites = { max: 1_000, concurrent: 1, intervalMs: 250, waiting: 20_000 };
 
 type Write = { readonly create: readonly NewRecord[]; readonly put: readonly NewRecord[] };
 
-/** About 65,000 keys; most repeats come soon. */
+/** Room for about 65,000 keys; most repeats arrive soon. */
 const recentBytes = 4 * 1_048_576;
 const stateBytes = 64;
 
 type State = { readonly pending: boolean };
 
-/** 128 bits: collisions do not happen by chance, and a client that searches for one could only confuse its own project. */
+/** 128 bits: collisions do not happen by chance, and a client that forces one can only confuse its own project. */
 export const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
 
 export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: Logger): KeyRecords => {
   /**
-   * Keys that this gateway knows to be claimed. One of them in a group would refuse the whole group for all its requests, so repeats of
-   * a known key read its record instead.
+   * Keys that this gateway knows to be claimed. A claimed key in a group would make the broker refuse the whole group, so a repeat of a
+   * known key reads its record instead.
    */
   const recent = createByteCache<string, State>({
     name: "idempotency-keys",
@@ -138,11 +137,11 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
       }
     },
     read: async ({ place }) => {
-      // Before and after: it may be written while the bucket is read.
+      // Reads `noted` before and after: its entry may be written while the bucket is read.
       const earlier = noted.get(place);
       try {
         const found = await bucket().get(place);
-        // It expired, or its write is still under way.
+        // The record expired, or its write is still under way.
         if (found === undefined && recent.peek(place)?.pending === false) recent.delete(place);
         const result = noted.get(place) ?? earlier;
         return found && result ? { ...found, value: result } : found;

@@ -6,7 +6,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 const log = createLogger({ service: "test", level: "silent" });
 const minute = 60_000;
 
-/** A bucket of 100 keys' worth, with what the test says in it. */
+/** A bucket for 100 keys whose fill the test sets. */
 const shareOf = () => {
   const state = { time: 0, bytes: 0, fullest: 0, unavailable: false };
   const fill = async () => {
@@ -15,7 +15,7 @@ const shareOf = () => {
   };
   const share = createKeyShare({ fill, now: () => new Date(state.time), log });
   const ends: { readonly at: number; readonly bytes: number }[] = [];
-  /** Writes so often, as far apart, and gives how many are kept as long as any. */
+  /** Writes `times` records, `everyMs` apart, and returns how many got the full lifetime. */
   const use = async (owner: string, times: number, { bytes = 200, everyMs = 10_000 } = {}) => {
     let kept = 0;
     for (let index = 0; index < times; index++) {
@@ -38,7 +38,7 @@ const shareOf = () => {
   return { state, use };
 };
 
-test("one owner fills at most half, and others still find room", async () => {
+test("one owner fills at most half, and others can still store keys", async () => {
   const { use } = shareOf();
   const busy = await use("busy", 500);
   expect(busy).toBeGreaterThan(45);
@@ -63,7 +63,7 @@ test("any number of keys never fills it, from one owner or several", async () =>
   expect(state.fullest).toBeLessThan(20_000);
 });
 
-test("keys of yesterday do not count", async () => {
+test("expired keys do not count", async () => {
   const { state, use } = shareOf();
   await use("busy", 500);
   state.time += 26 * 60 * minute;

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ImportChunkV1, type ImportId, importLimits, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { FileLine } from "./split-lines.ts";
+import type { FileLine } from "./read-upload.ts";
 
-/** Encodes a chunk once. Each call of the result tries to publish it, and resolves when the stream has stored it. */
+/** Encodes a chunk once. Each call of the result tries to publish the chunk, and resolves when the stream has stored it. */
 export type PrepareChunk = (chunk: ImportChunkV1) => () => Promise<unknown>;
 
-/** While the share of the import is full. Each try sends the whole chunk, and what the stream has keeps registry busy for longer. */
+/** Between tries while the import's share is full. Each try sends the whole chunk, and the stored ones keep registry busy for longer. */
 const fullRetryMs = 250;
 
 type Options = {
@@ -16,14 +16,14 @@ type Options = {
   readonly afterLine: number;
   readonly prepare: PrepareChunk;
   readonly now: () => Date;
-  /** Whether the sender still waits. */
+  /** Whether the sender has disconnected. */
   readonly isGone: () => boolean;
 };
 
 /**
- * Stores the lines of a file in chunks, each after the one before: a full stream slows down the sender. Chunks are cut the same way each time, so an
- * upload that continues after stored lines repeats none and leaves none out.
- * @throws HeraldError `bus-unavailable`, `validation-failed` for a header that cannot be read or too many lines.
+ * Stores the lines of a file in chunks, one after another: a full stream slows down the sender. Chunk borders do not depend on the upload,
+ * so an upload that continues after stored lines repeats and skips none.
+ * @throws HeraldError `bus-unavailable`, `validation-failed` for an unreadable header or too many lines.
  */
 export const storeLines = async (
   files: AsyncIterable<readonly FileLine[]>,

@@ -1,7 +1,7 @@
 import { type ImportChunkV1, importLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
-import type { FileLine } from "./split-lines.ts";
+import type { FileLine } from "./read-upload.ts";
 import { storeLines } from "./store-lines.ts";
 
 const base = {
@@ -42,7 +42,7 @@ test("chunks have 500 lines, and the last one ends the file", async () => {
   expect(shape(await store([]))).toEqual([[1, 0, true, 0]]);
 });
 
-test("an upload that continues cuts the same chunks, and goes on where the earlier one ended", async () => {
+test("a resumed upload cuts the same chunks, and continues where the earlier one ended", async () => {
   const lines = Array.from({ length: 2_000 }, (_, at) => text("x".repeat((at * 37) % 3_000)));
   const whole = await store(lines);
   expect(whole.length).toBeGreaterThan(4);

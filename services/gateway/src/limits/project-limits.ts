@@ -1,4 +1,5 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import type { GatewayConfig } from "../config.ts";
 import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
 
@@ -13,16 +14,16 @@ type Deps = {
   readonly exportStreams: Streams;
 };
 
-/** What variables allow a project, and how much of it is in use. Throws bus-unavailable. */
-export type ReadProjectLimits = (
-  projectId: ProjectId,
-  /** What registry says of its devices. */
-  quota: { readonly devices: number; readonly limit: number },
-) => Promise<ProjectLimit[]>;
+export type ReadProjectLimits = ReturnType<typeof createProjectLimits>;
 
+/** Reads a project's limits, set by environment variables, and their current use. Throws bus-unavailable. */
 export const createProjectLimits =
-  ({ config, limits, countQueued, eventStreams, exportStreams }: Deps): ReadProjectLimits =>
-  async (projectId, quota) => {
+  ({ config, limits, countQueued, eventStreams, exportStreams }: Deps) =>
+  async (
+    projectId: ProjectId,
+    /** Registry's count and limit of its devices. */
+    quota: { readonly devices: number; readonly limit: number },
+  ): Promise<ProjectLimit[]> => {
     const [used, queued] = await Promise.all([limits.usedBy(projectId), countQueued(projectId)]);
     const inGateway = (
       name: ProjectLimit["name"],
@@ -68,3 +69,35 @@ export const createProjectLimits =
       },
     ];
   };
+
+/** Long enough for the gateway to detect a broken connection. */
+const retryAfterSeconds = 5;
+
+/** Limits open streams, imports or exports. `acquire` throws rate-limited, or returns a function that frees the slot once. */
+export const createSlots = (
+  { perProject, total }: { readonly perProject: number; readonly total: number },
+  what: "streams" | "imports" | "exports",
+) => {
+  const full = (message: string) => new HeraldError("rate-limited", `${what}: ${message}`, { retryAfterSeconds });
+  const open = new Map<ProjectId, number>();
+  let all = 0;
+  return {
+    openOf: (projectId: ProjectId): number => open.get(projectId) ?? 0,
+    acquire: (projectId: ProjectId): (() => void) => {
+      const own = open.get(projectId) ?? 0;
+      if (own >= perProject) throw full(`a project may have at most ${perProject} open here`);
+      if (all >= total) throw full(`this gateway has ${total} open, its limit; close one, or try again later`);
+      open.set(projectId, own + 1);
+      all++;
+      let released = false;
+      return () => {
+        if (released) return;
+        released = true;
+        all--;
+        const left = (open.get(projectId) ?? 1) - 1;
+        if (left > 0) open.set(projectId, left);
+        else open.delete(projectId);
+      };
+    },
+  };
+};

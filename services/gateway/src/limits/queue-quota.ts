@@ -1,28 +1,22 @@
-import type { ProjectId } from "@herald/contracts";
+import { type Bus, countMessages, sendRequest } from "@herald/bus";
+import { CountBacklog, type ProjectId } from "@herald/contracts";
 import { createByteCache, HeraldError, type Logger } from "@herald/kit";
 
-/** How much of one project may wait to be sent. */
+/** How many messages and bytes of one project may wait to be sent. */
 export type QueueLimit = { readonly messages: number; readonly bytes: number };
 
 type Deps = {
   readonly limit: QueueLimit;
   /**
-   * How many sends of the project wait. Undefined when dispatch does not answer: then everything queued since the last count still
-   * waits. Throws bus-unavailable.
+   * Counts the project's waiting sends. Undefined when dispatch does not answer: then all sends queued since the last count still wait.
+   * Throws bus-unavailable.
    */
   readonly count: (projectId: ProjectId) => Promise<number | undefined>;
   readonly now: () => Date;
   readonly log: Logger;
 };
 
-export type QueueQuota = {
-  /** Counts a command that is about to be queued. Throws quota-exceeded when too much of the project waits. */
-  readonly admit: (projectId: ProjectId, bytes: number) => Promise<void>;
-  /** Takes back an admitted command that was not queued. */
-  readonly refund: (projectId: ProjectId, bytes: number) => void;
-};
-
-/** A count is a request to the broker, so each covers a tenth of the quota, and there is at most one in this time. */
+/** A count is a request to the broker, so there is at most one per second, and one per tenth of the quota. */
 const countEveryMs = 1_000;
 const recountShare = 0.1;
 /** A queue recovers within seconds or within hours; a client that retries soon costs little. */
@@ -40,13 +34,17 @@ type Queue = {
   /** Queued by this gateway since the last count. */
   messages: number;
   bytes: number;
+  /** A count is under way: another would subtract the same sends again. */
+  counting?: boolean;
 };
 
+export type QueueQuota = ReturnType<typeof createQueueQuota>;
+
 /**
- * Keeps one project from filling the queue that all recountShare. Between two counts only what this gateway sends is known, so that with
- * several of them a project may be over its quota by a tenth for each.
+ * Keeps one project from filling the queue that all projects share. Between two counts a gateway knows only its own sends, so a project may
+ * exceed its quota by a tenth per gateway.
  */
-export const createQueueQuota = ({ limit, count, now, log }: Deps): QueueQuota => {
+export const createQueueQuota = ({ limit, count, now, log }: Deps) => {
   const queues = createByteCache<ProjectId, Queue>({
     name: "queue-quotas",
     maxBytes: countsBytes,
@@ -63,18 +61,21 @@ export const createQueueQuota = ({ limit, count, now, log }: Deps): QueueQuota =
   const isOver = ({ waiting, meanBytes, messages, bytes }: Queue): boolean =>
     waiting + messages > limit.messages || waiting * meanBytes + bytes > limit.bytes;
   const isDue = (queue: Queue): boolean =>
+    !queue.counting &&
     (queue.messages >= limit.messages * recountShare || queue.bytes >= limit.bytes * recountShare || isOver(queue)) &&
     now().getTime() - queue.countedAt >= countEveryMs;
 
   const recount = async (projectId: ProjectId, queue: Queue, own: number): Promise<void> => {
-    // Requests that arrive meanwhile use the previous count, and are added to the new one.
+    // Requests that arrive during the count use the previous one, and are added to the new one.
     queue.countedAt = now().getTime();
+    queue.counting = true;
     const { waiting, meanBytes, messages, bytes } = queue;
     // A failed count refuses nothing: if the bus is unavailable, the send itself fails.
     const counted = await count(projectId).catch((err: unknown) => {
       log.warn({ err }, "cannot count the waiting sends of a project");
       return 0;
     });
+    queue.counting = false;
     if (counted === undefined) return;
     queue.waiting = counted;
     queue.meanBytes = (waiting * meanBytes + bytes) / (waiting + messages);
@@ -83,16 +84,20 @@ export const createQueueQuota = ({ limit, count, now, log }: Deps): QueueQuota =
   };
 
   return {
-    refund: (projectId, bytes) => {
+    /** Subtracts an admitted command that was not queued. */
+    refund: (projectId: ProjectId, bytes: number) => {
       const queue = queueOf(projectId);
       queue.messages = Math.max(0, queue.messages - 1);
       queue.bytes = Math.max(0, queue.bytes - bytes);
     },
-    admit: async (projectId, bytes) => {
+    /** Counts a command before it is queued. Throws quota-exceeded when too many messages or bytes of the project wait. */
+    admit: async (projectId: ProjectId, bytes: number) => {
       const queue = queueOf(projectId);
       queue.messages++;
       queue.bytes += bytes;
-      if (isDue(queue)) await recount(projectId, queue, bytes);
+      const counted = isDue(queue) ? recount(projectId, queue, bytes) : undefined;
+      // Only a send that would be refused waits for the count: without an answer of dispatch it takes seconds.
+      if (isOver(queue)) await counted;
       if (!isOver(queue)) return;
       queue.messages--;
       queue.bytes -= bytes;
@@ -104,3 +109,20 @@ export const createQueueQuota = ({ limit, count, now, log }: Deps): QueueQuota =
     },
   };
 };
+
+/**
+ * Counts the waiting sends of a project: large ones in the queue of commands, small ones in dispatch's backlog. Undefined when dispatch
+ * does not answer. Throws bus-unavailable.
+ */
+export const createCountQueued =
+  (bus: () => Bus, limit: number) =>
+  async (projectId: ProjectId): Promise<number | undefined> => {
+    const [commands, backlog] = await Promise.all([
+      countMessages(bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
+      sendRequest(bus(), CountBacklog, { projectId, limit }).catch((error: unknown) => {
+        if (error instanceof HeraldError && error.code === "service-unavailable") return undefined;
+        throw error;
+      }),
+    ]);
+    return backlog && commands + backlog.queued;
+  };

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { newProjectId, type ProjectId } from "@herald/contracts";
 import { createLogger, HeraldError } from "@herald/kit";
 import { beforeEach, expect, test } from "vitest";
@@ -5,17 +6,21 @@ import { createQueueQuota, type QueueQuota } from "./queue-quota.ts";
 
 let time: number;
 let counted: ProjectId[];
-/** What waits; undefined: the broker is unavailable; unknown: dispatch is. */
+/** The waiting sends. Undefined: the broker is unavailable; unknown: dispatch is unavailable. */
 let waiting: number | "unknown" | undefined;
+/** Resolves when the next count may be answered. */
+let answering: Promise<unknown>;
 let quota: QueueQuota;
 beforeEach(() => {
   time = 1_000_000;
   counted = [];
   waiting = 0;
+  answering = Promise.resolve();
   quota = createQueueQuota({
     limit: { messages: 100, bytes: 10_000 },
     count: async (projectId) => {
       counted.push(projectId);
+      await answering;
       if (waiting === undefined) throw new HeraldError("bus-unavailable", "unavailable");
       return waiting === "unknown" ? undefined : waiting;
     },
@@ -47,6 +52,28 @@ test("counts once per tenth of the quota, and at most once a second", async () =
   expect(counted).toHaveLength(2);
 });
 
+test("a send waits for a count only if it would be refused without it", async () => {
+  const first = Promise.withResolvers<void>();
+  answering = first.promise;
+  // One count at a time, however long it takes.
+  expect(await admit(50)).toBe(50);
+  time += 1_000;
+  expect(await admit(50)).toBe(50);
+  expect(counted).toEqual([project]);
+  expect(await admit(1)).toBe(0);
+  waiting = 50;
+  first.resolve();
+  await setImmediate(); // the count is taken
+  time += 1_000;
+  const second = Promise.withResolvers<void>();
+  answering = second.promise;
+  waiting = 0;
+  const last = admit(1);
+  second.resolve();
+  expect(await last).toBe(1);
+  expect(counted).toHaveLength(2);
+});
+
 test("accepts any number of sends that do not wait", async () => {
   for (let second = 0; second < 20; second++) {
     expect(await admit(90)).toBe(90);
@@ -56,7 +83,7 @@ test("accepts any number of sends that do not wait", async () => {
 
 test("refuses sends beyond the limit until fewer wait, and no other project's", async () => {
   waiting = 95;
-  // The tenth is the one that counts; it is one of five that there was still room for.
+  // The tenth send triggers the count and finds room for five, including itself.
   expect(await admit(30)).toBe(14);
   const other = newProjectId(new Date());
   waiting = 0;
@@ -67,7 +94,7 @@ test("refuses sends beyond the limit until fewer wait, and no other project's", 
 });
 
 test("refuses bytes beyond the limit too", async () => {
-  // Eight of 1,000 bytes are waiting when they are counted; there is room for two more.
+  // Eight sends of 1,000 bytes wait at the count, so there is room for two more.
   expect(await admit(1, 1_000)).toBe(1);
   time += 1_000;
   waiting = 8;

@@ -2,20 +2,21 @@ import { newDeviceId, newProjectId, newTokenId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../auth/caller.ts";
+import type { GatewayConfig } from "../config.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
 const limits = () =>
   createRateLimits({
-    failuresPerAddress: 3,
-    anonymousPerAddress: 3,
-    requestsPerToken: 3,
-    requestsPerProject: 5,
-    requestsPerDevice: 2,
-    sendsPerHour: 4,
-    dryRunsPerMinute: 2,
-    newDevicesPerHour: 1_000,
-  });
+    HERALD_GATEWAY_LIMIT_FAILURES: 3,
+    HERALD_GATEWAY_LIMIT_CLIENTS: 3,
+    HERALD_GATEWAY_LIMIT_TOKEN: 3,
+    HERALD_GATEWAY_LIMIT_PROJECT: 5,
+    HERALD_GATEWAY_LIMIT_DEVICE: 2,
+    HERALD_GATEWAY_QUOTA_SENDS: 4,
+    HERALD_GATEWAY_QUOTA_DRY_RUNS: 2,
+    HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
+  } as GatewayConfig);
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",
   projectId,
@@ -42,7 +43,7 @@ test("the headers contain what is left and when the window ends", async () => {
   expect(await countRequest({ kind: "client" })).toEqual({});
 });
 
-test("a token that runs away leaves room for the others of its project, and other projects alone", async () => {
+test("a token beyond its limit leaves room for the others of its project, and does not affect other projects", async () => {
   const { countRequest } = limits();
   const [runaway, other, stranger] = [caller(), caller(), caller()];
   const sibling = { ...runaway, tokenId: newTokenId(now) } as Caller;
@@ -168,7 +169,7 @@ describe("a signed request", () => {
   });
 });
 
-test("what a project has used is what was granted, and no other project's", async () => {
+test("a project's usage counts what was granted, and only for that project", async () => {
   const { usedBy, countRequest, reserveSends, countDryRun } = limits();
   const one = caller();
   const { projectId } = one as { projectId: ReturnType<typeof newProjectId> };

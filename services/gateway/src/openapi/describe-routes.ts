@@ -18,10 +18,10 @@ import {
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import { type CallerKind, roleOf } from "../auth/caller.ts";
-import type { Route } from "../http/route.ts";
+import { type Route, tags } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
 import { version } from "../version.ts";
-import { addExamples } from "./add-examples.ts";
+import { addExamples } from "./example-of.ts";
 
 const securityOf: Record<CallerKind, Record<string, string[]>> = {
   project: { projectToken: [] },
@@ -58,7 +58,7 @@ const headersOf: Record<number, Record<string, z.ZodType>> = {
 /** Whether an operator's session may call the route. */
 const takesSession = ({ access }: Route): boolean => roleOf(access) !== undefined && access.signsIn !== true;
 
-/** The errors that follow from a route's declaration, and its own. */
+/** A route's own errors, and those that its declaration implies. */
 export const errorsOf = (route: Route): ErrorCode[] => {
   const { by, scopes } = route.access;
   const credential = by.some((kind) => kind !== "client");
@@ -122,7 +122,7 @@ const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObjec
     }),
   );
 
-/** A CSV is text; every other media type has values of the schema. */
+/** CSV is text; every other media type contains values of the schema. */
 const contentOf = (schema: z.ZodType, types: readonly string[]) =>
   Object.fromEntries(types.map((type) => [type, { schema: type === "text/csv" ? z.string() : schema }]));
 
@@ -147,7 +147,7 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
     ]),
   );
 
-/** Operators read which role a route needs. */
+/** Adds the role that a route needs. */
 const descriptionOf = ({ access, description }: Route): { description?: string } => {
   const sentences = [description, access.role && !access.signsIn && `Needs the role \`${access.role}\`.`];
   const text = sentences.filter(Boolean).join(" ");
@@ -230,10 +230,10 @@ const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperation
   },
 });
 
-/** Corrects what zod's JSON Schema leaves out or writes for zod alone. */
+/** Adds keywords that zod leaves out of JSON Schema, and removes those that only zod understands. */
 const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
   const { id, examples } = z.globalRegistry.get(zodSchema) ?? {};
-  // Zod drops examples where the schema preprocesses its input.
+  // Zod drops examples of schemas that preprocess their input.
   if (id !== undefined && examples !== undefined) jsonSchema.examples = examples as unknown[];
   if (id === "PageNumber" || id === "PerPage") {
     // Query parameters arrive as text, but callers send numbers.
@@ -252,7 +252,7 @@ const description = `Register devices, send notifications to them, and read the 
 
 Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; responses may gain fields. Enums in responses are open: a later version may add values, so do not treat an unknown one as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
 
-/** A webhook is deleted with its project, so it never receives that event, and events of the installation reach no project. */
+/** A webhook is deleted with its project, so it never receives that event. Events of the installation belong to no project. */
 const webhookEvents = (Object.values(events) as unknown as EventContract[]).filter(
   ({ ceType }) => ceType !== events.ProjectDeletedV1.ceType && ceType !== events.AuditRecordedV1.ceType,
 );
@@ -268,15 +268,11 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       openapi: "3.1.0",
       info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
       servers: [{ url: "/" }],
-      tags: ["Devices", "Users", "Topics", "Notifications", "Statistics", "Events", "Exports", "Administration"].map(
-        (name) => ({
-          name,
-        }),
-      ),
+      tags: tags.map((name) => ({ name })),
       paths,
       webhooks: Object.fromEntries(webhookEvents.map((contract) => [contract.ceType, { post: webhookOf(contract) }])),
       components: {
-        // Entries of `PUT /devices` are judged alone, so no schema of a body contains this one.
+        // Herald validates each entry of `PUT /devices` separately, so no body schema contains this one.
         schemas: { PutDevice },
         securitySchemes: {
           projectToken: {

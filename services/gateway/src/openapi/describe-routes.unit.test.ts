@@ -25,7 +25,7 @@ describe("every route", () => {
       expect(statuses.has(413)).toBe(route.body !== undefined || route.upload !== undefined);
       expect(route.path.match(/\{\w+\}/g)?.length ?? 0).toBe(Object.keys(route.params ?? {}).length);
       expect(Object.keys(route.responses).every((status) => Number(status) < 300)).toBe(true);
-      // Admin routes have a prefix of their own, so that a proxy can keep them internal.
+      // A prefix for admin routes lets a proxy keep them internal.
       expect(route.path.startsWith("/admin/v1/")).toBe(route.access.by.includes("operator"));
     },
   );

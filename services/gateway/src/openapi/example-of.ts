@@ -1,9 +1,11 @@
+import type { createDocument } from "zod-openapi";
+
 export type Schema = { readonly [keyword: string]: unknown };
 
 type Options = {
   /** Returns the schema of a `$ref`. */
   readonly resolve: (reference: string) => Schema;
-  /** Includes all optional properties, not only those with an example of their own. */
+  /** Includes all optional properties, not only those that have an example. */
   readonly complete: boolean;
 };
 
@@ -14,7 +16,7 @@ const formats: Readonly<Record<string, string>> = {
 
 const notification = "ntf_06bq4ghm31tz5d2ns8y7k9w0ac";
 
-/** Examples of text fields by name, because a name means the same in every schema. */
+/** Examples of text fields by name: a name means the same in every schema. */
 const texts: Readonly<Record<string, string>> = {
   batch_id: `${notification}/0/1`,
   created_by: "tok_06bq4ghm31tz5d2ns8y7k9w0ac",
@@ -81,4 +83,30 @@ export const exampleOf = (schema: Schema, options: Options, name = ""): unknown 
     default:
       return {};
   }
+};
+
+type Document = ReturnType<typeof createDocument>;
+type Media = { schema?: Schema; example?: unknown };
+type Content = { content?: Record<string, Media> };
+type Operation = { requestBody?: Content; responses?: Record<string, Content> };
+
+/** Adds an example, made from the schema, to every request and response body that has none. Changes the given document. */
+export const addExamples = (document: Document): Document => {
+  const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>;
+  const resolve = (reference: string): Schema => schemas[reference.slice("#/components/schemas/".length)] ?? {};
+  const add = ({ content = {} }: Content, complete: boolean) => {
+    for (const media of Object.values(content))
+      if (media.schema !== undefined) media.example ??= exampleOf(media.schema, { resolve, complete });
+  };
+  const visit = (paths: Document["paths"], received: boolean) => {
+    for (const methods of Object.values(paths ?? {}))
+      for (const { requestBody = {}, responses = {} } of Object.values(methods) as Operation[]) {
+        add(requestBody, received);
+        for (const response of Object.values(responses)) add(response, true);
+      }
+  };
+  visit(document.paths, false);
+  // Shows webhook messages with all their fields.
+  visit(document.webhooks as Document["paths"], true);
+  return document;
 };

@@ -2,10 +2,19 @@ import {
   ChangeDevice,
   ChangeDeviceRequest,
   DeleteDevice,
+  DeliveryTrace,
   Device,
   DeviceListQuery,
+  DeviceNotification,
+  ExplainDevice,
+  GetDeliveryTrace,
   GetDevice,
+  keysetPageOf,
+  keysetQuery,
+  ListDeviceNotifications,
   ListDevices,
+  OpensOfDevices,
+  OpensOfNotifications,
   pageOf,
   RegisterDevice,
   RegisterDeviceRequest,
@@ -16,46 +25,36 @@ import { z } from "zod";
 import { type CallerOf, project, projectOrDevice } from "../auth/caller.ts";
 import { ownDevice } from "../auth/own-device.ts";
 import { rejectProtected } from "../auth/protected-metadata.ts";
-import { pageReply, pageRequest } from "../http/page-reply.ts";
-import { created, noContent, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
-import type { ProjectDirectory } from "../records/project-directory.ts";
-import { readSubscription } from "../records/read-subscription.ts";
-import { deviceParam } from "./path-params.ts";
+import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
+import type { ProjectDirectory } from "../records/directories.ts";
+import { readSubscription } from "../records/directories.ts";
+import { deliveryTrace } from "../trace/delivery-trace.ts";
+import { withOpenedAt } from "./notification-routes.ts";
+import { deviceParam, notificationParam } from "./path-params.ts";
 
-const Registered = z.object({
-  data: Device,
+const Registered = dataOf(Device).extend({
   credential: z
     .string()
     .optional()
     .meta({ description: "The device's credential; absent when a response is replayed" }),
 });
 
-const listDevices = defineRoute({
-  method: "get",
-  path: "/api/v1/devices",
-  operationId: "listDevices",
-  tag: "Devices",
+const listDevices = defineRoute("listDevices", "get /api/v1/devices", {
   summary: "List devices",
   description:
     "Oldest first, unless `sort` says otherwise. Filters combine: a device must fit all of them. `match` takes a target and lists the devices that a send to it reaches.",
   access: project("read"),
   query: DeviceListQuery,
   responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
-  handle: async ({ sendRequest }, request) => {
-    const { projectId } = request.caller;
-    const { status, platform, user_id, token, match, ...query } = request.query;
-    const filter = { status, platform, user_id, token, match };
+  handle: async ({ sendRequest }, { caller: { projectId }, query }) => {
+    const { status, platform, user_id, token, match } = query;
     const page = pageRequest(match === undefined ? query : { ...query, after: query.after ?? "" });
-    return pageReply(request, await sendRequest(ListDevices, { projectId, ...filter, page }));
+    return pageReply(await sendRequest(ListDevices, { projectId, status, platform, user_id, token, match, page }));
   },
 });
 
-const registerDevice = defineRoute({
-  method: "post",
-  path: "/api/v1/devices",
-  operationId: "registerDevice",
-  tag: "Devices",
+const registerDevice = defineRoute("registerDevice", "post /api/v1/devices", {
   summary: "Register a device, or register a known one again",
   description: "A known device keeps its id: metadata is merged, topics are added, the credential is rotated.",
   access: project("devices"),
@@ -68,42 +67,33 @@ const registerDevice = defineRoute({
   handle: async ({ sendRequest, projects }, { caller: { projectId }, body, idempotent }) => {
     const { token_kind, topics = [], keys, user_id: userId, installation_id, ...device } = body.device;
     const perform = async () => {
-      const {
-        device: data,
-        credential,
-        created: isNew,
-      } = await sendRequest(RegisterDeviceRequest, {
+      const registered = await sendRequest(RegisterDeviceRequest, {
         projectId,
         ...device,
         ...(await readSubscription(projects, projectId, servingProvider(device), keys, "device.keys")),
         topics,
-        ...(userId === undefined ? {} : { userId }),
-        ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
-        ...(installation_id === undefined ? {} : { installationId: installation_id }),
+        userId,
+        tokenKind: token_kind,
+        installationId: installation_id,
       });
-      const answer = { data, credential };
-      return isNew ? created(answer) : ok(answer);
+      const { device: data, credential } = registered;
+      return registered.created ? created(data, { credential }) : ok(data, { credential });
     };
-    // Registry finds the device by its push token, so a repeat is harmless without an id.
-    return idempotent({ newId: () => "", perform });
+    // Registry finds the device by its push token, so a repeat needs no id to be harmless.
+    return idempotent({ perform });
   },
 });
 
-const getDevice = defineRoute({
-  method: "get",
-  path: "/api/v1/devices/{id}",
-  operationId: "getDevice",
-  tag: "Devices",
+const getDevice = defineRoute("getDevice", "get /api/v1/devices/{id}", {
   summary: "Read a device",
   access: projectOrDevice("read"),
   params: { id: deviceParam },
-  responses: { 200: { description: "The device", schema: z.object({ data: Device }) } },
-  errors: ["device-not-found"],
+  responses: { 200: { description: "The device", schema: dataOf(Device) } },
   handle: async ({ sendRequest }, { caller, params }) =>
-    ok({ data: await sendRequest(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
+    ok(await sendRequest(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) })),
 });
 
-/** A project token may name the user; a device must prove it, and cannot write protected values. */
+/** A project token may name the user. A device must prove its user, and cannot write protected values. */
 const checkSpeaker = async (
   projects: ProjectDirectory,
   caller: CallerOf<"project" | "device">,
@@ -124,19 +114,15 @@ const checkSpeaker = async (
   rejectProtected({ metadata, identifiers }, (await projects.settings(caller.projectId)).protectedMetadata);
 };
 
-const changeDevice = defineRoute({
-  method: "patch",
-  path: "/api/v1/devices/{id}",
-  operationId: "changeDevice",
-  tag: "Devices",
+const changeDevice = defineRoute("changeDevice", "patch /api/v1/devices/{id}", {
   summary: "Change a device",
   description:
     "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, other keys stay. A new Web Push subscription needs its `keys` beside its `token`.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   body: ChangeDevice,
-  responses: { 200: { description: "The changed device", schema: z.object({ data: Device }) } },
-  errors: ["device-not-found", "token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
+  responses: { 200: { description: "The changed device", schema: dataOf(Device) } },
+  errors: ["token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
   handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);
@@ -144,32 +130,62 @@ const changeDevice = defineRoute({
     const { keys: given, ...rest } = body.device;
     const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
     const change = { ...rest, ...(keys && { keys }) };
-    return ok({
-      data: await sendRequest(ChangeDeviceRequest, {
-        projectId,
-        deviceId,
-        change,
-        ...subscribedWith,
-        byApp: caller.kind === "device",
-      }),
-    });
+    const byApp = caller.kind === "device";
+    return ok(await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith, byApp }));
   },
 });
 
-const deleteDevice = defineRoute({
-  method: "delete",
-  path: "/api/v1/devices/{id}",
-  operationId: "deleteDevice",
-  tag: "Devices",
+const deleteDevice = defineRoute("deleteDevice", "delete /api/v1/devices/{id}", {
   summary: "Delete a device",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   responses: { 204: { description: "The device is deleted" } },
-  errors: ["device-not-found"],
-  handle: async ({ sendRequest }, { caller, params }) => {
-    await sendRequest(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) });
-    return noContent();
-  },
+  handle: async ({ sendRequest }, { caller, params }) =>
+    sendRequest(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }).then(noContent),
 });
 
 export const deviceRoutes = [listDevices, registerDevice, getDevice, changeDevice, deleteDevice];
+
+const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notifications/{id}/devices/{device}", {
+  summary: "Read the delivery trace of a notification on one device",
+  description:
+    "Explains one delivery, as data and in sentences: the target that matches the device or why it got nothing, each attempt with the provider's response, the next attempt, and when the notification was opened. Targets are matched against the device as it is now.",
+  access: project("read"),
+  params: { id: notificationParam, device: deviceParam },
+  responses: { 200: { description: "The delivery trace", schema: dataOf(DeliveryTrace) } },
+  errors: ["notification-gone"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { id, device: deviceId } }) => {
+    const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
+    const [explained, opens] = await Promise.all([
+      sendRequest(ExplainDevice, { projectId, deviceId, targets: trace.notification.targets }),
+      sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
+    ]);
+    return ok(deliveryTrace({ ...trace, ...explained, openedAt: opens.openedAt[deviceId] }));
+  },
+});
+
+const listDeviceNotifications = defineRoute("listDeviceNotifications", "get /api/v1/devices/{id}/notifications", {
+  summary: "List what was sent to a device, newest first",
+  description:
+    "The timeline of a device: every notification that had the device in its audience, with its result there. The delivery trace explains one of them, and why the device did not get another. A page looks at a limited number of the project's large notifications: it may have fewer rows than `per_page`, so continue while `next` is not null. Notifications are kept for a limited time after their end.",
+  access: project("read"),
+  params: { id: deviceParam },
+  query: z.strictObject(keysetQuery),
+  responses: { 200: { description: "A page of the timeline", schema: keysetPageOf(DeviceNotification) } },
+  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
+    const one = { projectId, deviceId: params.id };
+    const [page] = await Promise.all([
+      sendRequest(ListDeviceNotifications, { ...one, page: keysetRequest(query) }),
+      sendRequest(GetDevice, one),
+    ]);
+    const notificationIds = page.data.map(({ notification }) => notification.id);
+    const data = await withOpenedAt(
+      page.data,
+      ({ notification }) => notification.id,
+      () => sendRequest(OpensOfNotifications, { ...one, notificationIds }),
+    );
+    return pageReply({ ...page, data });
+  },
+});
+
+export const deliveryTraceRoutes = [getDeliveryTrace, listDeviceNotifications];

@@ -19,9 +19,9 @@ import { z } from "zod";
 import { type CallerOf, project } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { ExportPage } from "../exports/export-streams.ts";
-import { acceptsGzip, preferredFormat, rowFormat } from "../exports/format-rows.ts";
-import { pageRequest } from "../http/page-reply.ts";
-import { defineRoute } from "../http/route.ts";
+import { acceptsGzip, preferredFormat, rowFormat } from "../exports/export-streams.ts";
+import { pageRequest } from "../http/reply.ts";
+import { defineRoute, type HandledRequest } from "../http/route.ts";
 import { withOpensOfAll } from "./notification-routes.ts";
 
 const download = ["application/x-ndjson", "text/csv"] as const;
@@ -29,20 +29,16 @@ const download = ["application/x-ndjson", "text/csv"] as const;
 const description =
   "Streams every row as NDJSON, or as CSV with a header row, sorted by `id`, in gzip if `Accept-Encoding` has it. The body has no end when the export fails: resume it with `after`, the `id` of the last whole row. In a CSV, lists and objects are JSON, and a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it. Clients that stop reading are disconnected.";
 
-type Request = {
+type Request = Pick<HandledRequest, "message" | "recheck"> & {
   readonly caller: CallerOf<"project">;
   readonly query: { readonly format?: ExportFormat | undefined; readonly after?: string | undefined };
-  readonly accept: string | undefined;
-  readonly acceptEncoding: string | undefined;
-  readonly recheck: () => Promise<unknown>;
 };
 
-/** Analytics is asked for the opens of so many notifications. */
+/** Notifications per request to analytics for their opens. */
 const opensAtATime = 100;
 
 /** Throws validation-failed when the range is empty. */
-const timeRangeOf = (query: { created_after?: string | undefined; created_before?: string | undefined }) => {
-  const { created_after, created_before } = query;
+const timeRangeOf = ({ created_after, created_before }: Parameters<typeof pageRequest>[0]) => {
   const { createdAfter, createdBefore } = pageRequest({ created_after, created_before });
   return { createdAfter, createdBefore };
 };
@@ -51,12 +47,12 @@ type Read = (page: { projectId: ProjectId; after?: string; limit: number }) => P
 
 const exportReply = async (
   { exportStreams }: RouteDeps,
-  { caller: { projectId }, query, accept, acceptEncoding, recheck }: Request,
+  { caller: { projectId }, query, message: { headers }, recheck }: Request,
   row: z.ZodObject,
   read: Read,
 ) => {
-  const format = rowFormat(query.format ?? preferredFormat(accept), row);
-  const gzip = acceptsGzip(acceptEncoding);
+  const format = rowFormat(query.format ?? preferredFormat(headers.accept), row);
+  const gzip = acceptsGzip(headers["accept-encoding"]);
   const after = query.after === "" ? undefined : query.after;
   const body = await exportStreams.open({
     ...{ projectId, format, gzip, after, recheck },
@@ -73,11 +69,7 @@ const exportReply = async (
   };
 };
 
-const exportDevices = defineRoute({
-  method: "get",
-  path: "/api/v1/exports/devices",
-  operationId: "exportDevices",
-  tag: "Exports",
+const exportDevices = defineRoute("exportDevices", "get /api/v1/exports/devices", {
   summary: "Export devices",
   description: description.replace("sorted by `id`", "sorted by `id`, or as a send meets them with `match`"),
   access: project("export"),
@@ -92,11 +84,7 @@ const exportDevices = defineRoute({
   },
 });
 
-const exportNotifications = defineRoute({
-  method: "get",
-  path: "/api/v1/exports/notifications",
-  operationId: "exportNotifications",
-  tag: "Exports",
+const exportNotifications = defineRoute("exportNotifications", "get /api/v1/exports/notifications", {
   summary: "Export notifications with their counts",
   description,
   access: project("export"),
@@ -116,11 +104,7 @@ const exportNotifications = defineRoute({
   },
 });
 
-const exportDeliveries = defineRoute({
-  method: "get",
-  path: "/api/v1/exports/deliveries",
-  operationId: "exportDeliveries",
-  tag: "Exports",
+const exportDeliveries = defineRoute("exportDeliveries", "get /api/v1/exports/deliveries", {
   summary: "Export deliveries: the result of each notification for each device",
   description,
   access: project("export"),
@@ -135,11 +119,7 @@ const exportDeliveries = defineRoute({
   },
 });
 
-const exportOpens = defineRoute({
-  method: "get",
-  path: "/api/v1/exports/opens",
-  operationId: "exportOpens",
-  tag: "Exports",
+const exportOpens = defineRoute("exportOpens", "get /api/v1/exports/opens", {
   summary: "Export opens: who opened which notification, and when",
   description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
   access: project("export"),

@@ -2,36 +2,45 @@ import {
   ChangeDeviceRequest,
   ChangeMetadata,
   ChangeMetadataByToken,
+  CreateIdentityKey,
+  CreateIdentityKeyRequest,
+  DeleteIdentityKey,
   Device,
   type DeviceId,
   DeviceSummary,
   Identification,
   IdentifyDevice,
+  IdentityKey,
   Ignored,
+  ListIdentityKeys,
+  newIdentityKeyId,
   type ProjectId,
   type ProjectRecord,
+  pageOf,
+  pageQuery,
   servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { anyClient, type CallerOf, clientOrDevice } from "../auth/caller.ts";
+import { admin, anyClient, type CallerOf, clientOrDevice, viewer } from "../auth/caller.ts";
 import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
-import { created, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
-import { readSubscription } from "../records/read-subscription.ts";
+import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
+import { readSubscription } from "../records/directories.ts";
+import { identityKeyParam, projectParam } from "./path-params.ts";
 
-/** Room for metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
+/** Metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
 const clientBodyBytes = 128 * 1024;
 
-/** Throws unless the project allows clients to act by their push token alone. Returns the project's settings. */
+/** Throws unless the project allows clients to act with only their push token. Returns the project's settings. */
 const admitClient = async ({ projects }: RouteDeps, projectId: ProjectId): Promise<ProjectRecord> => {
   const settings = await projects.settings(projectId);
   if (settings.openRegistration) return settings;
   throw new HeraldError("forbidden", "project_id: the project registers devices by its own backend only");
 };
 
-/** Registers within the limit of new devices of one address; known devices do not count. */
+/** Registers within the address's limit of new devices; known devices do not count. */
 const register = async (
   { sendRequest, limits }: RouteDeps,
   address: string,
@@ -40,21 +49,20 @@ const register = async (
   const room = await limits.reserveNewDevice(address);
   let isNew = false;
   try {
-    const answer = await sendRequest(IdentifyDevice, { ...wanted, ...(room.granted ? {} : { mayCreate: false }) });
+    const answer = await sendRequest(IdentifyDevice, { ...wanted, ...(room.granted > 0 ? {} : { mayCreate: false }) });
     isNew = answer.created;
     return answer;
   } catch (error) {
-    throw !room.granted && error instanceof HeraldError && error.code === "rate-limited" ? room.refusal : error;
+    throw room.granted === 0 && error instanceof HeraldError && error.code === "rate-limited" ? room.refusal : error;
   } finally {
-    if (!isNew) await room.refund();
+    if (!isNew) await room.refund(room.granted);
   }
 };
 
-const identify = defineRoute({
-  method: "put",
-  path: "/api/v1/identification",
-  operationId: "identify",
-  tag: "Devices",
+const ignored = { ignored: Ignored.optional() };
+const Known = dataOf(DeviceSummary).extend(ignored);
+
+const identify = defineRoute("identify", "put /api/v1/identification", {
   summary: "Register this app installation by its push token",
   description:
     "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) are left out and listed in `ignored`. The response reveals nothing about a device that was already registered.",
@@ -62,14 +70,8 @@ const identify = defineRoute({
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
   responses: {
-    200: {
-      description: "The token was known",
-      schema: z.object({ data: DeviceSummary, ignored: Ignored.optional() }),
-    },
-    201: {
-      description: "A new device",
-      schema: z.object({ data: DeviceSummary, credential: z.string(), ignored: Ignored.optional() }),
-    },
+    200: { description: "The token was known", schema: Known },
+    201: { description: "A new device", schema: z.object({ data: DeviceSummary, credential: z.string(), ...ignored }) },
   },
   errors: [
     "forbidden",
@@ -84,30 +86,29 @@ const identify = defineRoute({
     const { previous_identifier, token_kind, installation_id, keys, metadata, identifiers, ...device } = rest;
     const { protectedMetadata } = await admitClient(deps, projectId);
     const { ignored, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
-    const wanted = {
+    const answer = await register(deps, address, {
       projectId,
       token,
       ...device,
-      ...(data.metadata && { metadata: data.metadata }),
-      ...(data.identifiers && { identifiers: data.identifiers }),
+      ...data,
       ...(await readSubscription(deps.projects, projectId, servingProvider(device), keys, "keys")),
-      ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
-      ...(installation_id === undefined ? {} : { installationId: installation_id }),
-      ...(previous_identifier === undefined ? {} : { previousToken: previous_identifier }),
-      ...(userToken === undefined ? {} : { userToken }),
-      ...(caller.kind === "device" && caller.projectId === projectId ? { provenDevice: caller.deviceId } : {}),
-    };
-    const { device: summary, credential, created: isNew } = await register(deps, address, wanted);
-    const answer = { data: summary, ...(ignored.length > 0 && { ignored: [...ignored] }) };
-    if (isNew && credential !== undefined) return created({ ...answer, credential });
-    return ok(answer);
+      tokenKind: token_kind,
+      installationId: installation_id,
+      previousToken: previous_identifier,
+      userToken,
+      provenDevice: caller.kind === "device" && caller.projectId === projectId ? caller.deviceId : undefined,
+    });
+    const more = ignored.length > 0 ? { ignored: [...ignored] } : {};
+    if (answer.created && answer.credential !== undefined)
+      return created(answer.device, { credential: answer.credential, ...more });
+    return ok(answer.device, more);
   },
 });
 
 type Change = z.output<typeof ChangeMetadata>;
 type Naming = keyof Omit<Change, "metadata" | "user_token">;
 
-/** The body must name the device exactly if the credential does not. Reports all problems at once. */
+/** If the credential does not identify the device, the body must identify exactly one. Reports all problems at once. */
 const checkNaming = (body: Change, required: readonly Naming[], optional: readonly Naming[], who: string): void => {
   const all: readonly Naming[] = ["device_id", "project_id", "identifier", "platform", "provider"];
   const problems = all.flatMap((field) => {
@@ -146,18 +147,14 @@ const changeByToken = async (deps: RouteDeps, body: Change): Promise<DeviceSumma
     projectId,
     token: body.identifier as string,
     metadata: body.metadata,
-    ...(body.platform === undefined ? {} : { platform: body.platform }),
-    ...(body.provider === undefined ? {} : { provider: body.provider }),
-    ...(body.user_token === undefined ? {} : { userToken: body.user_token }),
+    platform: body.platform,
+    provider: body.provider,
+    userToken: body.user_token,
   });
 };
 
 const changeMetadata = (method: "patch" | "put") =>
-  defineRoute({
-    method,
-    path: "/api/v1/metadata",
-    operationId: method === "patch" ? "changeMetadata" : "putMetadata",
-    tag: "Devices",
+  defineRoute(method === "patch" ? "changeMetadata" : "putMetadata", `${method} /api/v1/metadata`, {
     summary: "Change a device's metadata",
     description:
       "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, other keys stay. Identify the device by its device credential; by `device_id` with a project token; or, without a credential, by `project_id` and `identifier`, and by `platform` and `provider` if the token is registered on two. Without a credential the response contains only the id and the status. A `user_token` logs the app's user in. Only a project token can write protected values (`protected_metadata`).",
@@ -165,7 +162,7 @@ const changeMetadata = (method: "patch" | "put") =>
     body: ChangeMetadata,
     bodyLimitBytes: clientBodyBytes,
     responses: {
-      200: { description: "The metadata is changed", schema: z.object({ data: z.union([Device, DeviceSummary]) }) },
+      200: { description: "The metadata is changed", schema: dataOf(z.union([Device, DeviceSummary])) },
     },
     errors: [
       "project-not-found",
@@ -176,7 +173,7 @@ const changeMetadata = (method: "patch" | "put") =>
       "user-token-used",
     ],
     handle: async (deps, { caller, body }) => {
-      if (caller.kind === "client") return ok({ data: await changeByToken(deps, body) });
+      if (caller.kind === "client") return ok(await changeByToken(deps, body));
       const { projectId } = caller;
       const deviceId = namedDevice(caller, body);
       const { metadata, user_token } = body;
@@ -184,16 +181,62 @@ const changeMetadata = (method: "patch" | "put") =>
         const { protectedMetadata } = await deps.projects.settings(projectId);
         rejectProtected({ metadata }, protectedMetadata);
       }
-      const change = { metadata, ...(user_token === undefined ? {} : { user_token }) };
-      return ok({
-        data: await deps.sendRequest(ChangeDeviceRequest, {
-          projectId,
-          deviceId,
-          change,
-          byApp: caller.kind === "device",
-        }),
-      });
+      const change = { metadata, user_token };
+      const byApp = caller.kind === "device";
+      return ok(await deps.sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, byApp }));
     },
   });
 
 export const identificationRoutes = [identify, changeMetadata("patch"), changeMetadata("put")];
+
+const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/projects/{id}/identity-keys", {
+  summary: "Create an identity secret, or register a public key",
+  description:
+    "Your backend signs user tokens with it. `{}` creates a secret for HS256, which only this response contains; sign with the bytes of the whole text. A `public_key`, as PEM or JWK, verifies ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
+  access: admin,
+  params: { id: projectParam },
+  body: CreateIdentityKey,
+  responses: {
+    201: {
+      description: "The key",
+      schema: dataOf(IdentityKey).extend({
+        secret: z
+          .string()
+          .optional()
+          .meta({ description: "`his_…`; absent for a public key, and when a response is replayed" }),
+      }),
+    },
+  },
+  errors: ["identity-key-limit"],
+  handle: async ({ sendRequest }, { params, body, idempotent }) =>
+    idempotent({
+      newId: newIdentityKeyId,
+      perform: async ({ id }) => {
+        const asked = { projectId: params.id, keyId: id, publicKey: body.public_key };
+        const { key, secret } = await sendRequest(CreateIdentityKeyRequest, asked);
+        return created(key, { secret });
+      },
+    }),
+});
+
+const listIdentityKeys = defineRoute("listIdentityKeys", "get /admin/v1/projects/{id}/identity-keys", {
+  summary: "List a project's identity keys, oldest first",
+  access: viewer,
+  params: { id: projectParam },
+  query: z.strictObject(pageQuery),
+  responses: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
+  handle: async ({ sendRequest }, { params, query }) =>
+    pageReply(await sendRequest(ListIdentityKeys, { projectId: params.id, page: pageRequest(query) })),
+});
+
+const deleteIdentityKey = defineRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
+  summary: "Delete an identity key",
+  description: "User tokens signed with it are refused from now on. Devices keep their users.",
+  access: admin,
+  params: { id: projectParam, key: identityKeyParam },
+  responses: { 204: { description: "The key is deleted" } },
+  handle: async ({ sendRequest }, { params }) =>
+    sendRequest(DeleteIdentityKey, { projectId: params.id, keyId: params.key }).then(noContent),
+});
+
+export const identityKeyRoutes = [createIdentityKey, listIdentityKeys, deleteIdentityKey];

@@ -1,4 +1,5 @@
 import {
+  batchSendLimits,
   CancelNotification,
   CountAudience,
   CountOpens,
@@ -19,23 +20,26 @@ import {
   pageOf,
   pageQuery,
   SendNotification,
+  SendNotifications,
   type SendV1,
+  SentNotification,
+  type UserId,
 } from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
-import { pageReply, pageRequest } from "../http/page-reply.ts";
-import { accepted, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
+import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptedView, acceptNotification, rulesFor, sendCommand } from "../sending/accept-notification.ts";
 import { renderSamples } from "../sending/render-samples.ts";
+import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
 import { notificationParam } from "./path-params.ts";
 
-const OneNotification = z.object({ data: Notification });
+const OneNotification = dataOf(Notification);
 
-/** Longer than other requests: registry reads every device of the audience. */
+/** Longer than for other requests: registry reads every device of the audience. */
 const countTimeoutMs = 8_000;
 
 /** Counts the audience and renders samples; changes nothing. */
@@ -52,25 +56,22 @@ const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryR
   };
 };
 
-const sendNotification = defineRoute({
-  method: "post",
-  path: "/api/v1/notifications",
-  operationId: "sendNotification",
-  tag: "Notifications",
+const sendNotification = defineRoute("sendNotification", "post /api/v1/notifications", {
   summary: "Send a notification",
   description:
     "A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
   responses: {
-    200: { description: "The result of `dry_run`", schema: z.object({ data: DryRun }) },
+    200: { description: "The result of `dry_run`", schema: dataOf(DryRun) },
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
   },
   errors: ["quota-exceeded"],
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
-    const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
-    const accept = (attempt: Attempt) => acceptNotification({ ...sending(attempt), ...rulesFor(deps, projectId) });
+    const sending = ({ id, at }: Attempt<NotificationId>) => ({ projectId, id, at, notification });
+    const accept = (attempt: Attempt<NotificationId>) =>
+      acceptNotification({ ...sending(attempt), ...rulesFor(deps, projectId) });
     if (notification.dry_run === true)
       return idempotent({
         newId: newNotificationId,
@@ -78,10 +79,10 @@ const sendNotification = defineRoute({
         perform: async (attempt) => {
           const command = accept(attempt);
           await limits.countDryRun(projectId);
-          return ok({ data: await dryRun(deps, command) });
+          return ok(await dryRun(deps, command));
         },
       });
-    const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
+    const reply = (command: SendV1) => accepted(acceptedView(command));
     return idempotent(
       sendOperation(deps, projectId, {
         validate: async (at) => ({
@@ -89,27 +90,21 @@ const sendNotification = defineRoute({
           reply: ([command]) => reply(command as SendV1),
         }),
         rebuildCommands: async (attempt) => [accept(attempt)],
-        // Without the checks: a provider that was added since must not change a response that was given.
+        // Without the checks: a provider added since the first response must not change it.
         rebuildResponse: (attempt) => reply(sendCommand(sending(attempt))),
       }),
     );
   },
 });
 
-type Opens = z.output<typeof CountOpens.answer>;
-
-/** The opens of the notifications by id, from analytics. */
-const opensOf = async (
-  { sendRequest }: RouteDeps,
-  projectId: ProjectId,
-  ids: readonly NotificationId[],
-): Promise<Opens> =>
-  ids.length === 0 ? { counts: {} } : sendRequest(CountOpens, { projectId, notificationIds: [...ids] });
-
-const withOpens = (notification: Notification, { counts, totals = {} }: Opens): Notification => {
+/** Adds opens to a notification. */
+const withOpens = (
+  notification: Notification,
+  { counts, totals = {} }: z.output<typeof CountOpens.answer>,
+): Notification => {
   const { accepted } = notification.counts;
   const opened = counts[notification.id] ?? 0;
-  // The ledger of a large notification may lag behind its opens, and a rate above 1 would be nonsense.
+  // The ledger of a large notification may lag behind its opens, which would give a rate above 1.
   const openRate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
   return {
     ...notification,
@@ -122,81 +117,85 @@ const withOpens = (notification: Notification, { counts, totals = {} }: Opens): 
 export const withOpensOfAll = async (
   deps: RouteDeps,
   projectId: ProjectId,
-  page: readonly Notification[],
+  page: Notification[],
 ): Promise<Notification[]> => {
-  const opens = await opensOf(
-    deps,
-    projectId,
-    page.map(({ id }) => id),
-  );
+  if (page.length === 0) return page;
+  const opens = await deps.sendRequest(CountOpens, { projectId, notificationIds: page.map(({ id }) => id) });
   return page.map((notification) => withOpens(notification, opens));
 };
 
-const listNotifications = defineRoute({
-  method: "get",
-  path: "/api/v1/notifications",
-  operationId: "listNotifications",
-  tag: "Notifications",
+/** Adds the time of the open to rows that have one. `read` asks analytics for the times, by the id that `idOf` gives. */
+export const withOpenedAt = async <Row extends object>(
+  rows: Row[],
+  idOf: (row: Row) => string,
+  read: () => Promise<{ readonly openedAt: Readonly<Record<string, string>> }>,
+): Promise<(Row & { opened_at?: string })[]> => {
+  if (rows.length === 0) return rows;
+  const { openedAt } = await read();
+  return rows.map((row) => {
+    const opened = openedAt[idOf(row)];
+    return opened === undefined ? row : { ...row, opened_at: opened };
+  });
+};
+
+/** A page of notifications, with their opens. */
+export const listedNotifications = async (
+  deps: RouteDeps,
+  projectId: ProjectId,
+  query: z.output<typeof NotificationListQuery>,
+  userId?: UserId,
+) => {
+  const { status, kind, label } = query;
+  const asked = { projectId, userId, status, kind, label, page: pageRequest(query) };
+  const page = await deps.sendRequest(ListNotifications, asked);
+  return pageReply({ ...page, data: await withOpensOfAll(deps, projectId, page.data) });
+};
+
+export const NotificationListQuery = z.strictObject({ ...listQuery, ...notificationFilterQuery });
+
+const listNotifications = defineRoute("listNotifications", "get /api/v1/notifications", {
   summary: "List notifications",
   description: "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them.",
   access: project("read"),
-  query: z.strictObject({ ...listQuery, ...notificationFilterQuery }),
+  query: NotificationListQuery,
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: async (deps, request) => {
-    const { projectId } = request.caller;
-    const { status, kind, label, ...query } = request.query;
-    const filter = { projectId, status, kind, label };
-    const page = await deps.sendRequest(ListNotifications, { ...filter, page: pageRequest(query) });
-    return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
-  },
+  handle: (deps, { caller: { projectId }, query }) => listedNotifications(deps, projectId, query),
 });
 
-const getNotification = defineRoute({
-  method: "get",
-  path: "/api/v1/notifications/{id}",
-  operationId: "getNotification",
-  tag: "Notifications",
+const getNotification = defineRoute("getNotification", "get /api/v1/notifications/{id}", {
   summary: "Read a notification and its counts",
   access: project("read"),
   params: { id: notificationParam },
   responses: { 200: { description: "The notification", schema: OneNotification } },
-  errors: ["notification-not-found", "notification-gone"],
+  errors: ["notification-gone"],
   handle: async (deps, { caller: { projectId }, params: { id } }) => {
     const [notification, opens] = await Promise.all([
       deps.sendRequest(GetNotification, { projectId, notificationId: id }),
-      opensOf(deps, projectId, [id]),
+      deps.sendRequest(CountOpens, { projectId, notificationIds: [id] }),
     ]);
-    return ok({ data: withOpens(notification, opens) });
+    return ok(withOpens(notification, opens));
   },
 });
 
-/** Needs dispatch alone, so that a send can be stopped while analytics is unavailable: the response has no opens. */
+/** Needs only dispatch, so that a send can be stopped while analytics is unavailable. Hence the response has no opens. */
 const Cancelled = Notification.extend({ counts: NotificationCounts.omit({ opened: true }) });
 
-const cancelNotification = defineRoute({
-  method: "delete",
-  path: "/api/v1/notifications/{id}",
-  operationId: "cancelNotification",
-  tag: "Notifications",
+const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
   summary: "Cancel the rest of a notification",
   description:
     "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
   access: project("send"),
   params: { id: notificationParam },
-  responses: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
-  errors: ["notification-not-found", "notification-gone", "notification-final"],
+  responses: { 200: { description: "The notification is cancelled", schema: dataOf(Cancelled) } },
+  errors: ["notification-gone", "notification-final"],
   handle: async ({ sendRequest }, { caller: { projectId }, params: { id } }) => {
     const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
     const { opened: _, ...known } = counts;
-    return ok({ data: { ...notification, counts: known } });
+    return ok({ ...notification, counts: known });
   },
 });
 
-const listDeliveries = defineRoute({
-  method: "get",
-  path: "/api/v1/notifications/{id}/deliveries",
-  operationId: "listDeliveries",
-  tag: "Notifications",
+const listDeliveries = defineRoute("listDeliveries", "get /api/v1/notifications/{id}/deliveries", {
   summary: "List the deliveries of a notification, one per device",
   description: "Sorted by batch, and by device within a batch.",
   access: project("read"),
@@ -206,27 +205,17 @@ const listDeliveries = defineRoute({
     status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
   }),
   responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
-  errors: ["notification-not-found", "notification-gone"],
-  handle: async (deps, request) => {
-    const { projectId } = request.caller;
-    const notificationId = request.params.id;
-    const { status, ...query } = request.query;
-    const page = await deps.sendRequest(ListDeliveries, {
-      projectId,
-      notificationId,
-      page: pageRequest(query),
-      ...(status === undefined ? {} : { status }),
-    });
+  errors: ["notification-gone"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
+    const one = { projectId, notificationId: params.id };
+    const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
     const deviceIds = page.data.map(({ device_id }) => device_id);
-    const { openedAt } =
-      deviceIds.length === 0
-        ? { openedAt: {} as Record<string, string> }
-        : await deps.sendRequest(OpensOfDevices, { projectId, notificationId, deviceIds });
-    const data = page.data.map((delivery) => {
-      const opened = openedAt[delivery.device_id];
-      return opened === undefined ? delivery : { ...delivery, opened_at: opened };
-    });
-    return pageReply(request, { ...page, data });
+    const data = await withOpenedAt(
+      page.data,
+      ({ device_id }) => device_id,
+      () => sendRequest(OpensOfDevices, { ...one, deviceIds }),
+    );
+    return pageReply({ ...page, data });
   },
 });
 
@@ -237,3 +226,26 @@ export const notificationRoutes = [
   cancelNotification,
   listDeliveries,
 ];
+
+const sendNotifications = defineRoute("sendNotifications", "post /api/v1/notifications/batch", {
+  summary: "Send up to 500 notifications, each with its own content and targets",
+  description:
+    "Each notification is accepted or refused by itself: a 202 contains an `id` or `errors` for each, in the order of the request; a 422 means that none was accepted. Limits and quotas count each notification. If the rate limit has no room for all of them, the whole request is refused. A notification beyond a quota gets its own error; if all are beyond it, the response is a 429. An `Idempotency-Key` covers the whole request: a repeat returns the same ids, and refused notifications stay refused. The body may have 4 MiB. `dry_run` is not accepted here.",
+  access: project("send"),
+  body: SendNotifications,
+  bodyLimitBytes: batchSendLimits.bodyBytes,
+  responses: {
+    202: { description: "At least one is accepted", schema: dataOf(z.array(SentNotification)) },
+  },
+  errors: ["quota-exceeded"],
+  handle: async (deps, { caller, body: { notifications }, idempotent }) => {
+    // The HTTP request already counted as one.
+    const fields = await deps.limits.countBatch(caller, notifications.length - 1);
+    const { headers, ...reply } = await idempotent(
+      sendOperation(deps, caller.projectId, sendBatch(deps, caller.projectId, notifications)),
+    );
+    return { ...reply, headers: { ...fields, ...headers } };
+  },
+});
+
+export const batchRoutes = [sendNotifications];

@@ -9,34 +9,27 @@ import {
   newOperatorId,
   newOperatorToken,
   Operator,
-  type OperatorId,
   pageOf,
   pageQuery,
   RotateOperatorToken,
+  SystemStatus,
   secretHash,
 } from "@herald/contracts";
 import { z } from "zod";
 import { admin, viewer } from "../auth/caller.ts";
-import { pageReply, pageRequest } from "../http/page-reply.ts";
-import { created, noContent, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
+import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
 import { operatorParam } from "./path-params.ts";
 
-const tag = "Administration";
-const OneOperator = z.object({ data: Operator });
-const WithToken = z.object({
-  data: Operator,
+const OneOperator = dataOf(Operator);
+const WithToken = OneOperator.extend({
   token: z
     .string()
     .optional()
     .meta({ description: "The operator's token; absent when a response is replayed", examples: ["hop_…"] }),
 });
 
-const createOperator = defineRoute({
-  method: "post",
-  path: "/admin/v1/operators",
-  operationId: "createOperator",
-  tag,
+const createOperator = defineRoute("createOperator", "post /admin/v1/operators", {
   summary: "Create an operator",
   description:
     "Only this response contains the operator's token. A `viewer` reads, an `operator` also sends, replays and changes devices and topics, an `admin` may do everything.",
@@ -47,67 +40,43 @@ const createOperator = defineRoute({
     idempotent({
       newId: newOperatorId,
       perform: async ({ id }) => {
-        // An interrupted attempt made the operator with a token that no caller received; this one replaces it.
+        // An interrupted attempt created the operator with a token that no caller received; this token replaces it.
         const token = newOperatorToken();
-        const data = await sendRequest(CreateOperatorRequest, {
-          operatorId: id as OperatorId,
-          ...operator,
-          tokenHash: secretHash(token),
-        });
-        return created({ data, token });
+        const asked = { operatorId: id, ...operator, tokenHash: secretHash(token) };
+        return created(await sendRequest(CreateOperatorRequest, asked), { token });
       },
     }),
 });
 
-const listOperators = defineRoute({
-  method: "get",
-  path: "/admin/v1/operators",
-  operationId: "listOperators",
-  tag,
+const listOperators = defineRoute("listOperators", "get /admin/v1/operators", {
   summary: "List operators, oldest first",
   access: viewer,
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of operators, without their tokens", schema: pageOf(Operator) } },
-  handle: async ({ sendRequest }, request) =>
-    pageReply(request, await sendRequest(ListOperators, { page: pageRequest(request.query) })),
+  handle: async ({ sendRequest }, { query }) =>
+    pageReply(await sendRequest(ListOperators, { page: pageRequest(query) })),
 });
 
-const getOperator = defineRoute({
-  method: "get",
-  path: "/admin/v1/operators/{id}",
-  operationId: "getOperator",
-  tag,
+const getOperator = defineRoute("getOperator", "get /admin/v1/operators/{id}", {
   summary: "Read an operator",
   access: viewer,
   params: { id: operatorParam },
   responses: { 200: { description: "The operator", schema: OneOperator } },
-  handle: async ({ sendRequest }, { params }) =>
-    ok({ data: await sendRequest(GetOperator, { operatorId: params.id }) }),
+  handle: async ({ sendRequest }, { params }) => ok(await sendRequest(GetOperator, { operatorId: params.id })),
 });
 
-const changeOperator = defineRoute({
-  method: "patch",
-  path: "/admin/v1/operators/{id}",
-  operationId: "changeOperator",
-  tag,
+const changeOperator = defineRoute("changeOperator", "patch /admin/v1/operators/{id}", {
   summary: "Change an operator's name or role",
   description: "All gateways apply a changed role within a second, also to sessions in progress.",
   access: admin,
   params: { id: operatorParam },
   body: ChangeOperator,
   responses: { 200: { description: "The changed operator", schema: OneOperator } },
-  handle: async ({ sendRequest }, { params, body: { operator } }) => {
-    const { name, role } = operator;
-    const fields = { ...(name !== undefined && { name }), ...(role !== undefined && { role }) };
-    return ok({ data: await sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...fields }) });
-  },
+  handle: async ({ sendRequest }, { params, body: { operator } }) =>
+    ok(await sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...operator })),
 });
 
-const rotateOperatorToken = defineRoute({
-  method: "post",
-  path: "/admin/v1/operators/{id}/token",
-  operationId: "rotateOperatorToken",
-  tag,
+const rotateOperatorToken = defineRoute("rotateOperatorToken", "post /admin/v1/operators/{id}/token", {
   summary: "Replace an operator's token",
   description:
     "Only this response contains the new token. All gateways refuse the earlier one, and end its sessions, within a second.",
@@ -116,30 +85,22 @@ const rotateOperatorToken = defineRoute({
   responses: { 201: { description: "The operator and its new token", schema: WithToken } },
   handle: async ({ sendRequest }, { params, idempotent }) =>
     idempotent({
-      // An interrupted attempt left a token that no caller received; a repeat replaces it.
-      newId: () => "",
+      // An interrupted attempt left a token that no caller received; the repeat's token replaces it.
       perform: async () => {
         const token = newOperatorToken();
         const operator = { operatorId: params.id, tokenHash: secretHash(token) };
-        return created({ data: await sendRequest(RotateOperatorToken, operator), token });
+        return created(await sendRequest(RotateOperatorToken, operator), { token });
       },
     }),
 });
 
-const deleteOperator = defineRoute({
-  method: "delete",
-  path: "/admin/v1/operators/{id}",
-  operationId: "deleteOperator",
-  tag,
+const deleteOperator = defineRoute("deleteOperator", "delete /admin/v1/operators/{id}", {
   summary: "Delete an operator",
   description: "All gateways refuse the operator's token, and end its sessions, within a second.",
   access: admin,
   params: { id: operatorParam },
   responses: { 204: { description: "The operator is deleted" } },
-  handle: async ({ sendRequest }, { params }) => {
-    await sendRequest(DeleteOperator, { operatorId: params.id });
-    return noContent();
-  },
+  handle: async ({ sendRequest }, { params }) => sendRequest(DeleteOperator, { operatorId: params.id }).then(noContent),
 });
 
 export const operatorRoutes = [
@@ -150,3 +111,14 @@ export const operatorRoutes = [
   rotateOperatorToken,
   deleteOperator,
 ];
+
+const getStatus = defineRoute("getStatus", "get /admin/v1/status", {
+  summary: "Read the state of the system",
+  description:
+    "Services with their replicas, versions and readiness; streams, durables, providers that need a person, and dead letters. Each process reports every five seconds; one that stops reporting without a stop is listed as `not_answering` for ten minutes. Answered from memory, so it is fast whatever is unavailable.",
+  access: viewer,
+  responses: { 200: { description: "The state of the system", schema: dataOf(SystemStatus) } },
+  handle: async ({ status }) => ok(status.read()),
+});
+
+export const statusRoutes = [getStatus];

@@ -1,94 +1,227 @@
 import {
+  ChangeVapidKey,
+  CountVapidKeys,
+  CreateVapidKey,
   DeleteProvider,
   GetProvider,
+  ListVapidKeys,
+  type ProjectId,
+  ProjectId as ProjectIdSchema,
+  PromoteVapidKey,
   Provider,
   ProviderView,
   PutProvider,
   providerSettings,
+  RetiredVapidKey,
+  RetireVapidKey,
+  StageVapidKey,
   TestedPush,
   TestProvider,
   testPushOf,
+  VapidKey,
+  VapidKeyId,
+  WebPushKey,
 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { admin, operator, viewer } from "../auth/caller.ts";
-import { noContent, ok } from "../http/reply.ts";
-import { defineRoute, type Route } from "../http/route.ts";
+import { admin, noCredential, operator, viewer } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
+import { created, noContent, ok } from "../http/reply.ts";
+import { dataOf, defineRoute, type PathParam, type Route } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
 
 const titles = { apns: "APNs", fcm: "FCM", webpush: "Web Push" } as const satisfies Record<Provider, string>;
 const operations = { apns: "Apns", fcm: "Fcm", webpush: "WebPush" } as const satisfies Record<Provider, string>;
 
-const OneProvider = z.object({ data: ProviderView });
+const OneProvider = dataOf(ProviderView);
 
-/** The routes of one provider's settings. Dispatch stores them and knows no projects, so the gateway checks the project first. */
+/** The routes of one provider's settings. Dispatch stores settings without knowing projects, so the gateway checks the project first. */
 const routesOf = (provider: Provider): Route[] => {
-  const common = {
-    path: `/admin/v1/projects/{id}/providers/${provider}`,
-    tag: "Administration",
-    params: { id: projectParam },
-  } as const;
+  const path = `/admin/v1/projects/{id}/providers/${provider}` as const;
+  const params = { id: projectParam };
   const name = titles[provider];
   return [
-    defineRoute({
-      ...common,
+    defineRoute(`put${operations[provider]}Provider`, `put ${path}`, {
+      params,
       access: admin,
-      method: "put",
-      operationId: `put${operations[provider]}Provider`,
       summary: `Set a project's ${name} settings`,
       description: "Herald refuses a key that does not parse. Responses never contain secrets.",
       body: providerSettings[provider] as z.ZodType,
       responses: { 200: { description: "The settings, without secrets", schema: OneProvider } },
-      errors: ["project-not-found"],
       handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);
-        return ok({ data: await sendRequest(PutProvider, { projectId, provider, settings: body }) });
+        return ok(await sendRequest(PutProvider, { projectId, provider, settings: body }));
       },
     }),
-    defineRoute({
-      ...common,
+    defineRoute(`get${operations[provider]}Provider`, `get ${path}`, {
+      params,
       access: viewer,
-      method: "get",
-      operationId: `get${operations[provider]}Provider`,
       summary: `Read a project's ${name} settings`,
       responses: { 200: { description: "The settings, without secrets", schema: OneProvider } },
-      errors: ["project-not-found", "provider-not-found"],
+      errors: ["provider-not-found"],
       handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
-        return ok({ data: await sendRequest(GetProvider, { projectId, provider }) });
+        return ok(await sendRequest(GetProvider, { projectId, provider }));
       },
     }),
-    defineRoute({
-      ...common,
+    defineRoute(`delete${operations[provider]}Provider`, `delete ${path}`, {
+      params,
       access: admin,
-      method: "delete",
-      operationId: `delete${operations[provider]}Provider`,
       summary: `Delete a project's ${name} settings`,
       responses: { 204: { description: "The settings are deleted" } },
-      errors: ["project-not-found", "provider-not-found"],
+      errors: ["provider-not-found"],
       handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
-        await sendRequest(DeleteProvider, { projectId, provider });
-        return noContent();
+        return sendRequest(DeleteProvider, { projectId, provider }).then(noContent);
       },
     }),
-    defineRoute({
-      ...common,
+    defineRoute(`test${operations[provider]}Provider`, `post ${path}/test`, {
+      params,
       access: operator,
-      path: `${common.path}/test`,
-      method: "post",
-      operationId: `test${operations[provider]}Provider`,
       summary: `Send one test push through ${name}`,
       description:
         "Sends one push to the token at once and returns the provider's response. It works while the provider is paused, and appears in no list and no statistics.",
       body: testPushOf(provider),
-      responses: { 200: { description: "The provider's response", schema: z.object({ data: TestedPush }) } },
-      errors: ["project-not-found", "provider-not-found"],
+      responses: { 200: { description: "The provider's response", schema: dataOf(TestedPush) } },
+      errors: ["provider-not-found"],
       handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);
-        return ok({ data: await sendRequest(TestProvider, { projectId, provider, push: body }) });
+        return ok(await sendRequest(TestProvider, { projectId, provider, push: body }));
       },
     }),
   ];
 };
 
 export const providerRoutes = Provider.options.flatMap(routesOf);
+
+const OneKey = dataOf(VapidKey);
+const keyParam = { schema: VapidKeyId, error: "vapid-key-not-found" } as const satisfies PathParam;
+
+const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
+
+/** Combines dispatch's keys with registry's subscription counts. */
+const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
+  const [{ keys, retired, unnamed }, { subscriptions }] = await Promise.all([
+    sendRequest(ListVapidKeys, { projectId }),
+    sendRequest(CountVapidKeys, { projectId }),
+  ]);
+  const held = new Set([...keys.map(({ id }) => id), ...retired]);
+  /** The key of a subscription. Subscriptions without a key, or with an unknown one, belong to the `unnamed` key. */
+  const ownerOf = (keyId: string | undefined) => (keyId !== undefined && held.has(keyId) ? keyId : unnamed);
+  const devicesOf = (id: string) =>
+    subscriptions.reduce((sum, { keyId, devices }) => sum + (ownerOf(keyId) === id ? devices : 0), 0);
+  return { devicesOf, keys: keys.map((key) => ({ ...key, devices: devicesOf(key.id) })) };
+};
+
+const counted = async (deps: RouteDeps, projectId: ProjectId, key: Omit<VapidKey, "devices">): Promise<VapidKey> => {
+  const { devicesOf } = await keysOf(deps, projectId);
+  return { ...key, devices: devicesOf(key.id) };
+};
+
+const readKey = defineRoute("getWebPushKey", "get /api/v1/webpush-key", {
+  summary: "Read the key that a browser subscribes with",
+  description:
+    "Needs no credential. `public_key` is the `applicationServerKey` of `pushManager.subscribe`; send it as `keys.vapid_key` when you register the subscription.",
+  access: noCredential,
+  query: z.strictObject({ project_id: ProjectIdSchema.meta({ description: "The project whose key it is" }) }),
+  responses: { 200: { description: "The current key", schema: dataOf(WebPushKey) } },
+  errors: ["project-not-found", "provider-not-found"],
+  handle: async ({ projects }, { query }) => {
+    const { id } = await projects.settings(query.project_id);
+    const keys = (await projects.vapidKeys(id)) ?? (await projects.vapidKeys(id, true)) ?? [];
+    const of = (wanted: VapidKey["status"]) => {
+      const found = keys.find(({ status }) => status === wanted);
+      return found && { id: found.id, public_key: found.publicKey };
+    };
+    const [current, next] = [of("current"), of("next")];
+    if (current === undefined) throw new HeraldError("provider-not-found", "the project has no settings for webpush");
+    return ok({ ...current, ...(next && { next }) });
+  },
+});
+
+const listKeys = defineRoute("listVapidKeys", `get ${keysPath}`, {
+  access: viewer,
+  summary: "List a project's Web Push keys",
+  description:
+    "The next key first, then the current one, then earlier ones, latest first; each with the number of subscriptions that need it.",
+  params: { id: projectParam },
+  responses: { 200: { description: "All keys, at most ten", schema: dataOf(z.array(VapidKey)) } },
+  errors: ["provider-not-found"],
+  handle: async (deps, { params }) => {
+    const { id: projectId } = await deps.projects.settings(params.id);
+    return ok((await keysOf(deps, projectId)).keys);
+  },
+});
+
+const stageKey = defineRoute("stageVapidKey", `post ${keysPath}`, {
+  access: admin,
+  summary: "Add the next Web Push key",
+  description:
+    "The first step of a rotation: apps can read the key and subscriptions made with it work, but browsers do not receive it yet. Without a key pair Herald creates one; if there is a next key already, Herald returns it.",
+  params: { id: projectParam },
+  body: CreateVapidKey,
+  responses: {
+    200: { description: "The next key existed already", schema: OneKey },
+    201: { description: "The next key", schema: OneKey },
+  },
+  errors: ["provider-not-found", "vapid-key-staged", "too-many-vapid-keys"],
+  handle: async (deps, { params, body, idempotent }) => {
+    const { id: projectId } = await deps.projects.settings(params.id);
+    const perform = async () => {
+      const staged = await deps.sendRequest(StageVapidKey, { projectId, pair: body.key });
+      const key = await counted(deps, projectId, staged.key);
+      return staged.created ? created(key) : ok(key);
+    };
+    // Without a key pair, a repeat returns the staged key; with one, it is refused because the key exists.
+    return idempotent({ perform });
+  },
+});
+
+const promoteKey = defineRoute("changeVapidKey", `patch ${keysPath}/{key}`, {
+  access: admin,
+  summary: "Make a Web Push key the current one",
+  description:
+    "Browsers receive it from now on. The previous one becomes `earlier` and still serves its subscriptions. An earlier key can be made current again.",
+  params: { id: projectParam, key: keyParam },
+  body: ChangeVapidKey,
+  responses: { 200: { description: "The changed key", schema: OneKey } },
+  errors: ["provider-not-found"],
+  handle: async (deps, { params }) => {
+    const { id: projectId } = await deps.projects.settings(params.id);
+    const key = await deps.sendRequest(PromoteVapidKey, { projectId, keyId: params.key });
+    return ok(await counted(deps, projectId, key));
+  },
+});
+
+const retireKey = defineRoute("retireVapidKey", `delete ${keysPath}/{key}`, {
+  access: admin,
+  summary: "Retire a Web Push key",
+  description:
+    "Deletes its private key. Refused while active subscriptions need it, unless `force=true` allows to lose them; the response contains their number. Their pushes fail with `vapid-key-retired` until they subscribe again.",
+  params: { id: projectParam, key: keyParam },
+  query: z.strictObject({
+    force: z
+      .enum(["true", "false"], 'must be "true" or "false"')
+      .optional()
+      .meta({ description: "`true`: also while active subscriptions need the key" }),
+  }),
+  responses: { 200: { description: "The key is retired", schema: dataOf(RetiredVapidKey) } },
+  errors: ["provider-not-found", "vapid-key-current", "vapid-key-in-use"],
+  handle: async (deps, { params: { id, key: keyId }, query }) => {
+    const { id: projectId } = await deps.projects.settings(id);
+    const { devicesOf, keys } = await keysOf(deps, projectId);
+    const devices = devicesOf(keyId);
+    const retirable = keys.some((key) => key.id === keyId && key.status !== "current");
+    if (retirable && devices > 0 && query.force !== "true")
+      throw new HeraldError(
+        "vapid-key-in-use",
+        `key: ${devices} active ${devices === 1 ? "subscription was" : "subscriptions were"} made with it and would get nothing until they subscribe again; wait for them, or repeat with force=true`,
+      );
+    await deps.sendRequest(RetireVapidKey, { projectId, keyId });
+    // Counts again: a device may have registered with the key meanwhile.
+    const { devicesOf: left } = await keysOf(deps, projectId);
+    return ok({ id: keyId, lost_devices: left(keyId) });
+  },
+});
+
+export const vapidKeyRoutes = [readKey, listKeys, stageKey, promoteKey, retireKey];

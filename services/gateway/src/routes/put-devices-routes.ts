@@ -9,14 +9,14 @@ import {
 import { createYieldIfDue, pointerTo } from "@herald/kit";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
-import type { SendRequest } from "../deps.ts";
+import type { SendRequest } from "../bus-connection.ts";
 import { ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
 
-/** What one request to registry takes: it must fit into a message of 1 MiB. */
+/** The maximum of one request to registry, which must fit into a message of 1 MiB. */
 const maxGroup = { devices: 500, bytes: 524_288 } as const;
 
-/** Positions in the body and their devices, or undefined for a device that is too large. */
+/** Devices and their positions in the body. */
 type Group = { readonly at: number[]; readonly devices: unknown[] };
 
 const cutGroups = async (devices: readonly unknown[]): Promise<{ groups: Group[]; tooLarge: Set<number> }> => {
@@ -64,7 +64,7 @@ const refusedAt = (at: number): PutDeviceResult => ({
   ],
 });
 
-/** One group after the other: of two entries of one device the later one counts. */
+/** Sends one group after another, so that of two entries for one device the later one counts. */
 const putAll = async (
   sendRequest: SendRequest,
   projectId: ProjectId,
@@ -84,11 +84,7 @@ const putAll = async (
   return results;
 };
 
-const putDevices = defineRoute({
-  method: "put",
-  path: "/api/v1/devices",
-  operationId: "putDevices",
-  tag: "Devices",
+const putDevices = defineRoute("putDevices", "put /api/v1/devices", {
   summary: "Create or update up to 1,000 devices",
   description:
     "Herald finds each device by its platform and push token: a new one is created, a known one updated as by `POST /devices`, except that no credential is made or rotated, and that it stays inactive if it is. A device without a credential gets one when its app identifies it. Each device is accepted or refused by itself; the results are in the order of the request. Sending the same devices again changes nothing. The body may have 4 MiB, each device 64 KiB. For files, use `POST /imports`.",
@@ -97,11 +93,11 @@ const putDevices = defineRoute({
   bodyLimitBytes: putDevicesLimits.bodyBytes,
   bodyMaxValues: putDevicesLimits.values,
   responses: {
-    200: { description: "One result for each device", schema: z.object({ data: z.array(PutDeviceResult) }) },
+    200: { description: "One result for each device", schema: dataOf(z.array(PutDeviceResult)) },
   },
   errors: ["topic-exists"],
   handle: async ({ sendRequest }, { caller: { projectId }, body: { devices } }) =>
-    ok({ data: await putAll(sendRequest, projectId, devices) }),
+    ok(await putAll(sendRequest, projectId, devices)),
 });
 
 export const putDevicesRoutes = [putDevices];

@@ -1,15 +1,12 @@
 import { CreateSession, CurrentSession, Session, SignInCode, sessionCookie } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { z } from "zod";
 import { type ActingOperator, admin, signIn, viewer } from "../auth/caller.ts";
 import { created, noContent, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
-
-const tag = "Administration";
+import { dataOf, defineRoute } from "../http/route.ts";
 
 const signedIn = ({ id, name, role }: ActingOperator) => ({ id, name, role });
 
-/** Scripts cannot read the cookie, and no browser sends it with requests that other sites cause. */
+/** Scripts cannot read the cookie, and browsers do not send it with requests from other sites. */
 const cookie = (value: string, attributes: { readonly secure: boolean; readonly expires: Date }): string =>
   [
     `${sessionCookie}=${value}`,
@@ -20,18 +17,14 @@ const cookie = (value: string, attributes: { readonly secure: boolean; readonly 
     ...(attributes.secure ? ["Secure"] : []),
   ].join("; ");
 
-const createSession = defineRoute({
-  method: "post",
-  path: "/admin/v1/sessions",
-  operationId: "createSession",
-  tag,
+const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
   summary: "Sign an operator in",
   description:
     "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` when the request came by https. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role.",
   access: signIn,
   body: CreateSession,
   responses: {
-    201: { description: "The session, whose secret is in `Set-Cookie`", schema: z.object({ data: Session }) },
+    201: { description: "The session, whose secret is in `Set-Cookie`", schema: dataOf(Session) },
   },
   handle: async ({ operators, sessions, limits, audit }, { caller, body: { code }, address, secure }) => {
     const byCode = caller.kind === "client";
@@ -45,9 +38,9 @@ const createSession = defineRoute({
         headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
       });
     await limits.countSignIn(operator.id);
-    // A code is in the body, so the route's own row is missing.
+    // The code is in the body, so this request got no audit row before its handler.
     if (byCode)
-      await audit.record({
+      await audit({
         operator: signedIn(operator),
         action: "createSession",
         target: "/admin/v1/sessions",
@@ -55,34 +48,24 @@ const createSession = defineRoute({
       });
     const { secret, csrfToken, expiresAt } = await sessions.start(operator.tokenHash);
     const data = { operator: signedIn(operator), csrf_token: csrfToken, expires_at: expiresAt.toISOString() };
-    return { ...created({ data }), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };
+    return { ...created(data), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };
   },
 });
 
-const getCurrentSession = defineRoute({
-  method: "get",
-  path: "/admin/v1/sessions/current",
-  operationId: "getCurrentSession",
-  tag,
+const getCurrentSession = defineRoute("getCurrentSession", "get /admin/v1/sessions/current", {
   summary: "Read who is signed in",
   description:
     "The operator with its current role. `csrf_token` and `expires_at` are absent when the request has an operator's token instead of a session.",
   access: viewer,
-  responses: { 200: { description: "The operator", schema: z.object({ data: CurrentSession }) } },
+  responses: { 200: { description: "The operator", schema: dataOf(CurrentSession) } },
   handle: async (_deps, { caller: { operator, session } }) =>
     ok({
-      data: {
-        operator: signedIn(operator),
-        ...(session && { csrf_token: session.csrfToken, expires_at: session.expiresAt.toISOString() }),
-      },
+      operator: signedIn(operator),
+      ...(session && { csrf_token: session.csrfToken, expires_at: session.expiresAt.toISOString() }),
     }),
 });
 
-const deleteCurrentSession = defineRoute({
-  method: "delete",
-  path: "/admin/v1/sessions/current",
-  operationId: "deleteCurrentSession",
-  tag,
+const deleteCurrentSession = defineRoute("deleteCurrentSession", "delete /admin/v1/sessions/current", {
   summary: "Sign out",
   description: "All gateways refuse the session within a second.",
   access: viewer,
@@ -96,20 +79,16 @@ const deleteCurrentSession = defineRoute({
   },
 });
 
-const createSignInCode = defineRoute({
-  method: "post",
-  path: "/admin/v1/sessions/codes",
-  operationId: "createSignInCode",
-  tag,
+const createSignInCode = defineRoute("createSignInCode", "post /admin/v1/sessions/codes", {
   summary: "Create a sign-in code",
   description:
     "The code signs in once, within 10 minutes, as the operator who created it. It may stand in a link's fragment, `/console#code=…`; a token may not.",
   access: admin,
-  responses: { 201: { description: "The code", schema: z.object({ data: SignInCode }) } },
+  responses: { 201: { description: "The code", schema: dataOf(SignInCode) } },
   handle: async ({ sessions, limits }, { caller: { operator } }) => {
     await limits.countSignIn(operator.id);
     const { code, expiresAt } = await sessions.createCode(operator.tokenHash);
-    return created({ data: { code, expires_at: expiresAt.toISOString() } });
+    return created({ code, expires_at: expiresAt.toISOString() });
   },
 });
 

@@ -6,47 +6,36 @@ import {
   DeleteTopic,
   GetTopic,
   ListTopics,
-  listQuery,
   newTopicId,
   pageOf,
   SubscribeDevices,
   SubscriptionResult,
   Topic,
   TopicDevices,
-  type TopicId,
+  TopicListQuery,
   UnsubscribeDevices,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { z } from "zod";
-import { project } from "../auth/caller.ts";
-import { pageReply, pageRequest } from "../http/page-reply.ts";
-import { created, noContent, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
-import { newTopicParam, topicParam } from "./path-params.ts";
+import type { z } from "zod";
+import { project, projectOrDevice } from "../auth/caller.ts";
+import { ownDevice } from "../auth/own-device.ts";
+import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
+import { deviceParam, newTopicParam, topicParam } from "./path-params.ts";
 
-const OneTopic = z.object({ data: Topic });
+const OneTopic = dataOf(Topic);
 
-const listTopics = defineRoute({
-  method: "get",
-  path: "/api/v1/topics",
-  operationId: "listTopics",
-  tag: "Topics",
+const listTopics = defineRoute("listTopics", "get /api/v1/topics", {
   summary: "List topics",
-  description: "Oldest first, unless `sort` says otherwise.",
+  description: "Oldest first, unless `sort` says otherwise; by name with `prefix`.",
   access: project("read"),
-  query: z.strictObject(listQuery),
+  query: TopicListQuery,
   responses: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
-  handle: async ({ sendRequest }, request) => {
-    const { projectId } = request.caller;
-    return pageReply(request, await sendRequest(ListTopics, { projectId, page: pageRequest(request.query) }));
-  },
+  handle: async ({ sendRequest }, { caller: { projectId }, query }) =>
+    pageReply(await sendRequest(ListTopics, { projectId, prefix: query.prefix, page: pageRequest(query) })),
 });
 
-const createTopic = defineRoute({
-  method: "post",
-  path: "/api/v1/topics",
-  operationId: "createTopic",
-  tag: "Topics",
+const createTopic = defineRoute("createTopic", "post /api/v1/topics", {
   summary: "Create a topic",
   access: project("devices"),
   body: CreateTopic,
@@ -56,104 +45,63 @@ const createTopic = defineRoute({
     idempotent({
       newId: newTopicId,
       perform: async ({ id }) => {
-        const { name, closed } = body.topic;
-        const { topic } = await sendRequest(CreateTopicRequest, {
-          projectId,
-          topicId: id as TopicId,
-          name,
-          ...(closed === undefined ? {} : { closed }),
-        });
+        const { topic } = await sendRequest(CreateTopicRequest, { projectId, topicId: id, ...body.topic });
         if (topic.id !== id)
           throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
-        return created({ data: topic });
+        return created(topic);
       },
     }),
 });
 
-const getTopic = defineRoute({
-  method: "get",
-  path: "/api/v1/topics/{id}",
-  operationId: "getTopic",
-  tag: "Topics",
+const getTopic = defineRoute("getTopic", "get /api/v1/topics/{id}", {
   summary: "Read a topic, by id or name",
   access: project("read"),
   params: { id: topicParam },
   responses: { 200: { description: "The topic", schema: OneTopic } },
-  errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
-    ok({ data: await sendRequest(GetTopic, { projectId, topic: params.id }) }),
+    ok(await sendRequest(GetTopic, { projectId, topic: params.id })),
 });
 
-const changeTopic = defineRoute({
-  method: "patch",
-  path: "/api/v1/topics/{id}",
-  operationId: "changeTopic",
-  tag: "Topics",
+const changeTopic = defineRoute("changeTopic", "patch /api/v1/topics/{id}", {
   summary: "Close or reopen a topic",
   description: "Only a project token can subscribe devices to a closed topic. Subscriptions stay.",
   access: project("devices"),
   params: { id: topicParam },
   body: ChangeTopic,
   responses: { 200: { description: "The changed topic", schema: OneTopic } },
-  errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
-    ok({ data: await sendRequest(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed }) }),
+    ok(await sendRequest(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed })),
 });
 
-const deleteTopic = defineRoute({
-  method: "delete",
-  path: "/api/v1/topics/{id}",
-  operationId: "deleteTopic",
-  tag: "Topics",
+const deleteTopic = defineRoute("deleteTopic", "delete /api/v1/topics/{id}", {
   summary: "Delete a topic and its subscriptions",
   access: project("devices"),
   params: { id: topicParam },
   responses: { 204: { description: "The topic is deleted" } },
-  errors: ["topic-not-found"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
-    await sendRequest(DeleteTopic, { projectId, topic: params.id });
-    return noContent();
-  },
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
+    sendRequest(DeleteTopic, { projectId, topic: params.id }).then(noContent),
 });
 
-const subscribeDevices = defineRoute({
-  method: "put",
-  path: "/api/v1/topics/{id}/devices",
-  operationId: "subscribeDevices",
-  tag: "Topics",
+const subscribeDevices = defineRoute("subscribeDevices", "put /api/v1/topics/{id}/devices", {
   summary: "Subscribe up to 1,000 devices",
   description: "A topic that does not exist is created.",
   access: project("devices"),
   params: { id: newTopicParam },
   body: TopicDevices,
-  responses: { 200: { description: "The changes", schema: z.object({ data: SubscriptionResult }) } },
+  responses: { 200: { description: "The changes", schema: dataOf(SubscriptionResult) } },
   errors: ["topic-not-found", "topic-exists"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
-    ok({
-      data: await sendRequest(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true }),
-    }),
+    ok(await sendRequest(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true })),
 });
 
-const unsubscribeDevices = defineRoute({
-  method: "delete",
-  path: "/api/v1/topics/{id}/devices",
-  operationId: "unsubscribeDevices",
-  tag: "Topics",
+const unsubscribeDevices = defineRoute("unsubscribeDevices", "delete /api/v1/topics/{id}/devices", {
   summary: "Unsubscribe up to 1,000 devices",
   access: project("devices"),
   params: { id: topicParam },
   body: TopicDevices,
-  responses: { 200: { description: "The changes", schema: z.object({ data: SubscriptionResult }) } },
-  errors: ["topic-not-found"],
+  responses: { 200: { description: "The changes", schema: dataOf(SubscriptionResult) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
-    ok({
-      data: await sendRequest(UnsubscribeDevices, {
-        projectId,
-        topic: params.id,
-        devices: body.devices,
-        create: false,
-      }),
-    }),
+    ok(await sendRequest(UnsubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: false })),
 });
 
 export const topicRoutes = [
@@ -165,3 +113,45 @@ export const topicRoutes = [
   subscribeDevices,
   unsubscribeDevices,
 ];
+
+/** The 204 of a change of one subscription. Throws when the device is unknown or full. */
+const changed = ({ unknown, full }: z.output<typeof SubscriptionResult>) => {
+  if (full.length > 0)
+    throw new HeraldError(
+      "validation-failed",
+      "topic: the device already has 64 topics and values of metadata and identifiers, the maximum",
+    );
+  if (unknown.length > 0) throw new HeraldError("device-not-found", "id: the project has no such device");
+  return noContent();
+};
+
+const subscribe = defineRoute("subscribeDevice", "put /api/v1/devices/{id}/topics/{topic}", {
+  tag: "Topics",
+  summary: "Subscribe a device to a topic",
+  description: "With a project token, a topic that does not exist is created; with a device credential it is a 404.",
+  access: projectOrDevice("devices"),
+  params: { id: deviceParam, topic: newTopicParam },
+  responses: { 204: { description: "The device is subscribed" } },
+  errors: ["topic-not-found", "topic-exists", "topic-closed"],
+  handle: async ({ sendRequest }, { caller, params }) => {
+    const devices = [ownDevice(caller, params.id)];
+    const create = caller.kind === "project";
+    const { projectId } = caller;
+    return sendRequest(SubscribeDevices, { projectId, topic: params.topic, devices, create }).then(changed);
+  },
+});
+
+const unsubscribe = defineRoute("unsubscribeDevice", "delete /api/v1/devices/{id}/topics/{topic}", {
+  tag: "Topics",
+  summary: "Unsubscribe a device from a topic",
+  access: projectOrDevice("devices"),
+  params: { id: deviceParam, topic: topicParam },
+  responses: { 204: { description: "The device is not subscribed" } },
+  handle: async ({ sendRequest }, { caller, params }) => {
+    const devices = [ownDevice(caller, params.id)];
+    const { projectId } = caller;
+    return sendRequest(UnsubscribeDevices, { projectId, topic: params.topic, devices, create: false }).then(changed);
+  },
+});
+
+export const subscriptionRoutes = [subscribe, unsubscribe];

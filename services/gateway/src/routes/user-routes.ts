@@ -5,115 +5,80 @@ import {
   GetUser,
   keysetPageOf,
   keysetQuery,
-  ListNotifications,
   ListUsers,
-  listQuery,
   Notification,
-  notificationFilterQuery,
   pageOf,
   User,
   UserErasure,
+  UserIdPrefix,
   UserSummary,
 } from "@herald/contracts";
 import { z } from "zod";
 import { project, projectOrDevice } from "../auth/caller.ts";
 import { ownDevice } from "../auth/own-device.ts";
-import { keysetRequest, pageReply, pageRequest } from "../http/page-reply.ts";
-import { accepted, noContent, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
-import { withOpensOfAll } from "./notification-routes.ts";
+import { accepted, keysetRequest, noContent, ok, pageReply } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
+import { listedNotifications, NotificationListQuery } from "./notification-routes.ts";
 import { deviceParam, newUserParam, userParam } from "./path-params.ts";
 
-const listUsers = defineRoute({
-  method: "get",
-  path: "/api/v1/users",
-  operationId: "listUsers",
-  tag: "Users",
+const listUsers = defineRoute("listUsers", "get /api/v1/users", {
   summary: "List users, by id",
   description:
     "The users who have devices. A page reads at most 1,000 devices: it may have fewer users than `per_page`, so continue while `next` is not null.",
   access: project("read"),
-  query: z.strictObject(keysetQuery),
+  query: z.strictObject({
+    ...keysetQuery,
+    prefix: UserIdPrefix.optional().meta({ description: "Only users whose id begins with this", examples: ["u_84"] }),
+  }),
   responses: { 200: { description: "A page of users", schema: keysetPageOf(UserSummary) } },
-  handle: async ({ sendRequest }, request) => {
-    const { projectId } = request.caller;
-    return pageReply(request, await sendRequest(ListUsers, { projectId, page: keysetRequest(request.query) }));
-  },
+  handle: async ({ sendRequest }, { caller: { projectId }, query }) =>
+    pageReply(await sendRequest(ListUsers, { projectId, prefix: query.prefix, page: keysetRequest(query) })),
 });
 
-const getUser = defineRoute({
-  method: "get",
-  path: "/api/v1/users/{user}",
-  operationId: "getUser",
-  tag: "Users",
+const getUser = defineRoute("getUser", "get /api/v1/users/{user}", {
   summary: "Read a user's devices",
   description: "Herald knows users by their devices: a user without devices is a 404.",
   access: project("read"),
   params: { user: userParam },
-  responses: { 200: { description: "The user", schema: z.object({ data: User }) } },
+  responses: { 200: { description: "The user", schema: dataOf(User) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) =>
-    ok({ data: await sendRequest(GetUser, { projectId, userId: user }) }),
+    ok(await sendRequest(GetUser, { projectId, userId: user })),
 });
 
-const listUserNotifications = defineRoute({
-  method: "get",
-  path: "/api/v1/users/{user}/notifications",
-  operationId: "listUserNotifications",
-  tag: "Users",
+const listUserNotifications = defineRoute("listUserNotifications", "get /api/v1/users/{user}/notifications", {
   summary: "List the notifications that name a user as a target",
   description:
     "Only those sent to `user:<id>`, not those that reached the user by topics, metadata or `all`. Oldest first, unless `sort` says otherwise.",
   access: project("read"),
   params: { user: userParam },
-  query: z.strictObject({ ...listQuery, ...notificationFilterQuery }),
+  query: NotificationListQuery,
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: async (deps, request) => {
-    const { projectId } = request.caller;
-    const userId = request.params.user;
-    const { status, kind, label, ...query } = request.query;
-    const filter = { projectId, userId, status, kind, label };
-    const page = await deps.sendRequest(ListNotifications, { ...filter, page: pageRequest(query) });
-    return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
-  },
+  handle: (deps, { caller: { projectId }, params: { user }, query }) =>
+    listedNotifications(deps, projectId, query, user),
 });
 
-const identifyUserDevice = defineRoute({
-  method: "put",
-  path: "/api/v1/users/{user}/devices/{id}",
-  operationId: "identifyUserDevice",
-  tag: "Users",
+const identifyUserDevice = defineRoute("identifyUserDevice", "put /api/v1/users/{user}/devices/{id}", {
   summary: "Assign a device to a user",
   description: "A device of another user moves to this one.",
   access: project("devices"),
   params: { user: newUserParam, id: deviceParam },
-  responses: { 200: { description: "The changed device", schema: z.object({ data: Device }) } },
-  errors: ["device-not-found"],
+  responses: { 200: { description: "The changed device", schema: dataOf(Device) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) =>
-    ok({ data: await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: user } }) }),
+    ok(await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: user } })),
 });
 
-const releaseUserDevice = defineRoute({
-  method: "delete",
-  path: "/api/v1/users/{user}/devices/{id}",
-  operationId: "releaseUserDevice",
-  tag: "Users",
+const releaseUserDevice = defineRoute("releaseUserDevice", "delete /api/v1/users/{user}/devices/{id}", {
   summary: "Remove a device from a user",
   description:
     "The device stays, without a user. A device that now belongs to another user is a 404 and does not change.",
   access: project("devices"),
   params: { user: userParam, id: deviceParam },
   responses: { 204: { description: "The device has no user" } },
-  errors: ["device-not-found"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) => {
-    await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null }, ofUser: user });
-    return noContent();
-  },
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) =>
+    sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null }, ofUser: user }).then(noContent),
 });
 
-const logOut = defineRoute({
-  method: "delete",
-  path: "/api/v1/devices/{id}/user",
-  operationId: "logOutDevice",
+const logOut = defineRoute("logOutDevice", "delete /api/v1/devices/{id}/user", {
   tag: "Users",
   summary: "Log out the user of a device",
   description:
@@ -121,35 +86,28 @@ const logOut = defineRoute({
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   responses: { 204: { description: "The device has no user" } },
-  errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller, params }) => {
     const deviceId = ownDevice(caller, params.id);
-    await sendRequest(ChangeDeviceRequest, { projectId: caller.projectId, deviceId, change: { user_id: null } });
-    return noContent();
+    const { projectId } = caller;
+    return sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null } }).then(noContent);
   },
 });
 
-const eraseUser = defineRoute({
-  method: "delete",
-  path: "/api/v1/users/{user}",
-  operationId: "eraseUser",
-  tag: "Users",
+const eraseUser = defineRoute("eraseUser", "delete /api/v1/users/{user}", {
   summary: "Erase a user",
   description:
     "Deletes the user's devices with their data, empties notifications for this user alone, and removes the user from all others, from the ledger and from webhook messages. Consumers get `io.herald.user.erased.v1`. Tokens issued before are refused. Erasing an unknown user is not an error: Herald may have known the user earlier.",
   access: project("devices"),
   params: { user: userParam },
-  responses: { 202: { description: "The erasure has begun", schema: z.object({ data: UserErasure }) } },
+  responses: { 202: { description: "The erasure has begun", schema: dataOf(UserErasure) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) => {
     const { erasedAt } = await sendRequest(EraseUser, { projectId, userId: user });
     return accepted({
-      data: {
-        user_id: user,
-        erased_at: erasedAt,
-        databases: "within an hour" as const,
-        streams: "within 30 days, as messages expire" as const,
-        backups: "yours to delete: Herald has no access to them" as const,
-      },
+      user_id: user,
+      erased_at: erasedAt,
+      databases: "within an hour" as const,
+      streams: "within 30 days, as messages expire" as const,
+      backups: "yours to delete: Herald has no access to them" as const,
     });
   },
 });

@@ -5,38 +5,43 @@ import {
   CreateWebhookRequest,
   DeleteWebhook,
   GetWebhook,
+  GetWebhookMessage,
+  ListWebhookMessages,
   ListWebhooks,
   listQuery,
   newWebhookId,
+  newWebhookMessageId,
+  PingWebhook,
   pageOf,
+  pageQuery,
+  Recovered,
+  RecoverWebhook,
+  RecoverWebhookRequest,
+  ResendWebhookMessage,
   RotateWebhookSecret,
   Webhook,
-  type WebhookId,
+  WebhookMessage,
+  WebhookMessageDetail,
+  WebhookMessageStatus,
 } from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
-import { pageReply, pageRequest } from "../http/page-reply.ts";
-import { created, noContent, ok } from "../http/reply.ts";
-import { defineRoute } from "../http/route.ts";
-import { webhookParam } from "./path-params.ts";
+import { accepted, created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
+import { webhookMessageParam, webhookParam } from "./path-params.ts";
 
-const OneWebhook = z.object({ data: Webhook });
-const WithSecret = z.object({
-  data: Webhook,
+const OneWebhook = dataOf(Webhook);
+const WithSecret = OneWebhook.extend({
   secret: z.string().optional().meta({
     description: "`whsec_…`, the secret that signs messages; absent when a response is replayed",
   }),
 });
 
-/** `read` because a webhook receives what `read` shows; `send` because a token that only reads must not stop a webhook. */
+/** `read` because a webhook receives the data that `read` allows; `send` because a token that only reads must not stop a webhook. */
 export const writing = project("read", "send");
-const one = { tag: "Events", params: { id: webhookParam }, errors: ["webhook-not-found"] } as const;
+const params = { id: webhookParam };
 
-const createWebhook = defineRoute({
-  method: "post",
-  path: "/api/v1/webhooks",
-  operationId: "createWebhook",
-  tag: "Events",
+const createWebhook = defineRoute("createWebhook", "post /api/v1/webhooks", {
   summary: "Create a webhook",
   description:
     "Herald posts the project's events to the URL from now on, signed as Standard Webhooks defines. Only this response contains the secret. Needs the scopes `read` and `send`.",
@@ -48,46 +53,34 @@ const createWebhook = defineRoute({
     idempotent({
       newId: newWebhookId,
       perform: async ({ id }) => {
-        const question = { projectId, webhookId: id as WebhookId, settings: body.webhook };
+        const question = { projectId, webhookId: id, settings: body.webhook };
         const { webhook, secret } = await sendRequest(CreateWebhookRequest, question);
-        return created({ data: webhook, secret });
+        return created(webhook, { secret });
       },
     }),
 });
 
-const listWebhooks = defineRoute({
-  method: "get",
-  path: "/api/v1/webhooks",
-  operationId: "listWebhooks",
-  tag: "Events",
+const listWebhooks = defineRoute("listWebhooks", "get /api/v1/webhooks", {
   summary: "List webhooks",
   description: "Oldest first, unless `sort` says otherwise.",
   access: project("read"),
   query: z.strictObject(listQuery),
   responses: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
-  handle: async ({ sendRequest }, request) => {
-    const { projectId } = request.caller;
-    return pageReply(request, await sendRequest(ListWebhooks, { projectId, page: pageRequest(request.query) }));
-  },
+  handle: async ({ sendRequest }, { caller: { projectId }, query }) =>
+    pageReply(await sendRequest(ListWebhooks, { projectId, page: pageRequest(query) })),
 });
 
-const getWebhook = defineRoute({
-  ...one,
-  method: "get",
-  path: "/api/v1/webhooks/{id}",
-  operationId: "getWebhook",
+const getWebhook = defineRoute("getWebhook", "get /api/v1/webhooks/{id}", {
+  params,
   summary: "Read a webhook",
   access: project("read"),
   responses: { 200: { description: "The webhook", schema: OneWebhook } },
   handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
-    ok({ data: await sendRequest(GetWebhook, { projectId, webhookId: params.id }) }),
+    ok(await sendRequest(GetWebhook, { projectId, webhookId: params.id })),
 });
 
-const changeWebhook = defineRoute({
-  ...one,
-  method: "patch",
-  path: "/api/v1/webhooks/{id}",
-  operationId: "changeWebhook",
+const changeWebhook = defineRoute("changeWebhook", "patch /api/v1/webhooks/{id}", {
+  params,
   summary: "Change, disable or enable a webhook",
   description:
     "Events that happen while it is disabled are stored as failed messages; `recover` sends them. Needs the scopes `read` and `send`.",
@@ -96,30 +89,22 @@ const changeWebhook = defineRoute({
   responses: { 200: { description: "The changed webhook", schema: OneWebhook } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) => {
     const question = { projectId, webhookId: params.id, change: body.webhook };
-    return ok({ data: await sendRequest(ChangeWebhookRequest, question) });
+    return ok(await sendRequest(ChangeWebhookRequest, question));
   },
 });
 
-const deleteWebhook = defineRoute({
-  ...one,
-  method: "delete",
-  path: "/api/v1/webhooks/{id}",
-  operationId: "deleteWebhook",
+const deleteWebhook = defineRoute("deleteWebhook", "delete /api/v1/webhooks/{id}", {
+  params,
   summary: "Delete a webhook and its messages",
   description: "Needs the scopes `read` and `send`.",
   access: writing,
   responses: { 204: { description: "The webhook is deleted" } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
-    await sendRequest(DeleteWebhook, { projectId, webhookId: params.id });
-    return noContent();
-  },
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
+    sendRequest(DeleteWebhook, { projectId, webhookId: params.id }).then(noContent),
 });
 
-const rotateSecret = defineRoute({
-  ...one,
-  method: "post",
-  path: "/api/v1/webhooks/{id}/secret",
-  operationId: "rotateWebhookSecret",
+const rotateSecret = defineRoute("rotateWebhookSecret", "post /api/v1/webhooks/{id}/secret", {
+  params,
   summary: "Rotate a webhook's secret",
   description:
     "For a day messages are signed with the previous secret too, so that the receiver can change without a gap. Needs the scopes `read` and `send`.",
@@ -129,14 +114,98 @@ const rotateSecret = defineRoute({
     idempotent({
       newId: newWebhookId,
       perform: async ({ id: rotationId }) => {
-        const { webhook, secret } = await sendRequest(RotateWebhookSecret, {
-          projectId,
-          webhookId: params.id,
-          rotationId,
-        });
-        return created({ data: webhook, secret });
+        const question = { projectId, webhookId: params.id, rotationId };
+        const { webhook, secret } = await sendRequest(RotateWebhookSecret, question);
+        return created(webhook, { secret });
       },
     }),
 });
 
 export const webhookRoutes = [createWebhook, listWebhooks, getWebhook, changeWebhook, deleteWebhook, rotateSecret];
+
+const OneMessage = dataOf(WebhookMessage);
+
+const listMessages = defineRoute("listWebhookMessages", "get /api/v1/webhooks/{id}/messages", {
+  params,
+  summary: "List a webhook's messages, oldest first",
+  description: "Kept for 30 days.",
+  access: project("read"),
+  query: z.strictObject({
+    ...pageQuery,
+    status: WebhookMessageStatus.optional().meta({ description: "Only messages with this status" }),
+  }),
+  responses: { 200: { description: "A page of messages", schema: pageOf(WebhookMessage) } },
+  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
+    const question = { projectId, webhookId: params.id, status: query.status, page: pageRequest(query) };
+    return pageReply(await sendRequest(ListWebhookMessages, question));
+  },
+});
+
+const getMessage = defineRoute("getWebhookMessage", "get /api/v1/webhooks/{id}/messages/{message}", {
+  params: { ...params, message: webhookMessageParam },
+  summary: "Read a message and its attempts",
+  description: "Includes the posted body and the receiver's response to each of the last 20 attempts, oldest first.",
+  access: project("read"),
+  responses: { 200: { description: "The message", schema: dataOf(WebhookMessageDetail) } },
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { id: webhookId, message: messageId } }) =>
+    ok(await sendRequest(GetWebhookMessage, { projectId, webhookId, messageId })),
+});
+
+const resendMessage = defineRoute("resendWebhookMessage", "post /api/v1/webhooks/{id}/messages/{message}/resend", {
+  params: { ...params, message: webhookMessageParam },
+  summary: "Send a message again",
+  description:
+    "Sends it at once, whatever its status, and retries on the whole schedule if that fails. Needs the scopes `read` and `send`.",
+  access: writing,
+  responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
+  errors: ["webhook-disabled"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
+    idempotent({
+      // resending is repeatable
+      perform: async () => {
+        const question = { projectId, webhookId: params.id, messageId: params.message };
+        return accepted(await sendRequest(ResendWebhookMessage, question));
+      },
+    }),
+});
+
+const pingWebhook = defineRoute("pingWebhook", "post /api/v1/webhooks/{id}/ping", {
+  params,
+  summary: "Send a test message",
+  description:
+    "Sends an event of type `io.herald.webhook.ping.v1`, whichever events the webhook receives, with one attempt. Read the message to see the result. Needs the scopes `read` and `send`.",
+  access: writing,
+  responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
+  errors: ["webhook-disabled"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
+    idempotent({
+      newId: newWebhookMessageId,
+      perform: async ({ id }) => {
+        const question = { projectId, webhookId: params.id, messageId: id };
+        return accepted(await sendRequest(PingWebhook, question));
+      },
+    }),
+});
+
+const recoverWebhook = defineRoute("recoverWebhook", "post /api/v1/webhooks/{id}/recover", {
+  params,
+  summary: "Resend messages that failed since a time",
+  description:
+    "Selects by the time of the event, oldest first, up to 10,000 messages. When `more` is true, repeat the request for the next ones. Needs the scopes `read` and `send`.",
+  access: writing,
+  body: RecoverWebhook,
+  responses: {
+    202: { description: "The number of messages that wait to be sent", schema: dataOf(Recovered) },
+  },
+  errors: ["webhook-disabled"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params, body, idempotent }) =>
+    idempotent({
+      // messages that already wait are not selected again
+      perform: async () => {
+        const question = { projectId, webhookId: params.id, since: new Date(body.since).toISOString() };
+        return accepted(await sendRequest(RecoverWebhookRequest, question));
+      },
+    }),
+});
+
+export const webhookMessageRoutes = [listMessages, getMessage, resendMessage, pingWebhook, recoverWebhook];

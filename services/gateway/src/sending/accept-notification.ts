@@ -16,8 +16,8 @@ import type { RouteDeps } from "../deps.ts";
 export const defaultTtlSeconds = maxTtlSeconds;
 
 /**
- * `ttl: 0` means now or never: no provider may store the push. Herald has this long to hand it over, because otherwise the
- * notification would expire as soon as it is accepted.
+ * `ttl: 0` means now or never: no provider may store the push. Herald has this long to hand it over; with no time at all, the notification
+ * would expire on acceptance.
  */
 export const nowOrNeverMs = 10_000;
 
@@ -29,12 +29,12 @@ const maxCommandBytes = 1_000_000;
 type Sending = {
   readonly projectId: ProjectId;
   readonly id: NotificationId;
-  /** When it was accepted; the same for every repeat of the request. */
+  /** The time of acceptance, identical for every repeat of the request. */
   readonly at: Date;
   readonly notification: SendNotification["notification"];
 };
 
-/** The command that sends a notification; the same for every repeat of a request. */
+/** The command that sends a notification, identical for every repeat of the request. */
 export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV1 => {
   const { dry_run: _, ...content } = notification;
   const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
@@ -51,7 +51,7 @@ export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV
 };
 
 type Rules = {
-  /** The platforms whose provider the project has. The payload must fit these. */
+  /** The platforms whose provider the project has. The payload must fit their limits. */
   readonly platforms: readonly Platform[];
   readonly openTokenBytes: number;
 };
@@ -64,7 +64,7 @@ export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: Project
   openTokenBytes: openTokens.length,
 });
 
-/** Creates the command after checks that a schema cannot do. Throws validation-failed with all problems. */
+/** Creates the command after the checks that a schema cannot do. Throws validation-failed with all problems. */
 export const acceptNotification = (accepting: Accepting): SendV1 => {
   const { projectId, id, at, platforms, openTokenBytes } = accepting;
   const command = sendCommand(accepting);

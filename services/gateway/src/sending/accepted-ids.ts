@@ -2,7 +2,7 @@ import { type IdempotencyRecord, type NotificationId, notificationIdsFrom, sendG
 
 type Batch = NonNullable<IdempotencyRecord["batch"]>;
 
-/** Packs the ids of a request's notifications; undefined stands for one that was not accepted. Ids of a group are consecutive. */
+/** Packs the ids of a request's notifications; undefined stands for a refused one. The ids of a group must be consecutive. */
 export const packIds = (ids: readonly (NotificationId | undefined)[]): Batch => {
   const groups: Batch["groups"] = [];
   const bits = Buffer.alloc(Math.ceil(ids.length / 8));

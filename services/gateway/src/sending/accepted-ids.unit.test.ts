@@ -5,7 +5,7 @@ import { packIds, unpackIds } from "./accepted-ids.ts";
 
 const now = new Date();
 
-/** Ids of groups of these sizes. Each group begins with ids of other requests. */
+/** Ids of groups of these sizes. Other requests use the first ids of each group. */
 const idsOf = (sizes: readonly number[]): NotificationId[] =>
   sizes.flatMap((size) => newNotificationIds(now, Math.min(256, size + 3)).slice(-size));
 

@@ -13,7 +13,7 @@ import { acceptNotification, rulesFor, sendCommand } from "./accept-notification
 import { packIds, unpackIds } from "./accepted-ids.ts";
 import type { SendOperation, Validated } from "./send-operation.ts";
 
-/** For all notifications of a batch together, as for any other request. */
+/** The maximum for a whole batch, as for any other request. */
 const maxProblems = 100;
 
 const nameOf = (at: number): string => `notifications.${at}`;
@@ -35,21 +35,21 @@ const parseOne = (sent: unknown, name: string, maxProblems: number) => {
   );
 };
 
-/** Renames a notification's problem to one of the batch. */
+/** Renames a notification's problem to its name in the batch. */
 const inBatch = (fault: Fault, at: string): Fault => {
   if (fault.name.startsWith(at)) return fault;
   if (/^notification(?:\.|$)/.test(fault.name)) return { ...fault, name: fault.name.replace("notification", at) };
   return { ...fault, name: at, detail: messageOf(fault) };
 };
 
-/** Limits the problems that checks beyond the schema found, and counts the rest; the schema's are limited already. */
+/** Limits the problems found by checks beyond the schema, and counts the rest; the schema's problems are already limited. */
 const atMost = (max: number, faults: readonly Fault[]): readonly Fault[] => {
   const more = faults.length - max;
   if (more <= 0 || faults.at(-1)?.code === "more-problems") return faults;
   return [...faults.slice(0, max), { name: "", detail: `${more} more problems like these`, code: "more-problems" }];
 };
 
-/** Validates each notification by itself. Yields to other requests, because a batch takes long. */
+/** Validates each notification separately. Yields to other requests, because a batch takes long. */
 const validateEach = async (
   notifications: readonly unknown[],
   accept: (notification: ReturnType<typeof parseOne>) => SendV1,
@@ -74,7 +74,7 @@ const validateEach = async (
 const failedBefore = (at: number): string =>
   `${nameOf(at)}: was refused when this request was first made; send it again with another Idempotency-Key`;
 
-/** A request with several notifications: each is accepted or refused by itself. */
+/** A request with several notifications: each is accepted or refused on its own. */
 export const sendBatch = (
   deps: RouteDeps,
   projectId: ProjectId,
@@ -88,7 +88,7 @@ export const sendBatch = (
     );
   };
   /** The ids of the first attempt, by position in the request. */
-  const idsOf = ({ batch }: Attempt) => unpackIds(batch ?? { groups: [] }, notifications.length);
+  const idsOf = ({ batch }: Pick<Attempt, "batch">) => unpackIds(batch ?? { groups: [] }, notifications.length);
   const reply = (data: SentNotification[]): Accepted => ({ status: 202, body: { data } });
 
   return {
@@ -100,7 +100,7 @@ export const sendBatch = (
           "validation-failed",
           validated.flatMap((one) => ("faults" in one ? one.faults : [])),
         );
-      /** Ids by position. There are fewer ids than commands when a quota was used up. */
+      /** Ids by position. There are fewer ids than commands when a quota is used up. */
       const placed = (ids: readonly NotificationId[]) => {
         const next = ids.values();
         return validated.map((one) => ("command" in one ? next.next().value : undefined));
@@ -121,7 +121,7 @@ export const sendBatch = (
         },
       };
     },
-    // Without the checks: an accepted notification stays accepted.
+    // Skips the checks: an accepted notification stays accepted.
     rebuildCommands: async (attempt) => {
       const yieldIfDue = createYieldIfDue();
       const commands: SendV1[] = [];

@@ -22,12 +22,12 @@ const maxBytes = 64 * 1_048_576;
 const maxSmallTargets = 100;
 /** Half of the broker's default limit for a message. */
 const maxGroupBytes = 524_288;
-/** One at a time makes groups larger. */
+/** One write at a time makes groups larger. */
 const concurrentGroups = 1;
 
 const smallKinds: ReadonlySet<string> = new Set(["device", "token", "user", "pair"]);
 
-/** Whether the targets promise few devices. Dispatch expands a send that turns out to have many. */
+/** Whether the targets promise few devices. If a small send has many after all, dispatch expands it. */
 export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
   sendAt === undefined &&
   targets.length <= maxSmallTargets &&
@@ -36,7 +36,7 @@ export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
     return "target" in parsed && smallKinds.has(parsed.target.kind);
   });
 
-/** A send before acceptance: the id in its command is provisional. `bytes`: size of the command as JSON. */
+/** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */
 export type NewSend = { readonly command: SendV1; readonly bytes: number };
 
 /** The Idempotency-Key of the request that contains the sends. */
@@ -49,11 +49,11 @@ export type SendKey = {
 
 export type SendCommands = {
   /**
-   * Accepts the sends of one request, all or none: claims its key and publishes the sends. Resolves to the commands with their final
-   * ids when they are on disk, and records the 202 soon after; resolves to undefined when the key is already claimed.
+   * Accepts all sends of one request or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
+   * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
    */
   readonly accept: (sends: readonly NewSend[], key?: SendKey) => Promise<readonly SendV1[] | undefined>;
-  /** Publishes again what an earlier attempt may have published. Repeatable. */
+  /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
   readonly repeat: (sends: readonly NewSend[]) => Promise<void>;
 };
 
@@ -63,15 +63,15 @@ type Unit = { readonly items: readonly Item[]; readonly origin: Origin; readonly
 /** A unit whose sends have their final ids. */
 type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord };
 
-/** The result of a unit: its small sends are published unless there is an error. Undefined when its key is already claimed. */
+/** The result of a unit: its small sends are published unless `error` is set. Undefined when its key is already claimed. */
 type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
 
 const itemsOf = (sends: readonly NewSend[]): Item[] => sends.map((one) => ({ ...one, small: isSmall(one.command) }));
 const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
 
 /**
- * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small ones.
- * They get their ids when the group is closed. Large and scheduled sends are messages of their own.
+ * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small sends. Sends
+ * get their ids when the group is closed. Each large or scheduled send is its own message.
  */
 export const createSendCommands = (
   bus: () => Bus,
@@ -112,7 +112,7 @@ export const createSendCommands = (
     const failed = await publishGroups(publishable);
     const unavailable = [...failed.values()].find(isBusUnavailable);
     if (unavailable !== undefined) {
-      // Fails the waiting sends at once. Waiting for the records would only delay the responses.
+      // Fails the waiting sends at once, because waiting for the records would only delay the responses.
       for (const one of publishable) void release(one);
       throw unavailable;
     }
@@ -146,7 +146,7 @@ export const createSendCommands = (
         throw error;
       }
       const { record } = outcome;
-      // The 202 does not wait for it: without it, a repeat publishes the same ids again.
+      // The 202 does not wait for the record: without it, a repeat publishes the same ids again.
       if (record) records.noteLater({ ...record, record: { ...record.record, answer: { status: 202 } } });
       return commandsOf(outcome);
     },
@@ -168,7 +168,7 @@ const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldErr
 
 const bytesOf = ({ items }: Unit): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Assigns ids to all sends, in as many groups as their number and bytes need, and creates a record for each unit with a key. */
+/** Assigns ids to all sends, in as many groups as their number and size need, and creates a record for each unit with a key. */
 const withIds = (units: readonly Unit[]): Numbered[] => {
   const sizes: number[] = [];
   let groupBytes = 0;
@@ -194,7 +194,7 @@ const withIds = (units: readonly Unit[]): Numbered[] => {
   });
 };
 
-/** Claims the keys. Returns the units that may be published: those without a key, or whose key was free. */
+/** Claims the keys. Returns the units that may be published: units without a key, or whose key was free. */
 const claimKeys = async (units: readonly Numbered[], records: Pick<KeyRecords, "create">): Promise<Set<Numbered>> => {
   const keyed = units.filter(({ record }) => record !== undefined);
   const created = keyed.length === 0 ? [] : await records.create(keyed.flatMap(({ record }) => record ?? []));

@@ -1,7 +1,8 @@
 import type { IdempotencyRecord, NotificationId, ProjectId, SendV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
-import { chargeSends } from "./charge-sends.ts";
+import type { NewSend } from "./send-commands.ts";
 
 type Answer = { readonly status: 202; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> };
 
@@ -9,63 +10,82 @@ type Answer = { readonly status: 202; readonly body: unknown; readonly headers?:
 export type Validated<Reply extends Answer> = {
   /** The valid sends, with provisional ids; at least one. */
   readonly commands: readonly SendV1[];
-  /** The response when the first commands are accepted and the others exceed a quota. */
+  /** The response when the first commands are accepted and the rest exceed a quota. */
   readonly reply: (accepted: readonly SendV1[], refusal: Error | undefined) => Reply;
   /** Packs the ids of a request with several notifications for its record. */
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
 export type SendOperation<Reply extends Answer> = {
-  /** Throws validation-failed when nothing can be sent. */
+  /** Throws validation-failed when no notification is valid. */
   readonly validate: (at: Date) => Promise<Validated<Reply>>;
   /** The commands that an earlier attempt accepted. */
-  readonly rebuildCommands: (attempt: Attempt) => Promise<readonly SendV1[]>;
-  readonly rebuildResponse: (attempt: Attempt) => Reply | Promise<Reply>;
+  readonly rebuildCommands: (attempt: Attempt<NotificationId>) => Promise<readonly SendV1[]>;
+  readonly rebuildResponse: (attempt: Attempt<NotificationId>) => Reply | Promise<Reply>;
 };
 
-/** Performs a request that sends notifications: a first attempt is grouped with others, a repeat uses the ids of the first. */
+const measured = (commands: readonly SendV1[]): NewSend[] =>
+  commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
+
+/**
+ * Counts sends against the quotas of their project. Returns how many of them are within the quotas, counted from the first, the error for
+ * the others, and a function that refunds the charge of sends that were not sent.
+ */
+const chargeSends = async ({ limits, queue }: RouteDeps, projectId: ProjectId, sends: readonly NewSend[]) => {
+  const room = await limits.reserveSends(projectId, sends.length);
+  let refusal = room.granted < sends.length ? room.refusal : undefined;
+  let granted = 0;
+  for (const { bytes } of sends.slice(0, room.granted)) {
+    try {
+      await queue.admit(projectId, bytes);
+    } catch (error) {
+      if (!(error instanceof HeraldError && error.code === "quota-exceeded")) throw error;
+      refusal = error;
+      break;
+    }
+    granted++;
+  }
+  await room.refund(room.granted - granted);
+  const refund = async () => {
+    for (const { bytes } of sends.slice(0, granted)) queue.refund(projectId, bytes);
+    await room.refund(granted);
+  };
+  return { granted, refusal, refund };
+};
+
+/** Performs a request that sends notifications. A first attempt is grouped with others; a repeat uses the ids of the first attempt. */
 export const sendOperation = <Reply extends Answer>(
   deps: RouteDeps,
   projectId: ProjectId,
   { validate, rebuildCommands, rebuildResponse }: SendOperation<Reply>,
-): Work<Reply> => {
-  const measured = (commands: readonly SendV1[]) =>
-    commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
-  const charge = (sends: ReturnType<typeof measured>) =>
-    chargeSends(
-      deps,
-      projectId,
-      sends.map(({ bytes }) => bytes),
-    );
-  return {
-    performFirst: async ({ at, key }: FirstTry) => {
-      const { commands, reply, batchOf } = await validate(at);
-      const sends = measured(commands);
-      const { granted, refusal, refund } = await charge(sends);
-      if (granted === 0) throw refusal;
-      const sendKey = key && { request: key, at, ...(batchOf ? { batchOf } : {}) };
-      let accepted: readonly SendV1[] | undefined;
-      try {
-        accepted = await deps.sends.accept(sends.slice(0, granted), sendKey);
-      } finally {
-        // A replay is not sent again, so it does not count.
-        if (accepted === undefined) await refund();
-      }
-      return accepted && reply(accepted, refusal);
-    },
-    perform: async (attempt) => {
-      const sends = measured(await rebuildCommands(attempt));
-      const { granted, refusal, refund } = await charge(sends);
-      try {
-        // All were accepted before, so all must fit.
-        if (granted < sends.length) throw refusal;
-        await deps.sends.repeat(sends);
-      } catch (error) {
-        await refund();
-        throw error;
-      }
-      return rebuildResponse(attempt);
-    },
-    rebuildResponse,
-  };
-};
+): Work<Reply, NotificationId> => ({
+  performFirst: async ({ at, key }: FirstTry) => {
+    const { commands, reply, batchOf } = await validate(at);
+    const sends = measured(commands);
+    const { granted, refusal, refund } = await chargeSends(deps, projectId, sends);
+    if (granted === 0) throw refusal;
+    const sendKey = key && { request: key, at, ...(batchOf ? { batchOf } : {}) };
+    let accepted: readonly SendV1[] | undefined;
+    try {
+      accepted = await deps.sends.accept(sends.slice(0, granted), sendKey);
+    } finally {
+      // A repeat is not sent again, so it does not count.
+      if (accepted === undefined) await refund();
+    }
+    return accepted && reply(accepted, refusal);
+  },
+  perform: async (attempt) => {
+    const sends = measured(await rebuildCommands(attempt));
+    const { granted, refusal, refund } = await chargeSends(deps, projectId, sends);
+    try {
+      // All were accepted before, so the quota must have room for all.
+      if (granted < sends.length) throw refusal;
+      await deps.sends.repeat(sends);
+    } catch (error) {
+      await refund();
+      throw error;
+    }
+    return rebuildResponse(attempt);
+  },
+  rebuildResponse,
+});

@@ -15,22 +15,7 @@ import {
 import { HeraldError } from "@herald/kit";
 import type { OperatorSession } from "../auth/caller.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
-import type { BucketReplica } from "../records/replicate-bucket.ts";
-
-export type Sessions = {
-  /** Starts a session of 8 h. `secret` is the cookie's value. */
-  readonly start: (operatorTokenHash: string) => Promise<OperatorSession & { readonly secret: string }>;
-  /** The session of a cookie; undefined when it is unknown, expired or ended. Whether its operator still exists is not checked. */
-  readonly find: (
-    secret: string,
-    address: string,
-  ) => Promise<(OperatorSession & { readonly operatorTokenHash: string }) | undefined>;
-  readonly end: (session: OperatorSession) => Promise<void>;
-  /** Makes a sign-in code that can be exchanged once within 10 minutes. */
-  readonly createCode: (operatorTokenHash: string) => Promise<{ readonly code: string; readonly expiresAt: Date }>;
-  /** Uses a code up. Resolves to the hash of its operator's token. Throws unauthenticated when it is unknown, used or expired. */
-  readonly redeemCode: (code: string, address: string) => Promise<string>;
-};
+import type { BucketReplica } from "../records/directories.ts";
 
 type Deps = {
   readonly replica: BucketReplica<SessionRecord>;
@@ -40,7 +25,7 @@ type Deps = {
   readonly now: () => Date;
 };
 
-/** Derived, so that only the holder of the cookie's secret has it and nothing needs to be stored. */
+/** Derived from the cookie's secret, so only the secret's holder has it and it need not be stored. */
 const csrfTokenOf = (secret: string): string => hash("sha256", `csrf/${secret}`, "base64url");
 
 const refused = (why: string): HeraldError =>
@@ -48,13 +33,16 @@ const refused = (why: string): HeraldError =>
     headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
   });
 
-/** Sessions and sign-in codes of operators. They live in a bucket of the bus, so every gateway knows them and no database is needed. */
-export const createSessions = ({ replica, bucket, limits, now }: Deps): Sessions => {
+export type Sessions = ReturnType<typeof createSessions>;
+
+/** Sessions and sign-in codes of operators. They are stored in a bucket of the bus: every gateway knows them, without a database. */
+export const createSessions = ({ replica, bucket, limits, now }: Deps) => {
   const isOver = ({ expiresAt }: SessionRecord): boolean => Date.parse(expiresAt) <= now().getTime();
   const after = (ms: number): Date => new Date(now().getTime() + ms);
 
   return {
-    start: async (operatorTokenHash) => {
+    /** Starts a session of 8 h. `secret` is the cookie's value. */
+    start: async (operatorTokenHash: string) => {
       const secret = newSessionSecret();
       const sessionHash = secretHash(secret);
       const expiresAt = after(sessionMs);
@@ -63,7 +51,8 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps): Sessions
       return { secret, hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt };
     },
 
-    find: async (secret, address) => {
+    /** The session of a cookie; undefined when it is unknown, expired or ended. Does not check that its operator still exists. */
+    find: async (secret: string, address: string) => {
       if (!isSessionSecret(secret)) return undefined;
       const sessionHash = secretHash(secret);
       const key = sessionKey(sessionHash);
@@ -74,9 +63,10 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps): Sessions
       return { hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt: new Date(expiresAt), operatorTokenHash };
     },
 
-    end: ({ hash: sessionHash }) => bucket().delete(sessionKey(sessionHash)),
+    end: ({ hash: sessionHash }: OperatorSession) => bucket().delete(sessionKey(sessionHash)),
 
-    createCode: async (operatorTokenHash) => {
+    /** Creates a sign-in code that can be exchanged once within 10 minutes. */
+    createCode: async (operatorTokenHash: string) => {
       const code = newSignInCode();
       const expiresAt = after(signInCodeMs);
       const record = { operatorTokenHash, expiresAt: expiresAt.toISOString() };
@@ -84,7 +74,8 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps): Sessions
       return { code, expiresAt };
     },
 
-    redeemCode: async (code, address) => {
+    /** Redeems a code. Resolves to the hash of its operator's token. Throws unauthenticated when the code is unknown, used or expired. */
+    redeemCode: async (code: string, address: string) => {
       const key = signInCodeKey(secretHash(code));
       const entry = isSignInCode(code) ? await limits.countWhileVerifying(address, () => bucket().get(key)) : undefined;
       const refuse = async (why: string): Promise<never> => {
@@ -95,7 +86,7 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps): Sessions
       const { value, revision } = entry;
       if (isOver(value)) return refuse("has expired");
       if (value.usedAt !== undefined) return refuse("was used before");
-      // Of two that exchange the code at the same time, one writes onto the revision that both have read.
+      // Of two concurrent exchanges of a code, only one can replace the revision that both have read.
       const used = { ...value, usedAt: now().toISOString() };
       if (!(await bucket().update(key, used, revision, { ttlMs: signInCodeMs }))) return refuse("was used before");
       return value.operatorTokenHash;

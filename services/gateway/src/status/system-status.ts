@@ -1,11 +1,12 @@
-import { buckets, ServiceName, type ServiceStatus, type StatusReport, type SystemStatus } from "@herald/contracts";
+import { type Bus, openBucket, reportStatus, type StatusReportOptions } from "@herald/bus";
+import { buckets, ServiceName, type ServiceStatus, StatusReport, type SystemStatus } from "@herald/contracts";
 
-/** A report, and when it came. */
+/** A report, and the time when it arrived. */
 export type Heard = { readonly report: StatusReport; readonly at: Date };
 
-/** A process reports every five seconds. One that missed three reports does not answer. */
+/** A process reports every five seconds. After three missed reports it counts as not answering. */
 const silentMs = 20_000;
-/** The life of a report in its bucket: the bucket does not say when one ends. */
+/** The lifetime of a report in its bucket. Applied here too, because the bucket does not report expiry. */
 export const shownMs = buckets.push_status.ttlMs;
 
 type Replica = ServiceStatus["replicas"][number];
@@ -34,7 +35,7 @@ const serviceOf = (name: ServiceName, heard: readonly Heard[], now: Date): Servi
   return { name, state: has("ready") ? "ready" : has("not_ready") ? "not_ready" : "not_answering", replicas };
 };
 
-/** All replicas of a service measure the same: the latest counts. */
+/** The latest measurement of each name: all replicas of a service measure the same things. */
 const latest = <Row extends { readonly name: string; readonly measured_at: string }>(rows: readonly Row[]): Row[] => {
   const byName = new Map<string, Row>();
   for (const row of rows.toSorted((one, other) => (one.measured_at < other.measured_at ? -1 : 1)))
@@ -42,7 +43,7 @@ const latest = <Row extends { readonly name: string; readonly measured_at: strin
   return [...byName.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
 };
 
-/** The state of the whole system, from what its processes last reported. */
+/** The state of the whole system, from the last reports of its processes. */
 export const systemStatus = (heard: readonly Heard[], broker: true | string, now: Date): SystemStatus => {
   const shown = heard.filter(({ at }) => now.getTime() - at.getTime() < shownMs);
   const newest = shown.toSorted((one, other) => other.at.getTime() - one.at.getTime());
@@ -55,5 +56,44 @@ export const systemStatus = (heard: readonly Heard[], broker: true | string, now
     durables: latest(shown.flatMap(({ report }) => report.durables)),
     providers: newest.find(({ report }) => report.providers)?.report.providers ?? [],
     dead_letters: streams.find(({ name }) => name === "PUSH_DLQ")?.messages ?? null,
+  };
+};
+
+type Deps = Pick<StatusReportOptions, "look" | "version"> & {
+  /** True, or the reason why the bus is unavailable. */
+  readonly broker: () => true | string;
+  readonly now: () => Date;
+};
+
+export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
+
+export const createStatusDirectory = ({ look, version, broker, now }: Deps) => {
+  const heard = new Map<string, Heard>();
+  let parts: { stop(): Promise<void> }[] = [];
+  return {
+    /** From memory: never slow, even if other parts are unavailable. */
+    read: () => systemStatus([...heard.values()], broker(), now()),
+    /** Watches the reports of all processes, and reports on this one. */
+    start: (bus: Bus) => {
+      let complete = false;
+      const watching = openBucket(bus, "push_status", StatusReport).watch(
+        ({ key, value: report }) => {
+          if (report === undefined) heard.delete(key);
+          else {
+            // A report from before the start carries its own time, by a clock that may differ.
+            const at = complete ? now() : new Date(Math.min(now().getTime(), Date.parse(report.at)));
+            heard.set(key, { report, at });
+          }
+          for (const [old, { at }] of heard) if (now().getTime() - at.getTime() > shownMs) heard.delete(old);
+        },
+        () => {
+          complete = true;
+        },
+      );
+      parts = [watching, reportStatus(bus, { service: "gateway", version, look })];
+    },
+    stop: async () => {
+      await Promise.all(parts.map((part) => part.stop()));
+    },
   };
 };

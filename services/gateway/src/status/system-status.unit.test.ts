@@ -95,7 +95,7 @@ test("each stream and durable is there once, as it was measured last; dead lette
   expect(systemStatus([], true, now).dead_letters).toBeNull();
 });
 
-test("an unavailable broker is said, with the reason", () => {
+test("an unavailable broker is reported with the reason", () => {
   expect(systemStatus([], "NATS is unavailable", now).broker).toEqual({
     available: false,
     reason: "NATS is unavailable",

@@ -10,7 +10,7 @@ import {
   servingProvider,
 } from "@herald/contracts";
 
-/** What dispatch, registry and analytics know of one notification and one device. */
+/** The records of dispatch, registry and analytics for one notification and one device. */
 export type Facts = {
   readonly notification: Pick<Notification, "id" | "status" | "targets" | "created_at" | "send_at">;
   /** Whether the audience was read. */
@@ -59,7 +59,7 @@ const attemptSentence = (
   }
 };
 
-/** At most so many are named: a notification may have a thousand targets. */
+/** The maximum named in a sentence: a notification may have a thousand targets. */
 const maxTopics = 5;
 
 const missingTopics = ({ notification, device }: Facts): string[] => {
@@ -70,7 +70,7 @@ const missingTopics = ({ notification, device }: Facts): string[] => {
   return topics.filter((topic) => !device.topics.includes(topic)).slice(0, maxTopics);
 };
 
-/** Why a device that is in no batch is in none. */
+/** The reasons why a device is in no batch. */
 const absence = (facts: Facts): string[] => {
   const { notification, device, matched, reachedThrough, expanded } = facts;
   const reasons: string[] = [];
@@ -95,7 +95,7 @@ const absence = (facts: Facts): string[] => {
   return [...reasons, "So it was not addressed."];
 };
 
-/** What happened to the notification on this device, in sentences, oldest first. */
+/** The events of the notification on this device, in sentences, oldest first. */
 export const explain = (facts: Facts): string[] => {
   const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
   const provider = names[servingProvider(device)];
@@ -123,14 +123,14 @@ export const explain = (facts: Facts): string[] => {
   ];
 };
 
-/** Before its audience is read, a notification is on its way to whom it names. */
+/** The device's delivery status. Until the audience is read, an active device that a target matches is pending. */
 const statusOf = ({ delivery, expanded, notification, device, matched }: Facts): DeliveryTrace["status"] => {
   if (delivery) return delivery.status;
   const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
   return ended || matched === undefined || device.status === "inactive" ? "not_addressed" : "pending";
 };
 
-/** Everything about one notification and one device. */
+/** The delivery trace of one notification on one device. */
 export const deliveryTrace = (facts: Facts): DeliveryTrace => {
   const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
   return {

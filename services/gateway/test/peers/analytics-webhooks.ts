@@ -19,7 +19,7 @@ import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 type Named = { readonly projectId: ProjectId; readonly webhookId: WebhookId };
 
-/** Analytics' webhooks, which send nothing. */
+/** Analytics' webhooks, without any sending. */
 export const serveWebhooks = (serve: Serve): void => {
   const webhooks = new Map<string, Owned<Webhook>>();
   const messages = new Map<string, Owned<WebhookMessage>>();

@@ -14,7 +14,7 @@ import { at, type Serve } from "./rows.ts";
 
 type Key = { id: string; public_key: string; status: VapidKeyStatus; created_at: string };
 
-/** Dispatch's Web Push keys: each project has one from its settings on. `told` publishes what changed. */
+/** Dispatch's Web Push keys: each project with settings has one. `told` publishes changes. */
 export const serveVapidKeys = (serve: Serve, told: (projectId: ProjectId) => Promise<void>) => {
   const projects = new Map<string, { keys: Key[]; retired: string[]; unnamed: string }>();
   const newKey = (status: VapidKeyStatus): Key => {

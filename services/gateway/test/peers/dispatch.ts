@@ -28,7 +28,7 @@ import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./r
 
 export type Notifications = Map<string, Owned<Notification>>;
 
-/** Dispatch's notifications, where every device of a project has accepted each, and its provider settings. */
+/** Dispatch's notifications, each accepted by every device of its project, and its provider settings. */
 export const serveDispatch = (
   serve: Serve,
   {

@@ -2,7 +2,7 @@ import type { ErrorCode, ListRequest, PageOf, ProjectId, RequestContract } from 
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
 
-/** Answers a question; what else happens to it is the test's doing. */
+/** Answers a request of a contract; the test may make it fail instead. */
 export type Serve = <Request extends z.ZodType, Answer extends z.ZodType>(
   question: RequestContract<Request, Answer>,
   handle: (data: z.output<Request>) => z.input<Answer> | Promise<z.input<Answer>>,
@@ -38,10 +38,10 @@ export const exportPage = <Row extends { id: string }>(
   };
 };
 
-/** Now, as the interface writes times. */
+/** The current time, in the format of the API. */
 export const at = () => new Date().toISOString();
 
-/** A row of this project, or the error that says that there is none. */
+/** A row of this project, or the error that it does not exist. */
 export const owned = <Value>(
   map: Map<string, Owned<Value>>,
   { projectId }: { projectId: ProjectId },

@@ -12,14 +12,14 @@ import { serveTopics } from "./registry-topics.ts";
 import type { Serve } from "./rows.ts";
 
 /**
- * The other side of the bus: answers what the gateway asks, under the same contracts and with as little behind them as its
- * tests need. What registry, dispatch and analytics do with a question is tested with them.
+ * The peers of the gateway on the bus. They answer its requests under the real contracts, with as little logic as its tests need. The
+ * services' own tests cover their behaviour.
  */
 export const startPeers = (bus: Bus) => {
   const asked: { question: string; data: unknown }[] = [];
-  /** By question: thrown instead of the answer. */
+  /** By request: the error to throw instead of the answer. */
   const failures = new Map<string, HeraldError>();
-  /** Questions that are carried out once, and whose answer is then lost. */
+  /** Requests that are performed once, but whose answer is lost. */
   const late = new Set<string>();
   let missing: string | undefined;
 
@@ -56,7 +56,7 @@ export const startPeers = (bus: Bus) => {
     asked,
     failures,
     late,
-    /** The service answers nothing, as the bus says it for one that is not there. */
+    /** Makes a service unavailable: it answers nothing, as if it had no subscription. */
     away: (service: "registry" | "dispatch" | "analytics") => {
       missing = service;
     },

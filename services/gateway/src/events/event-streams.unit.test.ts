@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { resumeAfter } from "./start-position.ts";
+import { resumeAfter } from "./event-streams.ts";
 
 test.each([
   ["the last one", 20, { first: 5, last: 20 }],

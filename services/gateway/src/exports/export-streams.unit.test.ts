@@ -2,11 +2,11 @@ import { fromCsvText } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { acceptsGzip, preferredFormat, rowFormat } from "./format-rows.ts";
+import { acceptsGzip, preferredFormat, rowFormat } from "./export-streams.ts";
 
 const Row = z.object({ id: z.string(), text: z.string().optional(), data: z.unknown() });
 
-/** A cell as RFC 4180 has it. */
+/** Decodes a cell of RFC 4180. */
 const parseCell = (cell: string): string => (cell.startsWith('"') ? cell.slice(1, -1).replaceAll('""', '"') : cell);
 
 describe("CSV", () => {

@@ -2,8 +2,8 @@ import { newProjectId, newProjectToken, newTokenId, secretHash, type TokenRecord
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { RateLimits } from "../limits/rate-limits.ts";
-import type { BucketReplica } from "./replicate-bucket.ts";
-import { createTokenDirectory } from "./token-directory.ts";
+import type { BucketReplica } from "./directories.ts";
+import { createTokenDirectory } from "./directories.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const record = (expiresAt?: string): TokenRecord => ({
@@ -40,7 +40,7 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
       refusal: new HeraldError("quota-exceeded", ""),
     }),
     reserveNewDevice: async () => ({
-      granted: true,
+      granted: 1,
       refund: async () => {},
       refusal: new HeraldError("rate-limited", ""),
     }),

@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { pageLinks, pageRequest } from "./page-reply.ts";
+import { pageLinks, pageRequest } from "./reply.ts";
 
 const numbered = (page: number, last: number) => ({
   data: [],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { auditedSend, auditedState } from "./audited-state.ts";
+import { auditedSend, auditedState } from "./record-change.ts";
 
 describe("an audited state", () => {
   test("shows what is known to be no secret, numbers and flags, and masks every other text", () => {
@@ -37,7 +37,7 @@ describe("an audited state", () => {
     expect([name.length, letters.length]).toEqual([200, 100]);
   });
 
-  test("is nothing where there is no object", () => {
+  test("is absent for anything but an object", () => {
     expect([auditedState(undefined), auditedState("x"), auditedState([1]), auditedState(null)]).toEqual(
       Array.from({ length: 4 }, () => undefined),
     );

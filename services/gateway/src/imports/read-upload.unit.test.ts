@@ -1,7 +1,7 @@
 import { importLimits } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type FileLine, splitLines } from "./split-lines.ts";
+import { type FileLine, splitLines } from "./read-upload.ts";
 
 const cut = (bytes: Buffer, size: number): Buffer[] =>
   Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));

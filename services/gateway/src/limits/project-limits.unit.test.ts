@@ -1,6 +1,6 @@
 import { newProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { createSlots } from "./slots.ts";
+import { createSlots } from "./project-limits.ts";
 
 const [one, other, third] = [newProjectId(new Date()), newProjectId(new Date()), newProjectId(new Date())] as const;
 

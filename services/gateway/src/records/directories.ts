@@ -1,0 +1,191 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import { type Bucket, type Bus, openBucket } from "@herald/bus";
+import {
+  type BucketName,
+  isOperatorToken,
+  isProjectToken,
+  type OperatorRecord,
+  type Platform,
+  type ProjectId,
+  type ProjectRecord,
+  type Provider,
+  type ProvidersRecord,
+  projectProvidersKey,
+  projectSettingsKey,
+  providerOf,
+  type SubscriptionKeys,
+  secretHash,
+  type TokenRecord,
+  tokenKey,
+  vapidKeyId,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { z } from "zod";
+import type { ActingOperator } from "../auth/caller.ts";
+import type { RateLimits } from "../limits/rate-limits.ts";
+
+/** A bucket replicated into memory by a watch. */
+export type BucketReplica<Value> = {
+  readonly get: (key: string) => Value | undefined;
+  /**
+   * Reads a key from the bus if it is not in memory, so that a record works as soon as it is written. `permit` may refuse the read. Throws
+   * bus-unavailable.
+   */
+  readonly fetch: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
+  /** True when all records were received and the connection is up. */
+  readonly ready: () => boolean;
+  /** Starts the watch. */
+  readonly start: (bus: Bus) => void;
+  readonly stop: () => Promise<void>;
+};
+
+/** Replicates a bucket. Empty until started, while `bus` throws bus-unavailable. */
+export const replicateBucket = <Schema extends z.ZodType>(
+  name: BucketName,
+  schema: Schema,
+  bus: () => Bus,
+): BucketReplica<z.output<Schema>> => {
+  type Value = z.output<Schema>;
+  const known = new Map<string, Value>();
+  let watching: ReturnType<Bucket<Value>["watch"]> | undefined;
+  return {
+    get: (key) => known.get(key),
+    fetch: async (key, permit) => {
+      const bucket = openBucket(bus(), name, schema);
+      await permit();
+      return (await bucket.get(key))?.value;
+    },
+    ready: () => watching?.ready() ?? false,
+    start: (connected) => {
+      watching = openBucket(connected, name, schema).watch(({ key, value }) => {
+        if (value === undefined) known.delete(key);
+        else known.set(key, value);
+      });
+    },
+    stop: async () => watching?.stop(),
+  };
+};
+
+export type TokenDirectory = ReturnType<typeof createTokenDirectory>;
+
+/**
+ * Project tokens by their hash. A lookup by hash needs no constant-time comparison: timing could only reveal the hash, and no token can
+ * be derived from it.
+ */
+export const createTokenDirectory = (replica: BucketReplica<TokenRecord>, limits: RateLimits, now: () => Date) => ({
+  /** The record of a project token; undefined when it is malformed, unknown, revoked or expired. */
+  find: async (token: string, address: string) => {
+    const key = tokenKey(secretHash(token));
+    let record = replica.get(key);
+    if (record === undefined) {
+      if (!isProjectToken(token)) return undefined;
+      // The token may be new: replication takes milliseconds, but the token must work at once.
+      record = await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup));
+    }
+    const expired = record?.expiresAt !== undefined && Date.parse(record.expiresAt) <= now().getTime();
+    return expired ? undefined : record;
+  },
+});
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+export type OperatorDirectory = ReturnType<typeof createOperatorDirectory>;
+
+/** Operators by the hash of their token, and the holder of HERALD_ADMIN_TOKEN as `root`. */
+export const createOperatorDirectory = (
+  adminToken: string,
+  replica: BucketReplica<OperatorRecord>,
+  limits: RateLimits,
+) => {
+  const adminDigest = digest(adminToken);
+  const root: ActingOperator = { id: "root", name: "root", role: "admin", tokenHash: secretHash(adminToken) };
+  const acting = (record: OperatorRecord | undefined, tokenHash: string) => record && { ...record, tokenHash };
+  return {
+    /** The operator of a token; undefined when it is unknown or replaced, or its operator was deleted. */
+    find: async (token: string, address: string) => {
+      if (timingSafeEqual(digest(token), adminDigest)) return root;
+      if (!isOperatorToken(token)) return undefined;
+      const key = secretHash(token);
+      // A new token must work at once, but replication takes milliseconds.
+      const record =
+        replica.get(key) ?? (await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup)));
+      return acting(record, key);
+    },
+    /** The operator whose current token has this hash, with its current role. */
+    findByHash: (tokenHash: string) =>
+      tokenHash === root.tokenHash ? root : acting(replica.get(tokenHash), tokenHash),
+  };
+};
+
+const platforms = Object.keys(providerOf) as Platform[];
+
+export type ProjectDirectory = ReturnType<typeof createProjectDirectory>;
+
+/** The gateway's knowledge about projects, available even while every database is unavailable. */
+export const createProjectDirectory = (
+  replica: BucketReplica<ProjectRecord | ProvidersRecord>,
+  limits: RateLimits,
+) => ({
+  /** A project's settings. Throws project-not-found. */
+  settings: async (id: ProjectId) => {
+    const key = projectSettingsKey(id);
+    const record = replica.get(key) ?? (await replica.fetch(key, limits.countLookup));
+    if (record === undefined || !("openRegistration" in record)) {
+      throw new HeraldError("project-not-found", "project: no such project");
+    }
+    return record;
+  },
+  /** The keys that browsers may subscribe with; undefined when the project has no Web Push. `fresh` reads from the bus. */
+  vapidKeys: async (id: ProjectId, fresh = false) => {
+    const key = projectProvidersKey(id);
+    const record = fresh ? await replica.fetch(key, limits.countLookup) : replica.get(key);
+    return record !== undefined && "providers" in record ? record.vapidKeys : undefined;
+  },
+  /** The platforms whose provider is set up for the project. */
+  platforms: (id: ProjectId) => {
+    const record = replica.get(projectProvidersKey(id));
+    const providers = record !== undefined && "providers" in record ? record.providers : [];
+    return platforms.filter((platform) => providers.includes(providerOf[platform]));
+  },
+});
+
+type Subscription = {
+  readonly keys?: Omit<SubscriptionKeys, "vapid_key">;
+  /** The key that the app used for its subscription. */
+  readonly vapidKeyId?: string;
+  /** The project's current key, for a new subscription that names none. */
+  readonly currentVapidKeyId?: string;
+};
+
+/**
+ * Reads the Web Push subscription of a registration for registry. `provider` is undefined when only registry knows it. Refuses a key that
+ * is not the project's, because the push service would refuse every push. Without Web Push settings no key can be checked.
+ * @throws HeraldError `validation-failed`, where `field` is the name of `keys` in the body.
+ */
+export const readSubscription = async (
+  projects: Pick<ProjectDirectory, "vapidKeys">,
+  projectId: ProjectId,
+  provider: Provider | undefined,
+  given: SubscriptionKeys | undefined,
+  field: string,
+): Promise<Subscription> => {
+  if (provider !== undefined && provider !== "webpush") return {};
+  const { vapid_key: publicKey, ...keys } = given ?? {};
+  const known = await projects.vapidKeys(projectId);
+  const current = known?.find(({ status }) => status === "current");
+  const id = publicKey === undefined ? undefined : vapidKeyId(publicKey);
+  if (id !== undefined && known !== undefined && !known.some((key) => key.id === id)) {
+    // A key that was staged a moment ago may not be replicated yet.
+    const now = await projects.vapidKeys(projectId, true);
+    if (now !== undefined && !now.some((key) => key.id === id))
+      throw new HeraldError(
+        "validation-failed",
+        `${field}.vapid_key: is not a key of this project; subscribe with the key of GET /api/v1/webpush-key`,
+      );
+  }
+  return {
+    ...("p256dh" in keys ? { keys: keys as NonNullable<Subscription["keys"]> } : {}),
+    ...(id === undefined ? {} : { vapidKeyId: id }),
+    ...(current === undefined ? {} : { currentVapidKeyId: current.id }),
+  };
+};

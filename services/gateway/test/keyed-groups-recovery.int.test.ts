@@ -1,0 +1,101 @@
+import { type IdempotencyRecord, type NotificationId, newNotificationId } from "@herald/contracts";
+import { eventually, operateBroker } from "@herald/testing";
+import { describe, expect, test } from "vitest";
+import { idOf, newKeys, useKeyedGroups } from "./keyed-groups-fixture.ts";
+
+const { system, records, watchStored, send, travelled, placeOf, unanswered, healed, expectOneIdEach } =
+  useKeyedGroups();
+
+describe("after a crash", () => {
+  /** The record of a key that a crashed gateway leaves. */
+  const rewind = async (id: NotificationId, change: Partial<IdempotencyRecord> = {}) => {
+    const place = await placeOf(id);
+    await records().put(place, { ...(await unanswered(place)), ...change });
+  };
+
+  test("before the keys are written, a repeat is a first try", async () => {
+    await system().proxy.cut();
+    const keys = newKeys(30);
+    const answers = await Promise.all(keys.map((key) => send(key)));
+    expect(answers.map(({ status }) => status)).toEqual(keys.map(() => 503));
+    await system().proxy.heal();
+    await system().ready();
+    const again = await Promise.all(keys.map((key) => send(key)));
+    expect(again.map(({ status }) => status)).toEqual(keys.map(() => 202));
+    await expectOneIdEach(keys, again.map(idOf));
+    expect(travelled(keys).alone).toEqual([]);
+  });
+
+  test("between the keys and the message, a repeat ten seconds later sends under the recorded id, alone", async () => {
+    const keys = newKeys(30);
+    const firsts = await Promise.all(keys.map((key) => send(key)));
+    await expectOneIdEach(keys, firsts.map(idOf));
+    // As if no send had been published: the records contain other ids.
+    const noted = await Promise.all(
+      firsts.map(async (first) => {
+        const id = newNotificationId(new Date());
+        await rewind(idOf(first), { id });
+        return id;
+      }),
+    );
+    expect((await Promise.all(keys.map((key) => send(key)))).map(({ status }) => status)).toEqual(keys.map(() => 409));
+    const ids = await healed(keys);
+    expect(ids).toEqual(noted);
+    await eventually(() => expect(travelled(keys).alone).toHaveLength(keys.length));
+    expect(new Set(travelled(keys).alone.map(([, id]) => id))).toEqual(new Set(noted));
+  });
+
+  test("between the message and the answers, a repeat gives the same answer and publishes the same id again", async () => {
+    const keys = newKeys(30);
+    const firsts = await Promise.all(keys.map((key) => send(key)));
+    for (const first of firsts) await rewind(idOf(first));
+    const ids = await healed(keys);
+    expect(ids).toEqual(firsts.map(idOf));
+    await expectOneIdEach(keys, ids);
+    await eventually(() => expect(travelled(keys).alone).toHaveLength(keys.length));
+    const replayed = await send(keys[0] ?? "");
+    expect(replayed.headers.get("idempotent-replayed")).toBe("true");
+    expect(replayed.body).toEqual(firsts[0]?.body);
+  });
+});
+
+describe("with the broker unavailable", () => {
+  test.each(["key", "group"] as const)(
+    "right after a %s was stored: nothing is lost, and each has one id",
+    async (what) => {
+      const keys = newKeys(50);
+      let cut: Promise<void> | undefined;
+      const onStored = (stored: "key" | "group") => {
+        if (stored === what) cut ??= system().proxy.cut();
+      };
+      watchStored(onStored);
+      const watching = records().watch(({ value }) => {
+        if (value !== undefined && watching.ready()) onStored("key");
+      });
+      await eventually(() => expect(watching.ready()).toBe(true));
+      const answers = await Promise.all(keys.map((key) => send(key)));
+      await watching.stop();
+      await cut;
+      expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(0);
+      expect(answers.filter(({ status }) => status !== 503 && status !== 202)).toEqual([]);
+      await system().proxy.heal();
+      await system().ready();
+      const ids = await healed(keys);
+      for (const [at, answer] of answers.entries()) if (answer.status === 202) expect(idOf(answer)).toBe(ids[at]);
+      await expectOneIdEach(keys, ids);
+    },
+  );
+
+  test("a message that the stream refuses releases the keys: a repeat need not wait", async () => {
+    const hands = await operateBroker(system().broker);
+    const before = await hands.limit("PUSH_SEND", 1);
+    const keys = newKeys(30);
+    const answers = await Promise.all(keys.map((key) => send(key)));
+    expect(answers.map(({ problem }) => problem.type)).toEqual(keys.map(() => "/docs/errors#queue-full"));
+    await hands.limit("PUSH_SEND", before);
+    await hands.close();
+    const again = await Promise.all(keys.map((key) => send(key)));
+    expect(again.map(({ status }) => status)).toEqual(keys.map(() => 202));
+    await expectOneIdEach(keys, again.map(idOf));
+  });
+});
