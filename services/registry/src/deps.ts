@@ -1,44 +1,82 @@
-import type { Bus } from "@herald/bus";
-import type { OutboxEvent, ProjectId, ProvidersRecord } from "@herald/contracts";
-import type { MasterKeys } from "@herald/kit";
-import type { ErasureStore } from "@herald/mongo";
-import type { DeviceQuota } from "./identity/device-quota.ts";
-import type { VerifyUserToken } from "./identity/verify-user-token.ts";
-import type { OperatorReplication } from "./jobs/replicate-operators.ts";
-import type { ProjectReplication } from "./jobs/replicate-projects.ts";
-import type { KeyedMutex } from "./requests/keyed-mutex.ts";
-import type { AudienceStore } from "./stores/audience-store.ts";
-import type { AuditStore } from "./stores/audit-store.ts";
-import type { DeviceStore } from "./stores/device-store.ts";
-import type { ExpansionStore } from "./stores/expansion-store.ts";
-import type { ImportStore } from "./stores/import-store.ts";
-import type { OperatorStore } from "./stores/operator-store.ts";
-import type { ProjectStore } from "./stores/project-store.ts";
-import type { PublishQueue } from "./stores/publish-queue.ts";
-import type { TopicStore } from "./stores/topic-store.ts";
+import { groupedPublishEvent, openBucket, publishEvents } from "@herald/bus";
+import {
+  OperatorRecord,
+  type OutboxEvent,
+  type ProjectId,
+  ProjectRecord,
+  ProvidersRecord,
+  projectProvidersKey,
+  TokenRecord,
+} from "@herald/contracts";
+import { createCounts, createErasureStore, createOutbox } from "@herald/mongo";
+import type { ServiceDeps } from "@herald/service";
+import type { RegistryConfig } from "./config.ts";
+import { createDeviceQuota } from "./identity/device-quota.ts";
+import { createVerifyUserToken } from "./identity/verify-user-token.ts";
+import { createOperatorReplication, createProjectReplication } from "./jobs/replicate.ts";
+import { createKeyedMutex } from "./requests/concurrency.ts";
+import { createAudienceStore } from "./stores/audience-store.ts";
+import { createAuditStore } from "./stores/audit-store.ts";
+import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
+import { createExpansionStore } from "./stores/expansion-store.ts";
+import { createImportStore } from "./stores/import-store.ts";
+import { createOperatorStore } from "./stores/operator-store.ts";
+import { createPendingEvents } from "./stores/pending-events.ts";
+import { createProjectStore, projectCollection } from "./stores/project-store.ts";
+import { createPublishQueue } from "./stores/publish-queue.ts";
+import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 
-/** What the handlers, requests and jobs of registry use; app.ts makes one. */
-export type Deps = {
-  readonly bus: Bus;
-  readonly projects: ProjectStore;
-  readonly operators: OperatorStore;
-  readonly audit: AuditStore;
-  readonly topics: TopicStore;
-  readonly devices: DeviceStore;
-  readonly audience: AudienceStore;
-  readonly expansions: ExpansionStore;
-  readonly imports: ImportStore;
-  readonly erasures: ErasureStore;
-  readonly publishQueue: PublishQueue;
-  /** Resolves when the stream has stored the event. */
-  readonly publish: (event: OutboxEvent) => Promise<void>;
-  readonly replication: ProjectReplication;
-  readonly operatorReplication: OperatorReplication;
-  readonly keyedMutex: KeyedMutex;
-  readonly verifyUserToken: VerifyUserToken;
-  readonly deviceQuota: DeviceQuota;
-  /** The project's Web Push keys; undefined when it has no Web Push. */
-  readonly vapidKeys: (projectId: ProjectId) => Promise<ProvidersRecord["vapidKeys"]>;
-  readonly masterKeys: MasterKeys;
-  readonly now: () => Date;
+/** The dependencies of registry's handlers, requests and jobs. app.ts creates them once. */
+export type Deps = ReturnType<typeof createDeps>;
+
+export const createDeps = (config: RegistryConfig, { bus, db, log, now }: ServiceDeps & { now: () => Date }) => {
+  const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
+  const collections = { projects: projectCollection(db), topics: topicCollection(db), devices: deviceCollection(db) };
+  const publish = groupedPublishEvent(() => bus);
+  const outbox = createOutbox<OutboxEvent>({
+    collections: [
+      { collection: collections.projects },
+      { collection: collections.topics, tombstone: "sweptAt" },
+      { collection: collections.devices, tombstone: "deletedAt" },
+    ],
+    publish,
+    log,
+  });
+  const counts = createCounts();
+  const projects = createProjectStore(db, counts, now);
+  const operators = createOperatorStore(db, counts);
+  const publishMany = (events: readonly OutboxEvent[]) => publishEvents(bus, events);
+  const pending = createPendingEvents(db, collections.devices, { publish, publishMany, now, log });
+  const devices = createDeviceStore(db, counts, pending);
+  const providers = openBucket(bus, "push_projects", ProvidersRecord);
+  return {
+    bus,
+    projects,
+    operators,
+    audit: createAuditStore(db, masterKeys),
+    topics: createTopicStore(db, counts),
+    devices,
+    audience: createAudienceStore(db),
+    expansions: createExpansionStore(db),
+    imports: createImportStore(db, counts),
+    erasures: createErasureStore(db),
+    pending,
+    outbox,
+    publishQueue: createPublishQueue(outbox, collections),
+    /** Resolves when the stream has stored the event. */
+    publish,
+    replication: createProjectReplication({
+      projects,
+      tokens: openBucket(bus, "push_tokens", TokenRecord),
+      settings: openBucket(bus, "push_projects", ProjectRecord),
+    }),
+    operatorReplication: createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord)),
+    keyedMutex: createKeyedMutex(),
+    verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
+    deviceQuota: createDeviceQuota({ max: config.HERALD_REGISTRY_QUOTA_DEVICES, countUpTo: devices.countUpTo, now }),
+    /** The project's Web Push keys; undefined when it has no Web Push. */
+    vapidKeys: async (projectId: ProjectId) => (await providers.get(projectProvidersKey(projectId)))?.value.vapidKeys,
+    masterKeys,
+    now,
+  };
 };

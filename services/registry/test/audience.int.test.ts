@@ -6,18 +6,15 @@ import {
   type Platform,
   type ProjectId,
 } from "@herald/contracts";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
 });
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
@@ -71,7 +68,7 @@ describe("a device that is explained", () => {
     expect(await explain(device.id)).toMatchObject({ device: { status: "inactive" }, matched: device.id });
   });
 
-  test("is one of the project", async () => {
+  test("must be of the project", async () => {
     const { device } = await registry.register(projectId, apnsToken("two"));
     const other = await registry.project();
     const question = registry.ask(ExplainDevice, { projectId: other, deviceId: device.id, targets: ["all"] });

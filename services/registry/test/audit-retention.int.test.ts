@@ -21,7 +21,7 @@ afterEach(() => database.drop());
 const storeWith = (...keys: [MasterKeys[0], ...MasterKeys[0][]]) => createAuditStore(db, keys);
 const rows = () => db.collection<AuditDocument>("auditRows");
 const sequences = async () => (await rows().find({}).sort({ _id: 1 }).toArray()).map(({ _id }) => _id);
-/** A row a day, from this day on. */
+/** Appends one row per day, beginning with day `from`. */
 const append = async (store: ReturnType<typeof storeWith>, from: number, count: number) => {
   for (let index = 0; index < count; index++)
     await store.append({
@@ -41,7 +41,7 @@ test("old rows are removed, and the rest is checked from the checkpoint on, also
   expect(await sequences()).toEqual([4, 5, 6]);
   const removed = { sequence: 3, at: day(3).toISOString() };
   expect(await store.check(0)).toMatchObject({ valid: true, checked: 3, head: { sequence: 6 }, removed });
-  // `next` of a check that began before rows were removed.
+  // The `next` of a check that began before rows were removed.
   expect(await store.check(2)).toMatchObject({ valid: true, checked: 3 });
   await append(store, 7, 1);
   expect(await store.removeOld(day(4))).toEqual({ removed: 0, more: false });
@@ -71,6 +71,20 @@ test("two processes remove at the same moment, and a crash leaves rows behind th
   expect(await store.check(0)).toMatchObject({ valid: true, checked: 2 });
   await store.removeOld(day(5));
   expect(await sequences()).toEqual([5, 6]);
+});
+
+test("rows that another process removes meanwhile are not missing, neither to a removal nor to a check", async () => {
+  const [store, other] = [storeWith(k1), storeWith(k1)];
+  for (let first = 1; first <= 40; first += 4) {
+    await append(store, first, 4);
+    const [checked] = await Promise.all([
+      store.check(0),
+      store.removeOld(day(first + 1)),
+      other.removeOld(day(first + 2)),
+      other.removeOld(day(first + 3)),
+    ]);
+    expect(checked).toMatchObject({ valid: true });
+  }
 });
 
 test.each([

@@ -10,8 +10,8 @@ import { createCounts } from "@herald/mongo";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import type { Db } from "mongodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { nextPage } from "../src/domain/plan-pages.ts";
-import { partitionPage } from "../src/handlers/partition-page.ts";
+import { nextPage } from "../src/domain/partition-batches.ts";
+import { partitionPage } from "../src/handlers/expand.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
 import { createExpansionStore } from "../src/stores/expansion-store.ts";
@@ -33,7 +33,7 @@ const seed = async (projectId: ProjectId, devices: readonly SeedDevice[]): Promi
   return ids;
 };
 
-/** All pages of an expansion, one after the other. */
+/** Reads all pages of an expansion, one after the other. */
 const expand = async (projectId: ProjectId, targets: readonly string[]) => {
   const stores = { audience: createAudienceStore(db), expansions: createExpansionStore(db), now: () => new Date() };
   const message: ExpandV1 = {

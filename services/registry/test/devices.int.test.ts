@@ -16,29 +16,26 @@ import {
   type ProjectId,
   parseDeviceCredential,
   pushTokenHash,
+  RegisterDeviceRequest,
   secretHash,
   TopicCreatedV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { apnsToken, failure, patient, patientMs, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
-
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
 });
 
 const stored = (id: string) => registry.db.collection<{ _id: string }>("devices").findOne({ _id: id });
 const token = apnsToken("one");
 
 describe("registration", () => {
-  test("of a new device answers it with a credential, and tells the world", async () => {
+  test("of a new device returns it with a credential, and publishes an event", async () => {
     const { device, credential, created } = await registry.register(projectId, token, {
       metadata: { plan: "pro", nested: { a: [1, null] } },
       identifiers: { current_locale: "de" },
@@ -114,10 +111,14 @@ describe("registration", () => {
     expect(other.created).toBe(true);
   });
 
-  test("a hundred times at once is one device", async () => {
+  test("a hundred times at once creates one device", patient, async () => {
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, at) =>
-        registry.register(projectId, token, { metadata: { [`k${at % 60}`]: at } }),
+        registry.ask(
+          RegisterDeviceRequest,
+          { projectId, platform: "ios", token, topics: [], metadata: { [`k${at % 60}`]: at } },
+          patientMs,
+        ),
       ),
     );
     expect(new Set(answers.map(({ device }) => device.id)).size).toBe(1);
@@ -139,7 +140,7 @@ describe("registration", () => {
     expect(await registry.db.collection("topics").countDocuments({ projectId: stranger })).toBe(0);
   });
 
-  test("keeps data that only looks like the database's own", async () => {
+  test("keeps data that looks like database operators", async () => {
     const metadata = JSON.parse(
       '{"a":{"_bsontype":"ObjectId","id":"x"},"constructor":{"name":"y"},"toJSON":1,"nul":"a\\u0000b","n":1e21,"big":9007199254740991,"f":1.5,"list":[{"_bsontype":"Long"}]}',
     );
@@ -152,7 +153,7 @@ describe("registration", () => {
 });
 
 describe("a change", () => {
-  test("of many keys at once loses none, from two registries", async () => {
+  test("of many keys at once loses none, from two registries", patient, async () => {
     const second = registry.newApp();
     await second.start();
     const { device } = await registry.register(projectId, token, { topics: ["news"] });
@@ -160,7 +161,7 @@ describe("a change", () => {
     await Promise.all(
       Array.from({ length: 50 }, (_, at) => {
         const change = at % 2 ? { metadata: { [`m${at}`]: at } } : { identifiers: { [`i${at}`]: at } };
-        return registry.ask(ChangeDeviceRequest, { projectId, deviceId, change });
+        return registry.ask(ChangeDeviceRequest, { projectId, deviceId, change }, patientMs);
       }),
     );
     await second.stop();
@@ -192,7 +193,7 @@ describe("a change", () => {
     expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toBeUndefined();
   });
 
-  test("that changes nothing leaves even the time", async () => {
+  test("that changes nothing keeps even the update time", async () => {
     const { device } = await registry.register(projectId, token, { metadata: { a: 1 } });
     const change = { metadata: { a: 1 } };
     expect(await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change })).toEqual(device);
@@ -223,7 +224,7 @@ describe("a change", () => {
 });
 
 describe("deletion", () => {
-  test("leaves nothing but the event, and frees the token", async () => {
+  test("keeps only the event, and frees the token", async () => {
     const { device, credential } = await registry.register(projectId, token, { topics: ["news"], metadata: { a: 1 } });
     const deviceId = device.id;
     expect(await registry.ask(DeleteDevice, { projectId, deviceId })).toEqual({});
@@ -243,7 +244,7 @@ describe("deletion", () => {
     expect((await registry.register(projectId, token)).created).toBe(true);
   });
 
-  test("that crashed before its event was out is hidden, and finished by the sweep", async () => {
+  test("that crashed before its event was published is hidden, and finished by the sweep", async () => {
     const { device } = await registry.register(projectId, token);
     await eventually(async () => expect(await stored(device.id)).not.toHaveProperty("outbox"));
     const at = new Date(Date.now() - 60_000);
@@ -264,7 +265,7 @@ describe("deletion", () => {
     });
   });
 
-  test("of another project's device is none", async () => {
+  test("of another project's device is refused", async () => {
     const { device } = await registry.register(projectId, token);
     const stranger = await registry.project();
     expect(await failure(registry.ask(DeleteDevice, { projectId: stranger, deviceId: device.id }))).toMatchObject({

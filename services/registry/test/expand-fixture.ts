@@ -28,7 +28,7 @@ export const many = (count: number, topics: (at: number) => string[] = () => ["n
 
 export const sorted = (ids: Iterable<string>) => [...ids].sort();
 
-/** A registry whose batches are collected as dispatch would get them. */
+/** Starts a registry and collects its batches as dispatch would get them. */
 export const startExpandTest = async () => {
   const registry = await startRegistryTest();
   const batches: DeliverBatchV1[] = [];
@@ -73,7 +73,7 @@ export const startExpandTest = async () => {
   let sent = 0;
   const send = (data: ExpandV1) => publish(registry.bus, ExpandV1, data, { id: `test/${++sent}` });
 
-  /** What dispatch has of a notification when its expansion ends. */
+  /** What dispatch has received for a notification when its expansion ends. */
   const outcome = async (notificationId: NotificationId) => {
     const of = <Message extends { notificationId: string }>(list: readonly Message[]) =>
       list.filter((one) => one.notificationId === notificationId);
@@ -110,17 +110,17 @@ export const startExpandTest = async () => {
     registry,
     batches,
     expanded,
-    /** Whether the broadcast lane's batches are taken from their queues. */
+    /** Whether the test consumes the batches of the broadcast lane. */
     takeBroadcasts: async (taken: boolean) => {
       if (taken) broadcast = await registry.handle(...deliveries(["broadcast"]));
       else await broadcast.stop(2_000);
     },
-    /** What follows is about a project that is new. */
+    /** The following calls use a new project. */
     newProject: async () => {
       projectId = await registry.project();
       return projectId;
     },
-    /** What follows is about this project again. */
+    /** The following calls use this project. */
     about: (known: ProjectId) => {
       projectId = known;
     },

@@ -3,6 +3,7 @@ import { batchLimits, ExpandV1, newDeviceId, newProjectId, type ProjectId } from
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
+import { patient } from "./registry-fixture.ts";
 import type { SeedDevice } from "./seed-devices.ts";
 
 let t: ExpandTest;
@@ -138,7 +139,7 @@ describe("an audience", () => {
 
     test.each([
       ["that is not understood", () => t.message(["condition:x"])],
-      // No service sends it, but it would be tried again and again.
+      // No service sends this message, but it would be retried again and again.
       ["of a notification that is another project's", () => t.message(["all"], { notificationId: taken })],
     ])("%s becomes one at once", async (_, message) => {
       taken = (await t.expand(["all"])).end.notificationId;
@@ -152,29 +153,33 @@ describe("an audience", () => {
 });
 
 describe("a full queue", () => {
-  test("is waited for while another project and the direct lane continue; then nothing is missing", async () => {
-    const full = projectId;
-    const ids = await t.seed(many(5_000).map((device) => ({ ...device, platform: "android" as const })));
-    await t.takeBroadcasts(false);
-    const waiting = Array.from({ length: 6 }, () => t.message(["news"]));
-    for (const data of waiting) await t.send(data);
-    await eventually(async () => {
-      const pages = await t.registry.db.collection("expansions").countDocuments({ projectId: full });
-      expect(pages).toBeGreaterThan(1);
-    });
+  test(
+    "is waited for while another project and the direct lane continue; then nothing is missing",
+    patient,
+    async () => {
+      const full = projectId;
+      const ids = await t.seed(many(5_000).map((device) => ({ ...device, platform: "android" as const })));
+      await t.takeBroadcasts(false);
+      const waiting = Array.from({ length: 6 }, () => t.message(["news"]));
+      for (const data of waiting) await t.send(data);
+      await eventually(async () => {
+        const pages = await t.registry.db.collection("expansions").countDocuments({ projectId: full });
+        expect(pages).toBeGreaterThan(1);
+      });
 
-    const direct = await t.expand([ids[0] ?? ""]);
-    expect(direct.devices).toEqual([ids[0]]);
-    await t.newProject();
-    const [other] = await t.seed([{ token: "o", platform: "ios", topics: ["news"] }]);
-    const { devices } = await t.expand([other ?? ""]);
-    expect(devices).toEqual([other]);
+      const direct = await t.expand([ids[0] ?? ""]);
+      expect(direct.devices).toEqual([ids[0]]);
+      await t.newProject();
+      const [other] = await t.seed([{ token: "o", platform: "ios", topics: ["news"] }]);
+      const { devices } = await t.expand([other ?? ""]);
+      expect(devices).toEqual([other]);
 
-    t.about(full);
-    await t.takeBroadcasts(true);
-    for (const data of waiting) {
-      const { devices } = await t.outcome(data.notificationId);
-      expect(sorted(devices)).toEqual(sorted(ids));
-    }
-  });
+      t.about(full);
+      await t.takeBroadcasts(true);
+      for (const data of waiting) {
+        const { devices } = await t.outcome(data.notificationId);
+        expect(sorted(devices)).toEqual(sorted(ids));
+      }
+    },
+  );
 });

@@ -1,16 +1,13 @@
 import { ExportDevices, type ExportedDevice, type ProjectId } from "@herald/contracts";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { expect, test } from "vitest";
+import { failure, useRegistry } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
 });
 
 const seed = async (devices: SeedDevice[], of = projectId): Promise<string[]> => {
@@ -21,7 +18,7 @@ const seed = async (devices: SeedDevice[], of = projectId): Promise<string[]> =>
 const devices = (count: number, more: Partial<SeedDevice> = {}): SeedDevice[] =>
   Array.from({ length: count }, (_, at) => ({ token: `t${at}`, platform: "ios", topics: ["news"], ...more }));
 
-/** Reads page after page as the gateway does. */
+/** Reads one page after another, as the gateway does. */
 const exportAll = async ({ after: from, ...rest }: { after?: string; [name: string]: unknown } = {}, limit = 100) => {
   const rows = [];
   let pages = 0;

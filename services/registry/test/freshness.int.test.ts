@@ -11,25 +11,22 @@ import {
   type ProjectId,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { apnsToken, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
+  overrides: { staleEveryMs: 100 },
+});
 const day = 86_400_000;
-
-beforeAll(async () => {
-  registry = await startRegistryTest({ overrides: { staleEveryMs: 100 } });
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
-});
 
 const get = (id: Device["id"]) => registry.ask(GetDevice, { projectId, deviceId: id });
 const collection = () => registry.db.collection<{ _id: string; lastSeenAt?: Date; updatedAt?: Date }>("devices");
 
-/** A device that was last seen so many days ago. */
+/** A device that was last seen `days` days ago. */
 const seenDaysAgo = async (days: number, name = `device of ${days} days`): Promise<Device> => {
   const { device } = await registry.register(projectId, apnsToken(name));
   const at = new Date(Date.now() - days * day);
@@ -68,7 +65,7 @@ describe("a device is seen", () => {
         { id: `${notificationId}/${device.id}` },
       );
     await opened(recent, new Date());
-    // A clock that is ahead.
+    // The clock that made this time is ahead.
     await opened(old, new Date(Date.now() + 400 * day));
     await eventually(async () => expect(isSeenNow(await get(old.id))).toBe(true));
     expect(Date.parse((await get(old.id)).last_seen_at ?? "")).toBeLessThanOrEqual(Date.now());
@@ -97,14 +94,14 @@ describe("a project with stale_after", () => {
     expect(again).not.toHaveProperty("inactive_reason");
   });
 
-  test("leaves them alone once it is off", async () => {
+  test("deactivates none once it is off", async () => {
     await registry.ask(ChangeProjectRequest, { projectId, staleAfter: "30d" });
     const off = await registry.ask(ChangeProjectRequest, { projectId, staleAfter: null });
     expect(off).not.toHaveProperty("stale_after");
     const silent = await seenDaysAgo(31);
     const later = await registry.project();
     await registry.ask(ChangeProjectRequest, { projectId: later, staleAfter: "30d" });
-    // A pass over all projects retires a device of another project, and not this one.
+    // A pass over all projects deactivates a device of another project, but not this one.
     const { device } = await registry.register(later, apnsToken("later"));
     await collection().updateOne({ _id: device.id }, { $set: { lastSeenAt: new Date(0) } });
     await eventually(async () =>

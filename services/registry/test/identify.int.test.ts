@@ -1,16 +1,12 @@
 import { GetDevice, IdentifyDevice, type ProjectId, secretHash } from "@herald/contracts";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
-
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
 });
 
 const stored = (id: string) => registry.db.collection<{ _id: string }>("devices").findOne({ _id: id });
@@ -85,7 +81,7 @@ describe("identification by a client", () => {
       expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
   });
 
-  test("of many who rotate onto one token, one gets it", async () => {
+  test("of many devices that rotate onto one token, one gets it", async () => {
     const owners = await Promise.all(
       Array.from({ length: 10 }, (_, at) => registry.register(projectId, apnsToken(`owner ${at}`))),
     );

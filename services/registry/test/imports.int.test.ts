@@ -9,18 +9,14 @@ import {
   type ProjectId,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { apnsToken, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
+const registry = useRegistry({ overrides: { maxChunkTries: 3, now: () => new Date(Date.now() + laterMs) } });
 let projectId: ProjectId;
 let laterMs = 0;
 
-beforeAll(async () => {
-  registry = await startRegistryTest({ overrides: { maxChunkTries: 3, now: () => new Date(Date.now() + laterMs) } });
-});
-afterAll(() => registry.stop());
 beforeEach(async () => {
   laterMs = 0;
   projectId = await registry.project();
@@ -61,7 +57,7 @@ const device = (seed: string | number, rest: object = {}) => ({
 });
 
 describe("chunks of one import", () => {
-  test("go on together, and of the lines of one device the last one counts", async () => {
+  test("are applied concurrently, and the last line of a device counts", async () => {
     const importId = await create();
     const chunks = Array.from({ length: 8 }, (_, at) => ({
       firstLine: at * 20 + 1,
@@ -98,7 +94,7 @@ describe("chunks of one import", () => {
 });
 
 describe("a chunk that a crash interrupted", () => {
-  /** Applies a chunk whose devices are stored, at least some, and which is not counted yet. */
+  /** Applies a chunk again that is not counted yet, although at least some of its devices are stored. */
   const again = async (importId: ImportId, chunk: Chunk) => {
     await registry.db.collection("importChunks").deleteMany({ importId });
     await send(importId, chunk, `${importId}/again`);
@@ -153,7 +149,7 @@ describe("a chunk that fails each time", () => {
     await eventually(async () =>
       expect(await registry.ask(GetImport, { projectId, importId })).toMatchObject({ lines_processed: 2 }),
     );
-    // As a newer release would have stored it, before it was taken back.
+    // A newer release, since rolled back, could have stored this format.
     const imports = registry.db.collection<{ _id: string }>("imports");
     await imports.updateOne({ _id: importId }, { $set: { format: "of-tomorrow" } });
     await send(importId, { firstLine: 3, last: true, devices: [device(3), device(4)] });
@@ -176,7 +172,7 @@ describe("a chunk that fails each time", () => {
   test("and is a dead letter has its lines refused too", async () => {
     const importId = await create();
     await send(importId, { firstLine: 1, last: false, devices: [device(1), device(2)] });
-    // A body that is no chunk reaches no handler.
+    // A body that is not a chunk does not reach the handler.
     const anything = { ...ImportChunkV1, schema: z.any() };
     await publish(registry.bus, anything, { projectId, importId, firstLine: 3, lines: -1 }, { id: `${importId}/3` });
     await send(importId, { firstLine: 5, last: true, devices: [device(5)] });

@@ -1,17 +1,12 @@
 import { type DeviceFilter, ListDevices, type ListRequest, type ProjectId } from "@herald/contracts";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { patient, useRegistry } from "./registry-fixture.ts";
 import { seedDevices } from "./seed-devices.ts";
 
-let registry: RegistryTest;
+const registry = useRegistry();
 let projectId: ProjectId;
 
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
-
-test("10,500 devices are listed by pages, counts, statuses and walks", async () => {
+test("10,500 devices are listed by pages, counts, statuses and walks", patient, async () => {
   projectId = await registry.project();
   const tokens = Array.from({ length: 10_500 }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
   for await (const _ of seedDevices(registry.db, projectId, tokens));

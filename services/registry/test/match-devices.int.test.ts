@@ -1,10 +1,10 @@
 import { CountAudience, type Device, ListDevices, type ListRequest, type ProjectId } from "@herald/contracts";
 import { encodeAfter } from "@herald/mongo";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { failure, patient, patientMs, useRegistry } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
-let registry: RegistryTest;
+const registry = useRegistry();
 let projectId: ProjectId;
 let ids: string[];
 
@@ -20,7 +20,6 @@ const seeds = Array.from(
 );
 
 beforeAll(async () => {
-  registry = await startRegistryTest();
   projectId = await registry.project();
   ids = [];
   for await (const some of seedDevices(registry.db, projectId, seeds)) ids.push(...some);
@@ -28,7 +27,6 @@ beforeAll(async () => {
     .collection<{ _id: string }>("devices")
     .updateMany({ _id: { $in: ids.slice(10, 40) } }, { $set: { status: "inactive" } });
 });
-afterAll(() => registry.stop());
 
 type Page = { data: Device[]; next: string | null };
 type Options = Partial<ListRequest> & {
@@ -40,16 +38,13 @@ type Options = Partial<ListRequest> & {
 };
 
 const page = async ({ match, platform, user_id, token, after = "", perPage = 100, ...range }: Options): Promise<Page> =>
-  (await registry.ask(ListDevices, {
-    projectId,
-    match,
-    platform,
-    user_id,
-    token,
-    page: { ...range, by: "key", after, perPage },
-  })) as Page;
+  (await registry.ask(
+    ListDevices,
+    { projectId, match, platform, user_id, token, page: { ...range, by: "key", after, perPage } },
+    patientMs,
+  )) as Page;
 
-/** Numbers of the devices, and how many pages the walk had. */
+/** The numbers of the devices, and how many pages the walk had. */
 const walk = async (options: Options) => {
   const found: number[] = [];
   let pages = 0;
@@ -92,7 +87,7 @@ describe("a walk meets each device that a send reaches once", () => {
     expect((await walk({ match: ids[12] ?? "" })).found).toEqual([]);
   });
 
-  test("by pages of any size", async () => {
+  test("by pages of any size", patient, async () => {
     const wanted = numbers((at) => at % 2 === 0);
     expect(await walk({ match: "topic:even", perPage: 45 })).toMatchObject({ found: wanted });
     expect((await walk({ match: "user:u_1", perPage: 1 })).found).toEqual(numbers((at) => at % 1_000 === 0));
@@ -127,16 +122,20 @@ test("a subscription and a device that comes meanwhile disturb no walk", async (
   expect(seen.size).toBe(numbers((at) => at % 2 === 0).length);
 });
 
-test("a condition that no index narrows reads a bounded number of rows a page, and its walk ends", async () => {
-  const many = await registry.project();
-  const few = projectId;
-  const rows = Array.from({ length: 25_000 }, (_, at) => ({ token: `m${at}`, platform: "ios" as const }));
-  for await (const _ of seedDevices(registry.db, many, rows));
-  projectId = many;
-  const { found, pages } = await walk({ match: "condition:metadata.missing > 1" });
-  projectId = few;
-  expect({ found, pages }).toEqual({ found: [], pages: 2 });
-});
+test(
+  "a condition that no index narrows reads a bounded number of rows a page, and its walk ends",
+  patient,
+  async () => {
+    const many = await registry.project();
+    const few = projectId;
+    const rows = Array.from({ length: 25_000 }, (_, at) => ({ token: `m${at}`, platform: "ios" as const }));
+    for await (const _ of seedDevices(registry.db, many, rows));
+    projectId = many;
+    const { found, pages } = await walk({ match: "condition:metadata.missing > 1" });
+    projectId = few;
+    expect({ found, pages }).toEqual({ found: [], pages: 2 });
+  },
+);
 
 test.each(["x", encodeAfter("dev_06bq4ghm31tz5d2ns8y7k9w0ac"), encodeAfter("0/0/"), encodeAfter("9999/1/")])(
   "%s is no position of a walk",

@@ -48,7 +48,7 @@ test("the provider is part of a device's key: one token registers once with each
   expect(fcm.id).not.toBe(own.id);
   const again = await world.registry.register(projectId, token, { provider: "fcm" });
   expect(again).toMatchObject({ created: false, device: { id: fcm.id } });
-  // The platform's own provider by its name is the same as none.
+  // Naming the platform's own provider is the same as naming none.
   const named = await world.registry.register(projectId, token, { provider: "apns" });
   expect(named).toMatchObject({ created: false, device: { id: own.id } });
 });

@@ -13,16 +13,11 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { OperatorDocument } from "../src/stores/operator-store.ts";
-import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { failure, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
-
-beforeAll(async () => {
-  registry = await startRegistryTest({ overrides: { reconcileEveryMs: 300 } });
-});
-afterAll(() => registry.stop());
+const registry = useRegistry({ overrides: { reconcileEveryMs: 300 } });
 
 const bucket = () => openBucket(registry.bus, "push_operators", OperatorRecord);
 const documents = () => registry.db.collection<OperatorDocument>("operators");

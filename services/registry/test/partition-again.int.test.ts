@@ -2,7 +2,7 @@ import { publish } from "@herald/bus";
 import { batchLimits, DeliverBatchV1, deviceBucket, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { partitionPage } from "../src/handlers/partition-page.ts";
+import { partitionPage } from "../src/handlers/expand.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createExpansionStore } from "../src/stores/expansion-store.ts";
 

@@ -3,7 +3,7 @@ import type { Db } from "mongodb";
 import { deviceCollection } from "../src/stores/device-store.ts";
 import { createPendingEvents } from "../src/stores/pending-events.ts";
 
-/** Pending events of a database beside which there is no broker. */
+/** Pending events for tests with a database but no broker. */
 export const pendingOf = (db: Db) =>
   createPendingEvents(db, deviceCollection(db), {
     publish: () => Promise.reject(new Error("there is no broker")),

@@ -23,18 +23,13 @@ import {
 import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import type { Document } from "mongodb";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createProjectReplication } from "../src/jobs/replicate-projects.ts";
+import { describe, expect, test } from "vitest";
+import { createProjectReplication } from "../src/jobs/replicate.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 import { seedDevices } from "./seed-devices.ts";
 
-let registry: RegistryTest;
-
-beforeAll(async () => {
-  registry = await startRegistryTest({ overrides: { reconcileEveryMs: 300 } });
-});
-afterAll(() => registry.stop());
+const registry = useRegistry({ overrides: { reconcileEveryMs: 300 } });
 
 const firstPage = { by: "page" as const, page: 1, perPage: 20 };
 const projects = () => registry.db.collection<Document & { _id: string }>("projects");
@@ -227,7 +222,7 @@ describe("deletion of a project", () => {
     expect(await failure(registry.ask(CreateTopicRequest, topic))).toMatchObject(nothing);
   });
 
-  test("goes on where a crash ended it, and removes what a request that had begun left behind", async () => {
+  test("continues after a crash, and removes what a concurrent request left behind", async () => {
     const projectId = await registry.project();
     const at = new Date();
     await projects().updateOne({ _id: projectId }, { $set: { deletedAt: at } });
@@ -248,7 +243,8 @@ describe("a crash between database and bucket", () => {
     const createdAt = new Date();
     const tokenId = newTokenId(createdAt);
     const token = { id: tokenId, hash, name: "first", scopes: defaultScopes, createdAt };
-    await projects().insertOne({ _id: projectId, name: "App", openRegistration: false, tokens: [token], createdAt });
+    const settings = { name: "App", openRegistration: false, protectedMetadata: [] };
+    await projects().insertOne({ _id: projectId, ...settings, tokens: [token], createdAt });
     await eventually(async () => {
       expect((await registry.tokens.get(hash))?.value).toEqual({ id: tokenId, projectId, scopes: defaultScopes });
       expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(false);

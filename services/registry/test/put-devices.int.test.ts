@@ -7,18 +7,15 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
-
-beforeAll(async () => {
-  registry = await startRegistryTest({ environment: { HERALD_REGISTRY_QUOTA_DEVICES: "1100" } });
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
+  environment: { HERALD_REGISTRY_QUOTA_DEVICES: "1100" },
 });
 
 const stored = () =>

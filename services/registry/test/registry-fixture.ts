@@ -1,5 +1,4 @@
 import {
-  areConsumersReady,
   sendRequest as askBus,
   type Bus,
   type Consuming,
@@ -36,6 +35,7 @@ import {
   startBroker,
 } from "@herald/testing";
 import type { Db } from "mongodb";
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { z } from "zod";
 import { createApp } from "../src/app.ts";
 import { RegistryConfig } from "../src/config.ts";
@@ -43,18 +43,14 @@ import { RegistryConfig } from "../src/config.ts";
 type Answer<RequestContractAny extends RequestContract> = z.output<RequestContractAny["answer"]>;
 type Overrides = NonNullable<Parameters<typeof createApp>[1]>;
 
-/** Registry on a broker and a database of its own, and what a gateway and a dispatch would do with it. */
+/** Registry with its own broker and database, and the calls that gateway and dispatch make. */
 export type RegistryTest = Awaited<ReturnType<typeof startRegistryTest>>;
 
 const log = createLogger({ service: "test", level: "silent" });
 
-export const startRegistryTest = async ({
-  overrides,
-  environment = {},
-}: {
-  overrides?: Overrides;
-  environment?: Record<string, string>;
-} = {}) => {
+type Options = { readonly overrides?: Overrides; readonly environment?: Record<string, string> };
+
+export const startRegistryTest = async ({ overrides, environment = {} }: Options = {}) => {
   const noLeak = leakCheck();
   const [broker, database]: [Broker, FreshDatabase] = await Promise.all([startBroker(), freshDatabase()]);
   const bus: Bus = await connectBus({
@@ -65,7 +61,7 @@ export const startRegistryTest = async ({
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   const proxy = await faultyProxy(database.url);
-  /** Another registry beside the one that is started, or the same one on a broker behind a proxy. */
+  /** Creates another registry beside the first, or one that reaches the broker through a proxy. */
   const newApp = (natsUrl = broker.url) =>
     createApp(
       readConfig(RegistryConfig, {
@@ -88,7 +84,8 @@ export const startRegistryTest = async ({
   const ask = <Request extends z.ZodType, Reply extends z.ZodType>(
     question: RequestContract<Request, Reply>,
     data: z.input<Request>,
-  ): Promise<z.output<Reply>> => askBus(bus, question, data, { timeoutMs: 20_000 });
+    timeoutMs = 20_000,
+  ): Promise<z.output<Reply>> => askBus(bus, question, data, { timeoutMs });
 
   const ready = async (address: string) => {
     const { status } = await fetch(`${address}/readyz`);
@@ -112,7 +109,7 @@ export const startRegistryTest = async ({
     broker,
     bus,
     db,
-    /** What stands between registry and its database; `db` goes around it. */
+    /** The proxy between registry and its database; `db` bypasses it. */
     database: proxy,
     app,
     newApp,
@@ -127,7 +124,7 @@ export const startRegistryTest = async ({
       rest: Partial<DataOf<{ schema: typeof RegisterDeviceRequest.request }>> = {},
     ): Promise<Answer<typeof RegisterDeviceRequest>> =>
       ask(RegisterDeviceRequest, { projectId, platform: "ios", token, topics: [], ...rest }),
-    /** The last event of a kind that was published of a project. */
+    /** The last published event of this type in a project. */
     lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
       const subject = contract.filter.replace("*", projectId);
       return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
@@ -136,7 +133,7 @@ export const startRegistryTest = async ({
       const started = await consume(bus, handlers);
       consuming.push(started);
       await eventually(() => {
-        if (!areConsumersReady(started)) throw new Error("the consumers are not ready");
+        if (!started.ready()) throw new Error("the consumers are not ready");
       });
       return started;
     },
@@ -152,7 +149,39 @@ export const startRegistryTest = async ({
   };
 };
 
-/** The code and messages of the HeraldError that a promise fails with. */
+/** One registry for all tests of a file. It can be used in hooks and tests. `eachProject` gets a new project before each test. */
+export const useRegistry = ({
+  eachProject,
+  ...options
+}: Options & { readonly eachProject?: (projectId: ProjectId) => void } = {}): RegistryTest => {
+  const registry = {} as RegistryTest;
+  beforeAll(async () => {
+    Object.assign(registry, await startRegistryTest(options));
+  });
+  afterAll(() => registry.stop());
+  if (eachProject) beforeEach(async () => eachProject(await registry.project()));
+  return registry;
+};
+
+/** For tests with many concurrent requests or rows: a busy machine may take minutes, which is no fault of registry. */
+export const patient = { timeout: 180_000 };
+/** Timeout of a request in such a test. */
+export const patientMs = 120_000;
+
+/** Repeats a request that gets no reply in time, as clients do. */
+export const untilAnswered =
+  <Data, Reply>(request: (data: Data) => Promise<Reply>) =>
+  async (data: Data): Promise<Reply> => {
+    for (;;) {
+      try {
+        return await request(data);
+      } catch (error) {
+        if (!(error instanceof HeraldError) || error.code !== "service-unavailable") throw error;
+      }
+    }
+  };
+
+/** The code and messages of the HeraldError with which a promise rejects. */
 export const failure = async (work: Promise<unknown>): Promise<{ code: string; messages: readonly string[] }> => {
   try {
     await work;
@@ -163,5 +192,5 @@ export const failure = async (work: Promise<unknown>): Promise<{ code: string; m
   throw new Error("it did not fail");
 };
 
-/** A token that APNs could have given. */
+/** A token in the form of APNs. */
 export const apnsToken = (seed: string): string => secretHash(seed);

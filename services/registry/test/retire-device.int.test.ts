@@ -13,25 +13,21 @@ import {
   pushTokenHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { apnsToken, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
 let projectId: ProjectId;
+const registry = useRegistry({
+  eachProject: (id) => {
+    projectId = id;
+  },
+});
 let sent = 0;
-
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
-beforeEach(async () => {
-  projectId = await registry.project();
-});
 
 const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
 
-/** Publishes verdicts, and after them one more: when that is handled, the others are. */
+/** Publishes verdicts and one more after them: when the last one is handled, all are. */
 const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
   const of = rest.projectId ?? projectId;
   const { device: last } = await registry.register(of, apnsToken(`last ${++sent}`));
@@ -42,7 +38,7 @@ const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: 
     batch_id: "b",
     platform: "ios" as const,
     failures: [],
-    // One message, whose verdicts are taken in their order: two messages are handled side by side.
+    // One message, because its verdicts are handled in order; two messages would be handled concurrently.
     unregistered: [...unregistered, { device_id: last.id, token_hash: pushTokenHash(last.token), at: later }],
     at: new Date().toISOString(),
   };
@@ -101,7 +97,7 @@ describe("a verdict that a token is unregistered", () => {
     const late = verdict(device, -3_600_000);
     await report([late, late]);
     expect(await get(device)).toMatchObject({ status: "active" });
-    // It registers as it is: from now on the doubt concerns no device.
+    // An unchanged registration clears the doubt.
     const again = () =>
       registry.ask(IdentifyDevice, { projectId, platform: "ios", token: device.token, metadata: device.metadata });
     await again();

@@ -23,14 +23,14 @@ export type SeedDevice = {
   readonly user?: UserChange;
 };
 
-/** Larger ones are not faster, and FerretDB refuses 25,000. */
+/** Devices per write. Larger writes are not faster, and FerretDB refuses 25,000. */
 const atATime = 2_000;
-/** Writes under way: the database has more than one core. */
+/** Concurrent writes: the database has more than one core. */
 const concurrent = 4;
 
 /**
- * Puts many devices into registry's database as their registrations would have, but with no events and without credentials: for
- * benchmarks and tests. Topics are made where they are missing. The tokens must be new. Yields the ids of each 2,000 written.
+ * Writes many devices into registry's database as their registrations would, but without events and credentials: for benchmarks and
+ * tests. Creates missing topics. The tokens must be new. Yields the ids after each 2,000 written devices.
  */
 export async function* seedDevices(
   db: Db,

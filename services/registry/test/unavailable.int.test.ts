@@ -10,16 +10,11 @@ import {
 } from "@herald/contracts";
 import { ConfigError, readConfig } from "@herald/kit";
 import { eventually, faultyProxy } from "@herald/testing";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { RegistryConfig } from "../src/config.ts";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
-
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
+const registry = useRegistry();
 
 const readiness = async (address: string) => {
   const response = await fetch(`${address}/readyz`);

@@ -15,17 +15,13 @@ import {
   UserErasedV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 import { seedDevices } from "./seed-devices.ts";
 
-let registry: RegistryTest;
+const registry = useRegistry();
 let projectId: ProjectId;
 let secret: string;
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
 beforeEach(async () => {
   projectId = await registry.project();
   const made = await registry.ask(CreateIdentityKeyRequest, { projectId, keyId: newIdentityKeyId(new Date()) });
@@ -100,6 +96,15 @@ describe("the list of users", () => {
     expect(second).toMatchObject({ data: [{ user_id: "cid", device_count: 1 }], next: null });
     const { last_seen_at } = await registry.ask(GetUser, { projectId, userId: "ann" });
     expect(first.data[0]?.last_seen_at).toBe(last_seen_at);
+  });
+
+  test("contains only users whose id begins with a prefix, page by page", async () => {
+    for (const [seed, userId] of ["u_1", "u_10", "u_11", "u_2", "U_1", "u_1~"].entries())
+      await registry.register(projectId, apnsToken(String(seed)), { userId });
+    const ask = (after: string) => registry.ask(ListUsers, { projectId, prefix: "u_1", page: { after, perPage: 3 } });
+    const first = await ask("");
+    expect(first.data.map(({ user_id }) => user_id)).toEqual(["u_1", "u_10", "u_11"]);
+    expect(await ask(first.next ?? "")).toMatchObject({ data: [{ user_id: "u_1~" }], next: null });
   });
 
   test("leaves out who logged out, was erased, or belongs to another project", async () => {
@@ -185,7 +190,7 @@ describe("an erasure", () => {
     ];
     for (const attempt of attempts) expect(await failure(attempt())).toMatchObject({ code: "user-token-invalid" });
     expect(await reached("ann")).toBe(0);
-    // As if it had been two minutes ago.
+    // As if the erasure had been two minutes ago.
     const past = new Date(Date.now() - 120_000);
     await registry.db.collection("erasures").updateMany({ projectId }, { $set: { at: past } });
     await identify("back", { userToken: userToken("ann") });

@@ -1,13 +1,9 @@
 import { ChangeDeviceRequest, CountVapidKeys, type DeviceId, IdentifyDevice, type ProjectId } from "@herald/contracts";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { deviceCollection } from "../src/stores/device-store.ts";
-import { type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { useRegistry } from "./registry-fixture.ts";
 
-let registry: RegistryTest;
-beforeAll(async () => {
-  registry = await startRegistryTest();
-});
-afterAll(() => registry.stop());
+const registry = useRegistry();
 
 const keys = { p256dh: `B${"A".repeat(86)}`, auth: "A".repeat(22) };
 const [first, second] = ["1111111111111111", "2222222222222222"];
@@ -66,7 +62,7 @@ test("keys are counted by their active subscriptions, also those that name none"
   await change(projectId, ids[0] as DeviceId, { change: { status: "inactive" } });
   expect(await counts(projectId)).toEqual({ [first]: 2, [second]: 2, none: 1 });
   expect(await counts(await project())).toEqual({});
-  // As a version that knew of no ids left it.
+  // As stored by a version without key ids.
   await deviceCollection(db).updateMany({ projectId, _id: { $in: ids } }, { $unset: { vapidKeyId: "" } });
   expect(await counts(projectId)).toEqual({ none: 5 });
 });

@@ -1,22 +1,69 @@
-import { type Condition, candidateClauses, type DeviceId, pushTokenHash, type Target } from "@herald/contracts";
+import {
+  type Condition,
+  candidateClauses,
+  type DeviceId,
+  type ProjectId,
+  parseTarget,
+  pushTokenHash,
+  type Target,
+} from "@herald/contracts";
 import { pairFacet, topicFacet, userFacet } from "./facets.ts";
-import { possiblePath } from "./paths.ts";
 
-/** One query whose results are devices that some of the targets may match. */
+/** Whether a document can have this path. The database would read other paths as operators, or refuse them. */
+export const possiblePath = (path: string): boolean =>
+  path.split(".").every((key) => key !== "" && !key.startsWith("$") && !key.includes("\0"));
+
+const collect = (condition: Condition, into: Set<string>): void => {
+  switch (condition.kind) {
+    case "or":
+    case "and":
+      for (const part of condition.parts) collect(part, into);
+      break;
+    case "not":
+      collect(condition.part, into);
+      break;
+    case "topic":
+      into.add("facets");
+      break;
+    case "seen":
+      into.add("lastSeenAt");
+      break;
+    case "exists":
+      if (possiblePath(condition.path)) into.add(`${condition.of}.${condition.path}`);
+      break;
+    case "compare":
+    case "one-of": {
+      const { field } = condition;
+      if (field.of !== "platform" && possiblePath(field.path)) into.add(`${field.of}.${field.path}`);
+    }
+  }
+};
+
+/** The fields that conditions read. None contains another: databases refuse such projections. */
+export const neededPaths = (conditions: readonly Condition[]): string[] => {
+  const paths = new Set<string>();
+  for (const condition of conditions) collect(condition, paths);
+  return [...paths].filter((path) => {
+    const keys = path.split(".");
+    return !keys.some((_, at) => at > 0 && paths.has(keys.slice(0, at).join(".")));
+  });
+};
+
+/** One query for devices that some of the targets may match. */
 export type Lookup = (
   | { readonly by: "all" }
   | { readonly by: "ids"; readonly ids: readonly DeviceId[] }
   | { readonly by: "tokens"; readonly hashes: readonly string[] }
   | { readonly by: "facets"; readonly facets: readonly string[] }
   | {
-      /** Also values that are too long for a facet. */
+      /** Conditions, and values that are too long for a facet. */
       readonly by: "conditions";
       /** Each matching device has one of these; undefined: no index narrows the conditions. */
       readonly facets: readonly string[] | undefined;
       readonly conditions: readonly Condition[];
     }
 ) & {
-  /** Positions of the targets that it decides. */
+  /** Positions of the targets that this query decides. */
   readonly targets: readonly number[];
 };
 
@@ -25,7 +72,7 @@ export type TargetKey =
   | { readonly by: "hashes" | "facets"; readonly key: string }
   /** No device can match. */
   | "nothing"
-  /** No index finds its devices, or it does not parse. */
+  /** No index finds the target's devices, or the target does not parse. */
   | "unindexed";
 
 /** The key by which an index finds the devices of a target. */
@@ -49,7 +96,7 @@ export const keyOf = (target: Target): TargetKey => {
   }
 };
 
-/** Facets of one query: the database walks their product with the buckets of a page. */
+/** Maximum number of facets in one query: the database reads every combination of a facet and a bucket of the page. */
 const facetsPerLookup = 64;
 
 /** Each device that fulfils the condition has one of these facets; undefined: no index helps. */
@@ -91,7 +138,10 @@ const conditionLookups = (positioned: readonly PositionedCondition[]): Lookup[] 
   ];
 };
 
-/** The lookups that together find every device of the targets, some more than once. With the target `all` only conditions and long values are looked up too. */
+/**
+ * The lookups that together find every device of the targets; they may find a device more than once. Beside the target `all`, only
+ * conditions and long values need lookups of their own.
+ */
 export const audienceOf = (targets: readonly Target[]): Lookup[] => {
   const everyone = targets.some(({ kind }) => kind === "all");
   const found = {
@@ -134,3 +184,58 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
 /** Every target is a device or a token, so each matches at most a few devices. */
 export const isDirect = (lookups: readonly Lookup[]): boolean =>
   lookups.every(({ by }) => by === "ids" || by === "tokens");
+
+export type SendTargets = { readonly projectId: ProjectId; readonly targets: readonly string[] };
+
+/** The keys of all sends of a project. */
+export type WantedKeys = {
+  readonly projectId: ProjectId;
+  readonly ids: readonly DeviceId[];
+  readonly hashes: readonly string[];
+  readonly facets: readonly string[];
+};
+
+/** The keys of a send, in the order of its targets; undefined: a target is a topic, or no index finds its devices. */
+type Plan = { readonly projectId: ProjectId; readonly keys: readonly Exclude<TargetKey, "unindexed">[] } | undefined;
+
+export const planOf = ({ projectId, targets }: SendTargets): Plan => {
+  const keys: Exclude<TargetKey, "unindexed">[] = [];
+  for (const source of targets) {
+    const parsed = parseTarget(source);
+    // A topic may have many devices.
+    const key = "target" in parsed && parsed.target.kind !== "topic" ? keyOf(parsed.target) : "unindexed";
+    if (key === "unindexed") return undefined;
+    keys.push(key);
+  }
+  return { projectId, keys };
+};
+
+export const wantedKeys = (plans: readonly Plan[]): WantedKeys[] => {
+  const known = plans.filter((plan) => plan !== undefined);
+  return [...Map.groupBy(known, ({ projectId }) => projectId)].map(([projectId, own]) => {
+    const wanted = { ids: new Set<DeviceId>(), hashes: new Set<string>(), facets: new Set<string>() };
+    for (const key of own.flatMap(({ keys }) => keys)) {
+      if (key === "nothing") continue;
+      if (key.by === "ids") wanted.ids.add(key.key);
+      else wanted[key.by].add(key.key);
+    }
+    return { projectId, ids: [...wanted.ids], hashes: [...wanted.hashes], facets: [...wanted.facets] };
+  });
+};
+
+/** The devices of a send, each once, and the positions of the targets that matched a device. `rows`: devices by key. */
+export const assign = <Row extends { readonly _id: DeviceId }>(
+  plan: NonNullable<Plan>,
+  rows: ReadonlyMap<string, readonly Row[]>,
+): { readonly devices: readonly Row[]; readonly matched: ReadonlySet<number> } => {
+  const devices = new Map<DeviceId, Row>();
+  const matched = new Set<number>();
+  for (const [at, key] of plan.keys.entries()) {
+    if (key === "nothing") continue;
+    for (const row of rows.get(key.key) ?? []) {
+      devices.set(row._id, row);
+      matched.add(at);
+    }
+  }
+  return { devices: [...devices.values()], matched };
+};

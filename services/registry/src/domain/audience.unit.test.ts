@@ -1,10 +1,18 @@
-import { type DeviceId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
+import {
+  type Condition,
+  type DeviceId,
+  type ProjectId,
+  parseCondition,
+  parseTarget,
+  pushTokenHash,
+  type Target,
+} from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { audienceOf, isDirect } from "./audience.ts";
+import { assign, audienceOf, isDirect, neededPaths, planOf, wantedKeys } from "./audience.ts";
 import { checkMatches } from "./matches.ts";
 
-const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
-const two = "dev_06bq4ghm31tz5d2ns8y7k9w0ad";
+const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac" as DeviceId;
+const two = "dev_06bq4ghm31tz5d2ns8y7k9w0ad" as DeviceId;
 const long = "x".repeat(300);
 
 const targets = (...sources: string[]): Target[] =>
@@ -128,5 +136,78 @@ describe("targets that matched", () => {
     const found = [device(one, "a"), device(two, "b")];
     await confirmed(targets("condition:platform == 'web'", "condition:metadata.a == 'c'"), found, step);
     expect(steps).toBe(4);
+  });
+});
+
+const condition = (source: string): Condition => {
+  const parsed = parseCondition(source);
+  if ("problem" in parsed) throw new Error(parsed.problem);
+  return parsed.condition;
+};
+
+describe("the fields that conditions read", () => {
+  test.each<[string[], string[]]>([
+    [["platform == 'ios'"], []],
+    [["'a' in topics && !('b' in topics)"], ["facets"]],
+    [
+      ["metadata.a == 1 || identifiers.b in [1, 2]", "metadata.a > 2"],
+      ["metadata.a", "identifiers.b"],
+    ],
+    [["metadata.a.b == 1 || metadata.a == 1 || metadata.ab == 1"], ["metadata.a", "metadata.ab"]],
+    [["metadata.$where == 1 && !(metadata.a.$gt == 1)"], []],
+  ])("%j: %j", (sources, paths) => {
+    expect(neededPaths(sources.map(condition))).toEqual(paths);
+  });
+});
+
+const [a, b] = ["prj_a", "prj_b"] as [ProjectId, ProjectId];
+
+const planned = (projectId: ProjectId, ...targets: string[]) => planOf({ projectId, targets });
+
+describe("the keys of small sends", () => {
+  test("are grouped by project, each once", () => {
+    const plans = [
+      planned(a, one, "token:x", "metadata:plan=pro"),
+      planned(b, one),
+      planned(a, two, "user:ada", `device:${one}`, "metadata:plan=pro", "identifiers:os=17"),
+    ];
+    expect(wantedKeys(plans)).toEqual([
+      { projectId: a, ids: [one, two], hashes: [pushTokenHash("x")], facets: ["m:plan=pro", "u:ada", "i:os=17"] },
+      { projectId: b, ids: [one], hashes: [], facets: [] },
+    ]);
+  });
+
+  test.each(["all", "news", "topic:news", "condition:'a' in topics", `metadata:bio=${"x".repeat(300)}`, "what:is"])(
+    "is nothing for %s: that goes the way of large sends",
+    (target) => {
+      expect(planned(a, one, target)).toBeUndefined();
+      expect(wantedKeys([planned(a, one, target)])).toEqual([]);
+    },
+  );
+
+  test("exclude what no device can have", () => {
+    const plan = planned(a, "metadata:a..b=1", `metadata:$where=${"x".repeat(300)}`);
+    expect(wantedKeys([plan])).toEqual([{ projectId: a, ids: [], hashes: [], facets: ["m:a..b=1"] }]);
+  });
+});
+
+describe("the devices of a send", () => {
+  const rows = new Map([
+    [one as string, [{ _id: one }]],
+    ["m:plan=pro", [{ _id: one }, { _id: two }]],
+  ]);
+
+  test("appear once each, and targets without a device are known", () => {
+    const plan = planned(a, one, "metadata:plan=pro", "token:gone");
+    if (!plan) throw new Error("it has no plan");
+    const { devices, matched } = assign(plan, rows);
+    expect(devices.map(({ _id }) => _id)).toEqual([one, two]);
+    expect([...matched]).toEqual([0, 1]);
+  });
+
+  test("are empty if nothing matches", () => {
+    const plan = planned(a, two);
+    if (!plan) throw new Error("it has no plan");
+    expect(assign(plan, rows)).toEqual({ devices: [], matched: new Set() });
   });
 });

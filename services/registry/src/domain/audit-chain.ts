@@ -2,10 +2,10 @@ import { createHmac, hkdfSync } from "node:crypto";
 import type { OperatorReference, OperatorRole, ProjectId } from "@herald/contracts";
 
 type Key = { readonly id: string; readonly secret: Buffer };
-/** The first makes hashes, all of them check them. */
+/** The first key makes hashes; every key can verify them. */
 type Keys = readonly [Key, ...Key[]];
 
-/** What a row says; states are JSON text, so that a database cannot reorder their fields. */
+/** The content of an audit row. `before` and `after` are JSON text, so that the database cannot reorder their fields. */
 export type AuditFacts = {
   readonly eventId: string;
   readonly operator: { readonly id: OperatorReference; readonly name: string; readonly role: OperatorRole };
@@ -20,7 +20,7 @@ export type AuditFacts = {
 };
 
 export type AuditDocument = AuditFacts & {
-  /** Its sequence: 1 for the first, without gaps. */
+  /** The sequence number of the row: 1 for the first, without gaps. */
   readonly _id: number;
   /** The master key that `hash` was made with. */
   readonly keyId: string;
@@ -53,10 +53,10 @@ const sealWith = (secret: Buffer, row: Omit<AuditDocument, "hash">): string => {
   return createHmac("sha256", keyOf(secret)).update(JSON.stringify(fields)).digest("hex");
 };
 
-/** What the chain begins after: the last of the rows that retention removed. */
+/** The last row that retention removed. The stored chain begins after it. */
 export type Checkpoint = Pick<AuditDocument, "hash" | "at" | "keyId"> & {
   readonly sequence: number;
-  /** Made with a key that the database does not have: without it no rows can be removed from the beginning unseen. */
+  /** Made with a key that the database does not have: a removal of the oldest rows without this key is detected. */
   readonly seal: string;
 };
 
@@ -65,7 +65,7 @@ const sealOf = (secret: Buffer, { sequence, hash, at, keyId }: Omit<Checkpoint, 
     .update(JSON.stringify(["checkpoint", sequence, hash, at.toISOString(), keyId]))
     .digest("hex");
 
-/** The checkpoint that stands for this row and all before it. Made with the first key, so that older keys may go with their rows. */
+/** The checkpoint that replaces this row and all rows before it. The first key makes it, so that older keys can be removed. */
 export const checkpointAt = ([key]: Keys, { _id: sequence, hash, at }: AuditDocument): Checkpoint => {
   const facts = { sequence, hash, at, keyId: key.id };
   return { ...facts, seal: sealOf(key.secret, facts) };
@@ -73,7 +73,7 @@ export const checkpointAt = ([key]: Keys, { _id: sequence, hash, at }: AuditDocu
 
 const unknownKey = (id: string) => `it cannot be checked: the master key ${id} is not configured any more`;
 
-/** Why a checkpoint is not Herald's; undefined when it is. */
+/** Why a checkpoint is invalid; undefined when it is valid. */
 export const checkpointFault = (keys: Keys, { seal, ...facts }: Checkpoint): string | undefined => {
   const key = keys.find(({ id }) => id === facts.keyId);
   if (key === undefined) return unknownKey(facts.keyId);

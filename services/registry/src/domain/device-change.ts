@@ -15,15 +15,15 @@ import {
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
 
-/** The fields of a device that change. `facets`: its topics and the indexed values of its data. */
+/** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
 export type DeviceState = {
   readonly platform: Platform;
-  /** Absent: the platform's own. */
+  /** Absent: the platform's own provider. */
   readonly provider?: Provider;
   /** The app's own id of its installation. */
   readonly installationId?: string;
   readonly token: string;
-  /** Time of the registration that gave the token: token verdicts about an older one are ignored. */
+  /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;
   readonly environment?: ApnsEnvironment;
   readonly tokenKind?: FcmTokenKind;
@@ -31,7 +31,7 @@ export type DeviceState = {
   /** Id of the VAPID key of a Web Push subscription. */
   readonly vapidKeyId?: string;
   readonly status: DeviceStatus;
-  /** A new token reactivates a device that the provider reported as unregistered or that was silent, not one that the app deactivated. */
+  /** A new token reactivates a device that was unregistered or stale, but not a device that was deactivated on request. */
   readonly inactiveReason?: InactiveReason;
   readonly metadata: AppData;
   readonly identifiers: AppData;
@@ -39,13 +39,13 @@ export type DeviceState = {
   readonly userId?: string;
   /** When its user was set. */
   readonly identifiedAt?: Date;
-  /** `iat` of the last user token that it accepted, in seconds since 1970; it stays when the user logs out. */
+  /** `iat` of the last user token that the device accepted, in seconds since 1970; kept after a logout. */
   readonly userTokenIat?: number;
-  /** When its app last did something, at a precision of {@link seenEveryMs} if nothing changed. */
+  /** When the app was last active, to within {@link seenEveryMs} if nothing else changed. */
   readonly lastSeenAt?: Date;
 };
 
-/** Apps register on each start. A registration that changes nothing is written once in this time. */
+/** Apps register on each start. A registration that changes nothing is stored at most once in this time. */
 export const seenEveryMs = 86_400_000;
 
 export type UserChange =
@@ -55,13 +55,13 @@ export type UserChange =
 /** `metadata` and `identifiers` are merge patches; absent fields stay as they are. */
 type CommonChange = {
   readonly keys?: WebPushKeys | undefined;
-  /** The VAPID key of the subscription, and the default for a new one. */
+  /** The VAPID key of the subscription. `currentVapidKeyId`: the default for a new one. */
   readonly vapidKeyId?: string | undefined;
   readonly currentVapidKeyId?: string | undefined;
   readonly metadata?: AppData | undefined;
   readonly identifiers?: AppData | undefined;
   readonly user?: UserChange | undefined;
-  /** Of metadata and identifiers each, as JSON; absent: the limit of {@link AppData}. */
+  /** Maximum JSON size of metadata and of identifiers, each; absent: the limit of {@link AppData}. */
   readonly maxBytes?: number | undefined;
 };
 
@@ -72,7 +72,7 @@ export type Registration = CommonChange & {
   readonly topics: readonly string[];
   readonly environment?: ApnsEnvironment | undefined;
   readonly tokenKind?: FcmTokenKind | undefined;
-  /** It comes from the project's backend: the device did not register, so it is not activated and was not seen. */
+  /** Set if the project's backend sent the device: it is not activated, and it does not count as seen. */
   readonly put?: { readonly status?: DeviceStatus | undefined; readonly lastSeenAt?: Date | undefined } | undefined;
 };
 
@@ -101,7 +101,7 @@ export type ChangeResult =
 const sentence = (field: string, path: readonly (string | number)[], message: string): string =>
   `${[field, ...path].join(".")}: ${message}`;
 
-/** Merged data may exceed limits that both parts keep. */
+/** The merge of two valid parts may exceed a limit. */
 const dataProblems = (
   field: "metadata" | "identifiers",
   before: AppData,
@@ -176,7 +176,7 @@ const vapidKeyOf = (
   return id === undefined || servingProvider(before) !== "webpush" ? {} : { vapidKeyId: id };
 };
 
-/** What both kinds of change do with user and data. Undefined: the user token is not newer than the last one. */
+/** Merges the user and the data, for registrations and changes. Undefined: the user token is not newer than the last one. */
 const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
   const identified = withUser(before, change.user, now);
   if (identified === undefined) return undefined;
@@ -214,7 +214,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
   );
 };
 
-/** A registration of a known device activates it, unless its backend put it. */
+/** A registration activates a known device, unless the project's backend sent it. */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
   const { topics, environment, tokenKind, keys, token, installationId, put } = registration;
   const known = new Set(topicsOf(before.facets));
@@ -241,7 +241,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     names.length === 0 &&
     before.userTokenIat === state.userTokenIat &&
     before.inactiveReason === state.inactiveReason &&
-    // Their order differs after a subscription.
+    // Compared without order: a subscription appends its facet at the end.
     before.facets.length === state.facets.length &&
     state.facets.every((facet) => before.facets.includes(facet));
   return { state, changed: names, subscribed, same };
@@ -250,7 +250,10 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
 const withInstallation = ({ installationId: _, ...state }: DeviceState, id: string | null): DeviceState =>
   id === null ? state : { ...state, installationId: id };
 
-/** The state is the same object when nothing changes. A new token counts as a registration, but does not reactivate a device that the app deactivated. */
+/**
+ * Returns the same state object if nothing changes. A new token counts as a registration, but does not reactivate a device that was
+ * deactivated on request.
+ */
 export const applyChange = (before: DeviceState, change: Change, now: Date): ChangeResult => {
   const { token = before.token, keys = before.keys, status } = change;
   const merged = mergeChange(before, change, topicsOf(before.facets), now);

@@ -8,7 +8,7 @@ export const topicFacet = (name: string): string => topicPrefix + name;
 
 export const userFacet = (userId: string): string => userPrefix + userId;
 
-/** Of one device: each is an entry of an index that all projects share. */
+/** Maximum of one device: each facet is an entry of an index that all projects share. */
 export const maxFacets = 64;
 
 /** The facet of the user does not count towards the limit. */

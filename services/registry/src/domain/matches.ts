@@ -2,7 +2,7 @@ import { type AppData, type DeviceId, fulfils, type Literal, type Platform, type
 import { keyOf, type Lookup } from "./audience.ts";
 import { scalarText, topicFacet } from "./facets.ts";
 
-/** A device as targets see it. Its data is needed only for conditions and for values that are too long for a facet. */
+/** The fields that targets match. Metadata and identifiers are needed only for conditions and for values too long for a facet. */
 export type Candidate = {
   readonly id: DeviceId;
   readonly platform: Platform;
@@ -16,7 +16,7 @@ export type Candidate = {
 /** The value at a path of keys joined by `.`; arrays are not entered. */
 const valueAt = (data: unknown, path: string): unknown => {
   let at = data;
-  // Not split: a path may have a thousand keys, and most devices lack the first.
+  // Does not split the path: it may have a thousand keys, and most devices lack the first.
   for (let from = 0; from <= path.length; ) {
     const dot = path.indexOf(".", from);
     const key = path.slice(from, dot < 0 ? undefined : dot);
@@ -31,7 +31,7 @@ const valueAt = (data: unknown, path: string): unknown => {
 const literal = (value: unknown): Literal | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined;
 
-/** Whether the target matches the device, active or not. `now`: milliseconds since 1970, for conditions with times before now. */
+/** Whether the target matches the device, active or not. `now`: milliseconds since 1970, for conditions with relative times. */
 export const matches = (target: Target, device: Candidate, now = Date.now()): boolean => {
   if (target.kind === "all") return true;
   if (target.kind === "token") return device.token === target.token;
@@ -62,13 +62,13 @@ type CheckOptions<Row> = {
   readonly yieldIfDue: () => Promise<void> | undefined;
 };
 
-/** The rows of a lookup that one of its targets matches, and the positions of the targets that matched one. */
+/** The rows of a lookup that one of its targets matches, and the positions of the targets that matched a row. */
 export const checkMatches = async <Row>(
   lookup: Lookup,
   rows: readonly Row[],
   { targets, candidateOf, yieldIfDue }: CheckOptions<Row>,
 ): Promise<{ readonly found: readonly Row[]; readonly matched: readonly number[] }> => {
-  // Only conditions may find devices that no target matches: the database cannot evaluate them.
+  // Only lookups for conditions may find devices that no target matches: the database cannot evaluate conditions.
   if (lookup.by !== "conditions") return { found: rows, matched: matchedTargets(lookup, targets, rows, candidateOf) };
   const matched = new Set<number>();
   const found: Row[] = [];
@@ -88,7 +88,7 @@ export const checkMatches = async <Row>(
   return { found, matched: [...matched] };
 };
 
-/** Most lookups are decided without looking at a device. */
+/** Most lookups are decided without a check of each device. */
 const matchedTargets = <Row>(
   lookup: Lookup,
   targets: readonly Target[],

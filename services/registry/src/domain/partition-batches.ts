@@ -1,11 +1,52 @@
 import {
   batchLimits,
+  bucketCount,
   type DeviceId,
   otherProvider,
   type Recipient,
   type Served,
   servingProvider,
 } from "@herald/contracts";
+
+/** Both bounds are inclusive. */
+export type BucketRange = { readonly from: number; readonly to: number };
+
+/**
+ * Two nearly full batches: the number of devices in a range varies by about forty, and a page for two full batches would often need a
+ * small third one. A page is read in about 20 ms and takes less than a megabyte.
+ */
+export const pageDevices = 1_900;
+
+/** An audience up to this size is one page. Counting stops here; a larger audience is estimated. */
+export const smallAudience = 3_000;
+
+/** A large audience is estimated from every 64th bucket: of a million devices, about 16,000 are counted. */
+export const sampleEvery = 64;
+
+export const allBuckets: BucketRange = { from: 0, to: bucketCount - 1 };
+
+export const firstPage = (audience: number): BucketRange => {
+  if (audience <= smallAudience) return allBuckets;
+  const width = Math.max(1, Math.floor((bucketCount * pageDevices) / audience));
+  return { from: 0, to: Math.min(width, bucketCount) - 1 };
+};
+
+/** The next page, with as many buckets; undefined after the last. */
+export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => {
+  if (to >= bucketCount - 1) return undefined;
+  return { from: to + 1, to: Math.min(to + (to - from + 1), bucketCount - 1) };
+};
+
+/** How many buckets each page has, derived from any page. The last page may have fewer. */
+export const pageBuckets = (page: number, { from, to }: BucketRange): number =>
+  page === 0 ? to - from + 1 : from / page;
+
+/** Undefined for all buckets: the query then needs no filter. */
+export const bucketsOf = ({ from, to }: BucketRange): number[] | undefined =>
+  to - from + 1 >= bucketCount ? undefined : Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+export const sampledBuckets = (): number[] =>
+  Array.from({ length: bucketCount / sampleEvery }, (_, index) => index * sampleEvery);
 
 /** A device of a page. `changedAt`: milliseconds since 1970. */
 export type Partitionable = Served & { readonly recipient: Recipient; readonly changedAt: number };
@@ -14,16 +55,16 @@ export type Partitionable = Served & { readonly recipient: Recipient; readonly c
 export type Border = Served & { readonly from: DeviceId };
 
 /** A batch's devices, sorted by id. */
-export type Batch = Served & { readonly devices: readonly Recipient[] };
+export type Batch = Served & { readonly devices: Recipient[] };
 
 /** The JSON of a batch without its devices has some 250 bytes. */
 const envelopeBytes = 512;
 
-/** The JSON of a device's id, times and names, and of its longest environment, kind and locale. */
+/** The JSON of a device's id, time and field names, with the longest environment, token kind and locale. */
 const fixedBytes = 200;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** An upper bound of the bytes of its JSON. The JSON itself would be made for every device of every send. */
+/** An upper bound of the recipient's JSON in bytes. It avoids serializing every device of every send. */
 const weigh = ({ token, keys, vapidKeyId, userId }: Recipient): number =>
   fixedBytes +
   (userId === undefined ? 0 : JSON.stringify({ userId }).length) +
@@ -42,7 +83,7 @@ const grouped = (devices: Iterable<Partitionable>): Group[] => {
   const groups: Group[] = [];
   let group: Group | undefined;
   for (const device of devices) {
-    // Nearly always the same as for the device before.
+    // Nearly always the group of the previous device.
     if (group === undefined || !sameProvider(group.served, device)) {
       group = groups.find(({ served }) => sameProvider(served, device));
       if (group === undefined) {
@@ -82,9 +123,9 @@ export const bordersOf = (batches: readonly Batch[]): Border[] =>
   batches.flatMap(({ devices: [first], ...served }) => (first ? [{ ...served, from: first.id }] : []));
 
 /**
- * Partitions a page again by the borders of its first partition: as many batches, and no device moves to another one. A batch may
- * become empty. Devices before the first border of their platform and provider are new and left out. If a batch has become too large, the devices that
- * changed last are left out; those of the first partition fit.
+ * Partitions a page again with the borders of its first partition: the number of batches stays, and no device moves to another batch. A
+ * batch may become empty. Devices before the first border of their platform and provider are new, so they are left out. If a batch has
+ * become too large, the devices that changed last are left out; the devices of the first partition fit.
  */
 export const repartitionBatches = (devices: Iterable<Partitionable>, borders: readonly Border[]): Batch[] => {
   const partitioned: Partitionable[][] = borders.map(() => []);

@@ -1,14 +1,6 @@
 import { events } from "@herald/contracts";
 import { expect, test } from "vitest";
-import {
-  deviceDeactivated,
-  deviceDeleted,
-  deviceRegistered,
-  eventsOfChange,
-  projectDeleted,
-  topicCreated,
-  topicDeleted,
-} from "./registry-events.ts";
+import { eventsOfChange, registryEvent } from "./registry-events.ts";
 
 const deviceId = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
 const topic = { id: "top_06bq4ghm31tz5d2ns8y7k9w0ac", name: "news" } as const;
@@ -42,12 +34,12 @@ test.each([
 test("every event matches its contract", () => {
   const at = context();
   const said = [
-    deviceRegistered(at, deviceId, { platform: "ios", token_hash: "a".repeat(64) }),
-    deviceDeactivated(at, deviceId, "unregistered"),
-    deviceDeleted(at, deviceId),
-    topicCreated(at, topic),
-    topicDeleted(at, topic),
-    projectDeleted(at),
+    registryEvent(at, "DeviceRegisteredV1", deviceId, {
+      device_id: deviceId,
+      platform: "ios",
+      token_hash: "a".repeat(64),
+    }),
+    registryEvent(at, "ProjectDeletedV1", at.projectId, {}),
     ...eventsOfChange(at, deviceId, { changed: ["token", "status"], status: "inactive", subscribed: [topic] }),
   ];
   for (const { event, data } of said) expect(events[event].schema.parse(data)).toEqual(data);

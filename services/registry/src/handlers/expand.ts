@@ -2,15 +2,88 @@ import { type Delivery, defineHandler, preparePublish, publish } from "@herald/b
 import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import type { Batch } from "../domain/partition-batches.ts";
-import { nextPage, pageBuckets } from "../domain/plan-pages.ts";
-import { createFullQueues, type FullQueues } from "./full-queues.ts";
-import { type PartitionedPage, partitionPage } from "./partition-page.ts";
+import { audienceOf } from "../domain/audience.ts";
+import {
+  type Batch,
+  type BucketRange,
+  bordersOf,
+  nextPage,
+  pageBuckets,
+  partitionBatches,
+  repartitionBatches,
+} from "../domain/partition-batches.ts";
+import type { ExpansionDocument } from "../stores/expansion-store.ts";
+import { firstRange, parseTargets, readPage } from "./read-audience.ts";
+
+/**
+ * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the
+ * network forty times a second.
+ */
+export const createFullQueues = () => {
+  const waiting = new Map<string, string>();
+  return {
+    /** @throws HeraldError `queue-full` while another page waits for the queue. */
+    check: (queue: string, page: string): void => {
+      const other = waiting.get(queue);
+      if (other !== undefined && other !== page)
+        throw new HeraldError("queue-full", "another page waits for this queue");
+    },
+    markFull: (queue: string, page: string): void => {
+      if (!waiting.has(queue)) waiting.set(queue, page);
+    },
+    isWaiting: (queue: string, page: string): boolean => waiting.get(queue) === page,
+    release: (queue: string, page: string): void => {
+      if (waiting.get(queue) === page) waiting.delete(queue);
+    },
+  };
+};
+
+export type FullQueues = ReturnType<typeof createFullQueues>;
+
+export type PartitionedPage = {
+  readonly range: BucketRange;
+  readonly batches: readonly Batch[];
+  readonly partition: Pick<ExpansionDocument, "batches" | "devices" | "matched">;
+};
+
+/**
+ * Reads a page and partitions it into batches. The borders of its first partition are stored before anything is published. A
+ * redelivery uses them again, even if devices have changed.
+ */
+export const partitionPage = async (
+  { audience, expansions, now }: Pick<Deps, "audience" | "expansions" | "now">,
+  message: ExpandV1,
+): Promise<PartitionedPage> => {
+  const { projectId, notificationId, page, fromBucket, toBucket } = message;
+  const targets = await parseTargets(message.targets);
+  const lookups = audienceOf(targets);
+  const range =
+    toBucket === undefined ? await firstRange(audience, projectId, lookups) : { from: fromBucket, to: toBucket };
+  const query = { projectId, targets, lookups };
+  const { devices, matched } = await readPage(audience, query, range);
+  const batches = partitionBatches(devices);
+  const partition = { batches: bordersOf(batches), devices: devices.length, matched };
+
+  const stored = await expansions.insert(page, {
+    projectId,
+    notificationId,
+    fromBucket: range.from,
+    toBucket: range.to,
+    ...partition,
+    at: now(),
+  });
+  if (!stored) return { range, batches, partition };
+
+  const storedRange = { from: stored.fromBucket, to: stored.toBucket };
+  const same = storedRange.from === range.from && storedRange.to === range.to;
+  const current = same ? devices : (await readPage(audience, query, storedRange)).devices;
+  return { range: storedRange, batches: repartitionBatches(current, stored.batches), partition: stored };
+};
 
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 type Hold = Delivery<ExpandV1>["hold"];
 
-/** Publishes one page of an audience as delivery batches, then the command for the next page, or the end to dispatch. */
+/** Publishes one page of an audience as delivery batches, then the command for the next page, or `ExpandedV1` after the last. */
 export const expand = (deps: ExpandDeps) => {
   const fullQueues = createFullQueues();
   return defineHandler({
@@ -32,7 +105,7 @@ export const expand = (deps: ExpandDeps) => {
   });
 };
 
-/** Publishes all batches at once; one after another once the queue was full, so that only one of them is refused. */
+/** Publishes all batches at once. After the queue was full it publishes them one by one, so that only one is refused. */
 const publishBatches = async (
   { bus }: ExpandDeps,
   { projectId, notificationId, page, lane }: ExpandV1,
@@ -42,7 +115,7 @@ const publishBatches = async (
 ): Promise<void> => {
   let left = batches.map(({ devices, ...served }, n) => {
     const batchId = `${notificationId}/${page}/${n}`;
-    const message = { batchId, projectId, notificationId, lane, ...served, devices: [...devices] };
+    const message = { batchId, projectId, notificationId, lane, ...served, devices };
     return { queue: deliveryQueue(served), publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
   });
   const publishOne = async (batch: (typeof left)[number]) => {
@@ -51,7 +124,7 @@ const publishBatches = async (
   };
   await hold(async () => {
     fullQueues.check(queue, pageName);
-    // Each provider has a queue: the others continue.
+    // Each provider has its own queue: the other queues may have room.
     const groups = fullQueues.isWaiting(queue, pageName)
       ? [...Map.groupBy(left, (batch) => batch.queue).values()]
       : left.map((batch) => [batch]);

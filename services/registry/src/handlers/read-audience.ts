@@ -1,17 +1,64 @@
-import { type ProjectId, parseTarget, type Target } from "@herald/contracts";
+import { type DeviceId, type ProjectId, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { isDirect, type Lookup } from "../domain/audience.ts";
-import { checkMatches } from "../domain/matches.ts";
-import type { Partitionable } from "../domain/partition-batches.ts";
-import { allBuckets, type BucketRange, firstPage, smallAudience } from "../domain/plan-pages.ts";
+import { checkMatches, matches } from "../domain/matches.ts";
+import {
+  allBuckets,
+  type BucketRange,
+  firstPage,
+  type Partitionable,
+  smallAudience,
+} from "../domain/partition-batches.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
-import { mayBeReachedTwice, reachedTwice } from "./one-per-installation.ts";
+
+/** The fields that show whether two devices are the same app installation of the same user. */
+type Installed = Pick<AudienceRow, "_id" | "platform" | "provider" | "installationId" | "userId">;
+
+/** Includes the user: a push for one user must not replace another user's push. A device has only a proven user. */
+const keyOf = ({ platform, installationId, userId }: Installed): string =>
+  JSON.stringify([platform, installationId, userId]);
+
+export const mayBeReachedTwice = ({ provider, installationId }: Installed): boolean =>
+  provider !== undefined && installationId !== undefined;
+
+/**
+ * Maps each device that would get the push twice to the device of the same app installation that gets it through the platform's own
+ * provider. That device must be active, match one of the targets, and have the same platform, installation and user. Costs one query, or
+ * none if no device has both another provider and an installation.
+ */
+export const reachedTwice = async (
+  audience: Pick<AudienceStore, "ofInstallations">,
+  { projectId, targets }: { readonly projectId: ProjectId; readonly targets: readonly Target[] },
+  devices: readonly Installed[],
+): Promise<ReadonlyMap<DeviceId, DeviceId>> => {
+  const asked = devices.filter(mayBeReachedTwice);
+  if (asked.length === 0) return new Map();
+  const installations = [...new Set(asked.flatMap(({ installationId }) => installationId ?? []))];
+  const yieldIfDue = createYieldIfDue();
+  const reached = new Map<string, DeviceId>();
+  for (const row of await audience.ofInstallations(projectId, installations)) {
+    const candidate = candidateOf(row);
+    for (const target of targets) {
+      const due = yieldIfDue();
+      if (due) await due;
+      if (!matches(target, candidate)) continue;
+      reached.set(keyOf(row), row._id);
+      break;
+    }
+  }
+  return new Map(
+    asked.flatMap((device) => {
+      const other = reached.get(keyOf(device));
+      return other === undefined ? [] : [[device._id, other] as const];
+    }),
+  );
+};
 
 /** Concurrent lookups of one page; most pages have one. */
 const lookupsAtATime = 4;
 
-/** The number of clauses is not checked again: the gateway has accepted them. @throws HeraldError `schema` for a target that does not parse. */
+/** Does not check the number of clauses again: the gateway has. @throws HeraldError `schema` for a target that does not parse. */
 export const parseTargets = async (sources: readonly string[]): Promise<Target[]> => {
   const targets: Target[] = [];
   const yieldIfDue = createYieldIfDue();
@@ -54,7 +101,11 @@ export const firstRange = async (
   return firstPage(size);
 };
 
-const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: new Set(row.facets) });
+export const candidateOf = <Row extends Pick<AudienceRow, "_id" | "facets">>(row: Row) => ({
+  ...row,
+  id: row._id,
+  facets: new Set(row.facets),
+});
 
 export const partitionableOf = (row: AudienceRow): Partitionable => ({
   platform: row.platform,

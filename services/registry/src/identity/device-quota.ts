@@ -1,7 +1,7 @@
 import type { ProjectId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, LRUCache } from "@herald/kit";
 
-/** Counting so many takes a few milliseconds, and max projects have fewer. */
+/** Counting this many takes a few milliseconds, and most projects have fewer. */
 const quicklyCounted = 10_000;
 /** Maximum age of a count: far from the quota, near it, and at it. */
 const maxAgeMs = { far: 600_000, near: 10_000, reached: 1_000 };
@@ -11,8 +11,8 @@ const maxProjects = 10_000;
 type Known = { count: number; at: number };
 
 /**
- * The quota of devices of each project. Far below it, devices are counted every ten minutes, and new ones are added to the count. Replicas
- * together may exceed it by what they add between two counts.
+ * The device quota of each project. Far below the quota, devices are counted every ten minutes, and new devices are added to the count.
+ * Replicas together may exceed the quota by the devices that they add between two counts.
  */
 export const createDeviceQuota = ({
   max,
@@ -23,21 +23,15 @@ export const createDeviceQuota = ({
   readonly countUpTo: (projectId: ProjectId, limit: number) => Promise<number>;
   readonly now: () => Date;
 }) => {
-  const known = new Map<ProjectId, Known>();
+  const known = new LRUCache<ProjectId, Known>({ max: maxProjects });
   const counting = new Map<ProjectId, Promise<void>>();
 
-  const keep = (projectId: ProjectId, count: number, at: number) => {
-    known.delete(projectId);
-    known.set(projectId, { count, at });
-    const [oldest] = known.size > maxProjects ? known.keys() : [];
-    if (oldest !== undefined) known.delete(oldest);
-  };
-  /** Those who ask at the same time share one count. */
+  /** Concurrent callers share one count. */
   const recount = (projectId: ProjectId, limit = max): Promise<void> => {
     const underWay =
       counting.get(projectId) ??
       countUpTo(projectId, limit)
-        .then((count) => keep(projectId, count, now().getTime()))
+        .then((count) => void known.set(projectId, { count, at: now().getTime() }))
         .finally(() => counting.delete(projectId));
     counting.set(projectId, underWay);
     return underWay;
@@ -70,5 +64,3 @@ export const createDeviceQuota = ({
     },
   };
 };
-
-export type DeviceQuota = ReturnType<typeof createDeviceQuota>;

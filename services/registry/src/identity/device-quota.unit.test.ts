@@ -4,7 +4,7 @@ import { createDeviceQuota } from "./device-quota.ts";
 
 const projectId = newProjectId(new Date());
 
-/** A project with so many devices, and how often they were counted. */
+/** The quota of a project with `stored` devices. `state.counts`: how often they were counted. */
 const quotaOf = (max: number, stored: number) => {
   const state = { stored, counts: 0, at: 1_000_000 };
   const quota = createDeviceQuota({

@@ -59,7 +59,7 @@ const isSigned = async (token: string, key: IdentityKeyEntry, material: string):
   const { algorithm, secret } = key;
   const verifier = secret ? new TextEncoder().encode(material) : await importJWK(JSON.parse(material), algorithm);
   try {
-    // The algorithm of the key decides; the token's must be the same.
+    // The token must use the algorithm of the key.
     return (await compactVerify(token, verifier, { algorithms: [algorithm] })).payload;
   } catch {
     return undefined;

@@ -5,16 +5,16 @@ import type { Deps } from "../deps.ts";
 import { type ParsedDevice, type PutResult, parseDevice, startPutDevices } from "./put-devices.ts";
 import { createReadLine } from "./read-line.ts";
 
-/** Each is five hundred devices that share commands with the others. */
+/** Chunks of five hundred devices each. Concurrent chunks share database commands. */
 const concurrency = 4;
 
-/** What concerns one device is a refused line. What passes by itself must not refuse one. */
+/** A temporary error must not refuse a line: the chunk is retried. */
 const passing = (error: unknown): unknown =>
   error instanceof HeraldError && error.code === "topic-exists"
     ? new HeraldError("service-unavailable", error.messages, { cause: error })
     : error;
 
-/** Whether a repeat may succeed. What is unavailable is waited for, however long. */
+/** Whether a retry may succeed. Retries wait without a limit for an unavailable dependency. */
 const mayPass = (error: unknown, isLastTry: boolean): boolean => {
   const { retry } = errors[error instanceof HeraldError ? error.code : "internal"];
   return retry === "unavailable" || (retry === "later" && !isLastTry);
@@ -24,7 +24,7 @@ const mayPass = (error: unknown, isLastTry: boolean): boolean => {
 const startChunk = async (deps: Deps, chunk: ImportChunkV1) => {
   const { projectId, importId } = chunk;
   const [found, isApplied] = await Promise.all([deps.imports.find(projectId, importId), deps.imports.hasChunk(chunk)]);
-  // Without its import, its project was deleted.
+  // If the import is missing, its project was deleted.
   if (found === undefined || isApplied) return undefined;
   const readLine = createReadLine(found.format, chunk.header);
   const at = new Date(chunk.at);
@@ -46,7 +46,7 @@ const addChunk = async (deps: Deps, chunk: ImportChunkV1, results: readonly PutR
     for (const { field, detail, code } of one.problems)
       problems.push({ line: chunk.content[index]?.n ?? 0, field, reason: detail, code });
   }
-  // One after another: an import keeps a limited number of errors.
+  // One chunk at a time, because an import stores a limited number of errors.
   await deps.keyedMutex(`${chunk.importId} report`, () => deps.imports.addChunk(chunk, counts, problems, deps.now()));
 };
 
@@ -63,9 +63,9 @@ const giveUp = (code: string): PutResult => ({
 });
 
 /**
- * Applies a chunk of an imported file. A repeat changes nothing and counts nothing: devices are found by their tokens, a new one has an id that
- * its line decides, and a chunk is counted under its first line. The lines of a chunk that fails in `maxTries` deliveries, or takes the process
- * with it each time, are refused, so that each import ends.
+ * Applies a chunk of an imported file. A repeat changes nothing and counts nothing: devices are found by their tokens, the id of a new
+ * device is derived from its line, and a chunk is counted under its first line. If a chunk fails in `maxTries` deliveries, or crashes the
+ * process each time, its lines are refused, so that each import ends.
  */
 export const applyImportChunk = (deps: Deps, { maxTries, log }: { readonly maxTries: number; readonly log: Logger }) =>
   defineHandler({
@@ -83,12 +83,12 @@ export const applyImportChunk = (deps: Deps, { maxTries, log }: { readonly maxTr
           chunk.content.map(() => giveUp(code)),
         );
       };
-      // A chunk that an upload repeats waits for the first one.
+      // If an upload repeats a chunk, the second one waits for the first.
       return deps.keyedMutex(`${importId}/${firstLine}`, async () => {
         if (deliveryCount > maxTries) return refuse("internal");
         try {
-          // Chunks start in order and go on together: the devices of one push token take turns, so that of two lines of one device the later
-          // one counts.
+          // Chunks start in order and continue concurrently. Devices of one push token take turns, so that the later of
+          // two lines of one device wins.
           const started = await deps.keyedMutex(importId, () => startChunk(deps, chunk));
           if (started !== undefined) await addChunk(deps, chunk, await started.results);
         } catch (error) {

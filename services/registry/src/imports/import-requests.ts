@@ -4,31 +4,33 @@ import {
   GetImport,
   type Import,
   ImportChunkV1,
+  type ImportError,
   type ImportId,
   ListImportErrors,
   ListImports,
   type ProjectId,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { existing, HeraldError } from "@herald/kit";
+import { mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import type { ImportDocument } from "../stores/import-store.ts";
 
 const importNotFound = (): HeraldError => new HeraldError("import-not-found", "id: the project has no such import");
 
-/** The last chunk is applied for so long, and the stream has none: the others are dead letters. */
+/** If the stream is empty and the last chunk was applied this long ago, the missing chunks are dead letters. */
 const lostAfterMs = 60_000;
 
-/** What is stored of an import: what has been applied, and what still waits in the stream. */
+/** The state of an import, from its applied chunks and the chunks that still wait in the stream. */
 const view = async ({ bus, imports, now }: Deps, found: ImportDocument): Promise<Import> => {
   const { _id, projectId, format, dryRun, at } = found;
   const subject = `push.import.v1.${projectId}.${_id}`;
-  // The stream first: a chunk that it has no more is applied.
+  // The stream is read first: a chunk that is no longer in it is applied.
   const waiting = (await lastMessage(bus, "PUSH_IMPORT", subject, ImportChunkV1))?.data;
   const applied = await imports.applied(projectId, _id);
   const waitingUntil = waiting === undefined ? 0 : waiting.firstLine + waiting.lines - 1;
   const end = applied.end ?? (waiting?.last ? waitingUntil : undefined);
   const isQuiet = waiting === undefined && now().getTime() - (applied.lastAt?.getTime() ?? 0) > lostAfterMs;
-  // Lines of dead letters count as refused, so that the import ends; a replay counts them as what they are.
+  // Lines of dead letters count as refused, so that the import ends; a replay counts their real results.
   const lost = isQuiet && applied.end !== undefined ? Math.max(0, applied.end - applied.lines) : 0;
   const processed = applied.lines + lost;
   const kept = applied.errors === 0 ? 0 : await imports.countErrors(projectId, _id);
@@ -51,15 +53,11 @@ const view = async ({ bus, imports, now }: Deps, found: ImportDocument): Promise
 
 export const handleImportRequests = (deps: Deps): RequestListener[] => {
   const { bus, imports, projects, now } = deps;
-  const find = async (projectId: ProjectId, importId: ImportId): Promise<ImportDocument> => {
-    const found = await imports.find(projectId, importId);
-    if (found === undefined) throw importNotFound();
-    return found;
-  };
+  const find = async (projectId: ProjectId, importId: ImportId) =>
+    existing(await imports.find(projectId, importId), importNotFound);
   return [
     handleRequest(bus, CreateImportRequest, async ({ projectId, importId, format, dryRun }) => {
-      if (!(await projects.exists(projectId)))
-        throw new HeraldError("project-not-found", "project: there is none of this id");
+      await projects.requireExisting(projectId);
       await imports.create({ _id: importId, projectId, format, dryRun, at: now() });
       return view(deps, await find(projectId, importId));
     }),
@@ -73,8 +71,8 @@ export const handleImportRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, ListImportErrors, async ({ projectId, importId, page }) => {
       await find(projectId, importId);
-      const found = await imports.listErrors(projectId, importId, page);
-      return { ...found, data: found.data.map(({ line, field, reason, code }) => ({ line, field, reason, code })) };
+      const view = ({ line, field, reason, code }: ImportError) => ({ line, field, reason, code });
+      return mapPage(await imports.listErrors(projectId, importId, page), view);
     }),
   ];
 };

@@ -7,18 +7,18 @@ import {
   servingProvider,
   vapidKeyId,
 } from "@herald/contracts";
-import { type Fault, HeraldError, parseBody } from "@herald/kit";
+import { HeraldError, parseBody } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
 import type { Registered, WantedPut } from "../requests/register-device.ts";
 import { registerTogether } from "../requests/register-together.ts";
-import { ensureTopics } from "../requests/with-topics.ts";
+import { ensureTopics } from "../requests/topics.ts";
 
-type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
+export type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
 
 export type PutResult = { readonly result: "created" | "updated" | "unchanged"; readonly id: DeviceId } | Refused;
 
-/** A device to put, or why it cannot be one. `newId`: the id that it gets if it is new. */
+/** A valid device, or why it is refused. `newId`: its id if it is new. */
 export type ParsedDevice = { readonly device: PutDevice; readonly newId?: DeviceId } | Refused;
 
 /** Further problems of one device would only make the result longer. */
@@ -27,27 +27,28 @@ const maxProblems = 10;
 /** Errors that concern one device; every other error concerns all of them. */
 const refusals: ReadonlySet<ErrorCode> = new Set(["validation-failed", "device-quota-exceeded"]);
 
-const problemOf =
-  (code: ErrorCode) =>
-  (fault: Fault): DeviceProblem => ({
+const refusedFor = ({ code, faults }: HeraldError): Refused => ({
+  result: "refused",
+  problems: faults.slice(0, maxProblems).map((fault) => ({
     field: fault.name.replace(/^device\./, ""),
     detail: fault.detail,
     code: fault.code ?? code,
-  });
+  })),
+});
 
-/** Validates what was sent as a device. */
+/** Validates a device from a request or a file. */
 export const parseDevice = (sent: unknown): ParsedDevice => {
   try {
     return { device: parseBody(PutDevice, sent, { max: maxProblems }) };
   } catch (error) {
     if (!(error instanceof HeraldError)) throw error;
-    return { result: "refused", problems: error.faults.slice(0, maxProblems).map(problemOf(error.code)) };
+    return refusedFor(error);
   }
 };
 
 type Keys = Awaited<ReturnType<Deps["vapidKeys"]>>;
 
-/** The Web Push key of a device. Refuses one that the project does not have: the push service would refuse every push. */
+/** The keys of a Web Push device. Refuses a VAPID key that the project lacks: the push service would refuse every push. */
 const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) => {
   const id = named ?? (keys?.vapid_key === undefined ? undefined : vapidKeyId(keys.vapid_key));
   if (id !== undefined && known !== undefined && !known.some((key) => key.id === id))
@@ -64,11 +65,6 @@ const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) =
 };
 
 type Shared = { readonly keys: Keys; readonly dryRun: boolean; readonly ensured: ReadonlyMap<string, TopicRow> };
-
-const refusedFor = (error: HeraldError): Refused => ({
-  result: "refused",
-  problems: error.faults.slice(0, maxProblems).map(problemOf(error.code)),
-});
 
 const isRefusal = (error: unknown): error is HeraldError => error instanceof HeraldError && refusals.has(error.code);
 
@@ -97,7 +93,7 @@ const wantedOf = (
   ...shared,
 });
 
-/** A device as it is registered, or why it is refused. */
+/** The registration of a device, or why it is refused. */
 const readyOf = (projectId: ProjectId, parsed: ParsedDevice, shared: Shared): WantedPut | Refused => {
   if ("result" in parsed) return parsed;
   try {
@@ -108,7 +104,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, shared: Shared): Wa
   }
 };
 
-/** @throws the error of a device that concerns all of them. */
+/** @throws errors that are not a refusal of this device: they concern all devices. */
 const resultOf = (settled: PromiseSettledResult<Registered> | undefined): PutResult => {
   if (settled?.status !== "fulfilled") {
     if (!isRefusal(settled?.reason)) throw settled?.reason;
@@ -119,10 +115,10 @@ const resultOf = (settled: PromiseSettledResult<Registered> | undefined): PutRes
 };
 
 /**
- * Starts to write devices as their project's backend knows them: resolves when each has its turn behind earlier ones of its push token.
- * `results` is in the order of the devices. Makes and rotates no credential, and repeats change nothing. A dry run writes nothing.
- * @throws HeraldError that something is unavailable. `results` rejects with `project-not-found`, `topic-exists` while one of the topics is being
- * deleted, or that something is unavailable; some of the devices may be written then.
+ * Starts to write devices that the project's backend sent. Resolves when each has its turn after earlier devices of its push token.
+ * `results` is in the order of the devices. Creates and rotates no credential. Repeats change nothing. A dry run writes nothing.
+ * @throws HeraldError when a dependency is unavailable. `results` rejects with `project-not-found`, with `topic-exists` while one of the
+ * topics is being deleted, or when a dependency is unavailable; some of the devices may be written then.
  */
 export const startPutDevices = async (
   deps: Deps,
@@ -144,17 +140,17 @@ export const startPutDevices = async (
   const finish = async (registering: Promise<PromiseSettledResult<Registered>[]>): Promise<PutResult[]> => {
     const registered = await registering;
     const results = registered.map(resultOf);
-    // A topic that was deleted meanwhile is created again.
+    // Creates topics again that were deleted meanwhile.
     await ensure();
     const resultFor = new Map(wanted.map((one, at) => [one, results[at]]));
     return ready.flatMap((one) => ("result" in one ? one : (resultFor.get(one) ?? [])));
   };
   const results = finish(registerTogether(deps, projectId, wanted));
-  // The caller awaits it later, and gets the error then.
+  // The caller awaits `results` later and gets the error then.
   results.catch(() => undefined);
   return { results };
 };
 
-/** Writes devices as {@link startPutDevices} does, and waits until they are written. @throws HeraldError as it and its results do. */
+/** Like {@link startPutDevices}, but resolves when the devices are written. @throws HeraldError as it and its `results` do. */
 export const putDevices = async (...given: Parameters<typeof startPutDevices>): Promise<PutResult[]> =>
   (await startPutDevices(...given)).results;

@@ -1,22 +1,20 @@
-import type { DeviceProblem, ImportChunkV1, ImportFormat } from "@herald/contracts";
-import { fromCsvText, importLimits } from "@herald/contracts";
+import { fromCsvText, type ImportChunkV1, type ImportFormat, importLimits } from "@herald/contracts";
 import { HeraldError, parseJson } from "@herald/kit";
 import { CsvError, parse as parseCsv } from "csv-parse/sync";
+import { pinpoint, sns } from "./formats/amazon.ts";
 import { azureNh, registrationOf } from "./formats/azure-nh.ts";
 import type { MapRow, Row } from "./formats/fields.ts";
 import { firebase } from "./formats/firebase.ts";
 import { herald } from "./formats/herald.ts";
 import { onesignal } from "./formats/onesignal.ts";
 import { parse } from "./formats/parse.ts";
-import { pinpoint } from "./formats/pinpoint.ts";
 import { pnta } from "./formats/pnta.ts";
-import { sns } from "./formats/sns.ts";
+import type { Refused } from "./put-devices.ts";
 
 type Line = ImportChunkV1["content"][number];
-type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
 type Read = { readonly device: unknown } | Refused;
 
-/** `line`: of formats whose lines need not be JSON. */
+/** `line`: for formats whose lines need not be JSON. */
 const formats: Readonly<
   Record<ImportFormat, { object: MapRow; cells: MapRow; line?: (text: string) => Row | undefined }>
 > = {

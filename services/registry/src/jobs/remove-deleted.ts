@@ -2,9 +2,9 @@ import type { Deps } from "../deps.ts";
 import type { ProjectDocument } from "../stores/project-store.ts";
 import type { TopicDocument } from "../stores/topic-store.ts";
 
-/** Deletions per pass, oldest first; the others are in the next one. */
+/** Deletions per pass, oldest first; the next pass removes the others. */
 const maxDeletions = 100;
-/** Rows of one command: 20 ms to remove, 150 ms to change. */
+/** Rows per command: 20 ms to remove, 150 ms to change. */
 const pageSize = 1_000;
 
 /** Repeats `removePage` until nothing is left. False when the signal ended it early. */
@@ -26,7 +26,7 @@ export const removeTopic = async (
 };
 
 /**
- * Removes what a deleted project had. Repeatable at any point and by several processes. The project itself is removed `lingerMs`
+ * Removes the data of a deleted project. Repeatable at any point and by several processes. The project itself is removed `lingerMs`
  * after its deletion, because requests that began before may still write.
  */
 const removeProject = async (
@@ -36,9 +36,9 @@ const removeProject = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const { _id, deletedAt } = project;
-  await replication.replicateProject(project);
-  for (const { removeSome } of [devices, topics, imports])
-    if (!(await removeAll(() => removeSome(_id, pageSize), signal))) return;
+  await replication.replicate(project);
+  for (const { removePage } of [devices, topics, imports])
+    if (!(await removeAll(() => removePage(_id, pageSize), signal))) return;
   await erasures.removeProject(_id);
   publishQueue.project(_id);
   if (deletedAt !== undefined && now().getTime() - deletedAt.getTime() >= lingerMs) await projects.remove(_id);

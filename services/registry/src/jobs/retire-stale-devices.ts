@@ -6,8 +6,8 @@ const projectsAtATime = 100;
 const devicesAtATime = 500;
 
 /**
- * Deactivates the devices that were silent for their project's `stale_after`. Repeatable at any point and by several processes. Resolves to
- * how many.
+ * Deactivates the devices that were not seen for their project's `stale_after`. Repeatable at any point and by several processes. Resolves
+ * to the number of deactivated devices.
  */
 export const retireStaleDevices = async (
   { projects, devices, publishQueue, now }: Pick<Deps, "projects" | "devices" | "publishQueue" | "now">,

@@ -8,17 +8,21 @@ import {
   ResolveSends,
   type Target,
 } from "@herald/contracts";
-import { createYieldIfDue } from "@herald/kit";
+import { createYieldIfDue, existing } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { audienceOf } from "../domain/audience.ts";
+import { assign, audienceOf, planOf, type SendTargets, wantedKeys } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
-import { partitionBatches } from "../domain/partition-batches.ts";
-import { type BucketRange, nextPage } from "../domain/plan-pages.ts";
-import { assign, planOf, type SendTargets, wantedKeys } from "../domain/resolve-sends.ts";
-import { mayBeReachedTwice, reachedTwice } from "../handlers/one-per-installation.ts";
-import { firstRange, parseTargets, partitionableOf, readPage } from "../handlers/read-audience.ts";
-import { deviceNotFound } from "./change-device.ts";
-import { deviceView } from "./views.ts";
+import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
+import {
+  candidateOf,
+  firstRange,
+  mayBeReachedTwice,
+  parseTargets,
+  partitionableOf,
+  reachedTwice,
+  readPage,
+} from "../handlers/read-audience.ts";
+import { deviceNotFound, deviceView } from "./change-device.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async ({ audience }: Deps, projectId: ProjectId, sources: readonly string[], signal: AbortSignal) => {
@@ -46,7 +50,7 @@ const firstMatch = async (targets: readonly Target[], device: Candidate): Promis
   return undefined;
 };
 
-/** The devices of small sends: one query for all of a project, and one for each send if some have more devices than the limit. */
+/** Finds the devices of small sends: one query for all sends of a project, and one per send if they have too many devices. */
 const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit: number) => {
   const plans = sends.map(planOf);
   const limitOfAll = (limit + 1) * sends.length;
@@ -55,10 +59,13 @@ const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit:
       wantedKeys(plans).map(async (keys) => [keys.projectId, await audience.named(keys, limitOfAll)] as const),
     ),
   );
+  const namedAlone = async (plan: (typeof plans)[number]) => {
+    const [keys] = wantedKeys([plan]);
+    return keys && audience.named(keys, limit);
+  };
   const resolveOne = async ({ targets }: SendTargets, plan: (typeof plans)[number]) => {
-    const [own] = wantedKeys([plan]);
-    if (!plan || !own) return null;
-    const rows = found.get(plan.projectId) ?? (await audience.named(own, limit));
+    if (!plan) return null;
+    const rows = found.get(plan.projectId) ?? (await namedAlone(plan));
     if (!rows) return null;
     const { devices, matched } = assign(plan, rows);
     if (devices.length > limit) return null;
@@ -66,11 +73,10 @@ const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit:
       ? await reachedTwice(audience, { projectId: plan.projectId, targets: await parseTargets(targets) }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
-    const batches = partitionBatches(reached.map(partitionableOf)).map((batch) => ({
-      ...batch,
-      devices: [...batch.devices],
-    }));
-    return { batches, unmatched: targets.filter((_, at) => !matched.has(at)) };
+    return {
+      batches: partitionBatches(reached.map(partitionableOf)),
+      unmatched: targets.filter((_, at) => !matched.has(at)),
+    };
   };
   return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, plans[at]))) };
 };
@@ -88,11 +94,9 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
   }),
 
   handleRequest(deps.bus, ExplainDevice, async ({ projectId, deviceId, targets }) => {
-    const device = await deps.devices.find(projectId, deviceId);
-    if (!device) throw deviceNotFound();
-    const candidate = { ...device, id: device._id, facets: new Set(device.facets) };
+    const device = existing(await deps.devices.find(projectId, deviceId), deviceNotFound);
     const parsed = await parseTargets(targets);
-    const matched = await firstMatch(parsed, candidate);
+    const matched = await firstMatch(parsed, candidateOf(device));
     const twice = matched && (await reachedTwice(deps.audience, { projectId, targets: parsed }, [device]));
     const reachedThrough = twice?.get(deviceId);
     return {

@@ -1,7 +1,37 @@
-import { handleRequest, type RequestListener } from "@herald/bus";
-import { type AuditRow, ListAudit, VerifyAudit } from "@herald/contracts";
+import { defineHandler, handleRequest, type RequestListener } from "@herald/bus";
+import { AuditRecordedV1, type AuditRow, ListAudit, VerifyAudit } from "@herald/contracts";
+import type { Logger } from "@herald/kit";
+import { mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import type { AuditDocument } from "../domain/audit-chain.ts";
+import type { AuditStore } from "../stores/audit-store.ts";
+
+const text = (state: unknown): string | undefined => (state === undefined ? undefined : JSON.stringify(state));
+
+/** Appends the actions of operators to the chain of audit rows. One at a time, because each row has the hash of the row before. */
+export const recordAudit = (audit: AuditStore, log: Logger) =>
+  defineHandler({
+    durable: "registry-record-audit", // renaming a durable replays its stream
+    message: AuditRecordedV1,
+    concurrency: 1,
+    async handle({ id, data }) {
+      const [before, after] = [text(data.before), text(data.after)];
+      const row = await audit.append({
+        eventId: id,
+        operator: data.operator,
+        action: data.action,
+        ...(data.target_project_id !== undefined && { targetProjectId: data.target_project_id }),
+        target: data.target,
+        address: data.address,
+        ...(data.request_id !== undefined && { requestId: data.request_id }),
+        ...(before !== undefined && { before }),
+        ...(after !== undefined && { after }),
+        at: new Date(data.at),
+      });
+      // Logs are stored elsewhere: the logged hash reveals a chain that was rewritten from some row on.
+      if (row) log.info({ sequence: row._id, hash: row.hash, action: row.action }, "audit row recorded");
+    },
+  });
 
 const stateOf = (text: string | undefined) => (text === undefined ? undefined : JSON.parse(text));
 
@@ -22,9 +52,6 @@ const auditView = (row: AuditDocument): AuditRow => ({
 });
 
 export const handleAuditRequests = ({ bus, audit }: Deps): RequestListener[] => [
-  handleRequest(bus, ListAudit, async (request) => {
-    const { data, next } = await audit.list(request);
-    return { data: data.map(auditView), next };
-  }),
+  handleRequest(bus, ListAudit, async (request) => mapPage(await audit.list(request), auditView)),
   handleRequest(bus, VerifyAudit, ({ after }) => audit.check(after)),
 ];

@@ -1,10 +1,11 @@
-import type { DeviceId, ProjectId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { type Device, type DeviceId, type ProjectId, servingProvider } from "@herald/contracts";
+import { existing, HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyChange, type Change, type ChangeResult, seenEveryMs } from "../domain/device-change.ts";
+import { topicsOf } from "../domain/facets.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
-import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
+import { conflict, retryOnConflict } from "./concurrency.ts";
 
 /** @throws HeraldError `validation-failed`, `user-token-used`. */
 export const requireValid = (plan: ChangeResult): Extract<ChangeResult, { state: unknown }> => {
@@ -12,10 +13,31 @@ export const requireValid = (plan: ChangeResult): Extract<ChangeResult, { state:
   if ("usedToken" in plan)
     throw new HeraldError(
       "user-token-used",
-      "user_token: the device has taken one since that was made at the same time or later; log in again for a new one",
+      "user_token: the device has accepted one that is as new or newer; log in again for a new one",
     );
   return plan;
 };
+
+export const deviceView = (device: DeviceDocument): Device => ({
+  id: device._id,
+  token: device.token,
+  platform: device.platform,
+  provider: servingProvider(device),
+  ...(device.installationId !== undefined && { installation_id: device.installationId }),
+  metadata: device.metadata,
+  identifiers: device.identifiers,
+  status: device.status,
+  ...(device.inactiveReason && { inactive_reason: device.inactiveReason }),
+  topics: topicsOf(device.facets),
+  ...(device.environment && { environment: device.environment }),
+  ...(device.tokenKind && { token_kind: device.tokenKind }),
+  ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
+  user_id: device.userId ?? null,
+  ...(device.identifiedAt && { identified_at: device.identifiedAt.toISOString() }),
+  ...(device.lastSeenAt && { last_seen_at: device.lastSeenAt.toISOString() }),
+  created_at: device.createdAt.toISOString(),
+  updated_at: device.updatedAt.toISOString(),
+});
 
 export const deviceNotFound = (): HeraldError =>
   new HeraldError("device-not-found", "device: the project has none of this id");
@@ -27,8 +49,8 @@ const recordActive = ({ devices }: Deps, { _id, projectId, lastSeenAt }: DeviceD
 };
 
 /**
- * Concurrent changes are applied one after another. `ofUser`: fails unless the device belongs to this user. `byApp`: the device itself asks,
- * so it was seen.
+ * Concurrent changes are applied one after another. `ofUser`: fails unless the device belongs to this user. `byApp`: the device itself sent
+ * the request, so it counts as seen.
  * @throws HeraldError `device-not-found`, `token-held`, `user-token-used`, or `validation-failed` for merged data.
  */
 export const changeDevice = (
@@ -40,8 +62,7 @@ export const changeDevice = (
 ): Promise<DeviceDocument> =>
   deps.keyedMutex(id, () =>
     retryOnConflict(async () => {
-      const before = await deps.devices.find(projectId, id);
-      if (!before) throw deviceNotFound();
+      const before = existing(await deps.devices.find(projectId, id), deviceNotFound);
       if (ofUser !== undefined && before.userId !== ofUser)
         throw new HeraldError("device-not-found", "id: the user has no such device");
       const at = deps.now();

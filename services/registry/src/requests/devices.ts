@@ -5,28 +5,29 @@ import {
   ChangeDeviceRequest,
   ChangeMetadataByToken,
   DeleteDevice,
+  type DeviceId,
   type DeviceSummary,
   ExportDevices,
   GetDevice,
   IdentifyDevice,
   ListDevices,
+  type ProjectId,
   PutDevicesRequest,
   RegisterDeviceRequest,
   servingProvider,
+  userKey,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
-import { encodeAfter } from "@herald/mongo";
+import { existing, HeraldError } from "@herald/kit";
+import { encodeAfter, mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
-import { formatPosition } from "../domain/match-walk.ts";
+import type { UserChange } from "../domain/device-change.ts";
 import { eventContext } from "../domain/registry-events.ts";
-import { rejectErasedUser, verifyClaim } from "../identity/claims.ts";
+import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
 import { parseDevice, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
-import { changeDevice, deviceNotFound } from "./change-device.ts";
-import { exportDevices } from "./export-devices.ts";
-import { listPosition, matchDevices } from "./match-devices.ts";
+import { changeDevice, deviceNotFound, deviceView } from "./change-device.ts";
+import { exportDevices, formatPosition, listPosition, matchDevices } from "./match-devices.ts";
 import { type Registered, registerDevice } from "./register-device.ts";
-import { deviceView } from "./views.ts";
 
 const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, status });
 
@@ -34,7 +35,36 @@ const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, 
 const equalHashes = (one: string, other: string): boolean =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
 
-/** Of metadata and identifiers each, from clients without a credential. */
+type TokenClaim = Extract<UserChange, { by: "token" }>;
+
+/** Undefined without a user token. @throws HeraldError `user-token-invalid`. */
+const verifyClaim = async (
+  { verifyUserToken }: Deps,
+  projectId: ProjectId,
+  userToken: string | undefined,
+): Promise<TokenClaim | undefined> =>
+  userToken === undefined ? undefined : { by: "token", ...(await verifyUserToken(projectId, userToken)) };
+
+/**
+ * Runs `write`, then removes the device again if its user was erased after the token was issued. An erasure is stored before its devices
+ * are read, so either the erasure finds the device or this function finds the erasure.
+ */
+const rejectErasedUser = async <Device extends { readonly _id: DeviceId }>(
+  { erasures, devices, publishQueue, now }: Deps,
+  projectId: ProjectId,
+  claim: TokenClaim | undefined,
+  write: () => Promise<Device>,
+): Promise<Device> => {
+  const device = await write();
+  if (claim === undefined) return device;
+  const erasedAt = await erasures.find(projectId, userKey(projectId, claim.userId));
+  if (erasedAt === undefined || claim.issuedAt * 1_000 > erasedAt.getTime() + leewaySeconds * 1_000) return device;
+  if (await devices.remove(eventContext(projectId, now()), device._id, claim.userId))
+    publishQueue.devices(projectId, [device._id]);
+  throw invalidUserToken("was made before this user was erased; a new account needs a new login");
+};
+
+/** Maximum of metadata and of identifiers, each, from clients without a credential. */
 const maxUnprovenBytes = 10_240;
 
 export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
@@ -64,10 +94,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, ListDevices, async ({ projectId, page, match, status, ...filter }, { signal }) => {
-      if (match === undefined) {
-        const found = await devices.list(projectId, { ...filter, status }, page);
-        return { ...found, data: found.data.map(deviceView) };
-      }
+      if (match === undefined) return mapPage(await devices.list(projectId, { ...filter, status }, page), deviceView);
       const { createdAfter, createdBefore, perPage } = page;
       const wanted = { ...filter, projectId, match, createdAfter, createdBefore, perPage, start: listPosition(page) };
       const { data, next } = await matchDevices(deps, wanted, signal);
@@ -76,11 +103,9 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, ExportDevices, (request, { signal }) => exportDevices(deps, request, signal)),
 
-    handleRequest(bus, GetDevice, async ({ projectId, deviceId }) => {
-      const device = await devices.find(projectId, deviceId);
-      if (!device) throw deviceNotFound();
-      return deviceView(device);
-    }),
+    handleRequest(bus, GetDevice, async ({ projectId, deviceId }) =>
+      deviceView(existing(await devices.find(projectId, deviceId), deviceNotFound)),
+    ),
 
     handleRequest(
       bus,

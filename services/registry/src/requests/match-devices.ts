@@ -3,21 +3,73 @@ import {
   type DeviceFilter,
   DeviceId,
   deviceBucket,
+  type ExportDevices,
   idTime,
   type ListRequest,
   type ProjectId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { decodeAfter } from "@herald/mongo";
+import { decodeAfter, encodeAfter } from "@herald/mongo";
+import { exportPage } from "@herald/service";
+import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { audienceOf, isDirect } from "../domain/audience.ts";
-import { byWalk, nextWidth, parsePosition, type WalkPosition, walkAfter, walkStart } from "../domain/match-walk.ts";
-import type { Partitionable } from "../domain/partition-batches.ts";
-import { pageDevices } from "../domain/plan-pages.ts";
+import { type Partitionable, pageDevices } from "../domain/partition-batches.ts";
 import { parseTargets, readPage } from "../handlers/read-audience.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
+import { deviceView } from "./change-device.ts";
 
-/** One request reads at most about so many rows, in a few hundred milliseconds, and answers with what it has found. */
+/** Where a walk over the devices of a target continues. A walk is sorted by bucket, and by id within a bucket. */
+export type WalkPosition = {
+  /** The next bucket to read. */
+  readonly bucket: number;
+  /** The last device of that bucket that was returned; absent: none. */
+  readonly after?: DeviceId;
+  /** How many buckets to read together. */
+  readonly width: number;
+};
+
+/** With a million devices, one bucket has 244. */
+export const walkStart: WalkPosition = { bucket: 0, width: 1 };
+
+export const formatPosition = ({ bucket, after = "" as DeviceId, width }: WalkPosition): string =>
+  `${bucket}/${width}/${after}`;
+
+/** The position after a device. */
+export const walkAfter = (after: DeviceId): WalkPosition => ({ bucket: deviceBucket(after), after, width: 1 });
+
+/** Undefined for a text that is no position. */
+export const parsePosition = (text: string): WalkPosition | undefined => {
+  const [, bucket, width, after = ""] = /^(\d{1,4})\/(\d{1,4})\/(.*)$/.exec(text) ?? [];
+  if (bucket === undefined || Number(bucket) >= bucketCount || Number(width) < 1 || Number(width) > bucketCount)
+    return undefined;
+  if (after === "") return { bucket: Number(bucket), width: Number(width) };
+  const device = DeviceId.safeParse(after);
+  if (!device.success || deviceBucket(device.data) !== Number(bucket)) return undefined;
+  return { bucket: Number(bucket), width: Number(width), after: device.data };
+};
+
+/** Compares ids in the order of the walk. */
+export const byWalk = (one: DeviceId, other: DeviceId): number =>
+  deviceBucket(one) - deviceBucket(other) || (one < other ? -1 : one > other ? 1 : 0);
+
+/** How much wider the next read may be: a dense range may follow an empty one, and its read must stay small. */
+const growth = 4;
+
+/**
+ * How many buckets to read next, after `width` buckets had `read` rows and `matched` wanted devices: enough for a page, and no more rows
+ * than a page of an expansion.
+ */
+export const nextWidth = (
+  width: number,
+  { read, matched, perPage }: { readonly read: number; readonly matched: number; readonly perPage: number },
+): number => {
+  const enough = matched === 0 ? bucketCount : Math.ceil((width * (perPage + 1) * 1.5) / matched);
+  const affordable = read === 0 ? bucketCount : Math.floor((width * pageDevices) / read);
+  return Math.max(1, Math.min(width * growth, enough, affordable, bucketCount));
+};
+
+/** One request reads about this many rows at most, in a few hundred milliseconds, and returns the devices found so far. */
 const maxRows = 10 * pageDevices;
 
 /** Where a list continues. */
@@ -29,7 +81,7 @@ export const listPosition = (page: ListRequest): WalkPosition => {
   throw new HeraldError("validation-failed", "after: must be empty, to begin, or the `next` of a list with `match`");
 };
 
-/** Where an export continues: after a row that its client has, or where the page before it ended. */
+/** Where an export continues: after the client's last row, or where the previous page ended. */
 export const exportPosition = (after: string | undefined): WalkPosition => {
   if (after === undefined) return walkStart;
   const device = DeviceId.safeParse(after);
@@ -61,8 +113,8 @@ type MatchRequest = Filter & {
 };
 
 /**
- * The active devices that a send to the target reaches, found by the code that expands a send. In the order of buckets, because a sort of
- * a topic's devices has no index. A page may have fewer devices than asked for before the walk ends.
+ * The active devices that a send to the target reaches, found by the code that expands a send. Sorted by bucket, because no index
+ * sorts the devices of a topic by id. A page before the last one may have fewer devices than requested.
  */
 export const matchDevices = async (
   { audience, devices }: Pick<Deps, "audience" | "devices">,
@@ -98,4 +150,28 @@ export const matchDevices = async (
         : null;
   const documents = new Map((await devices.findActive(projectId, shown)).map((device) => [device._id, device]));
   return { data: shown.flatMap((id) => documents.get(id) ?? []), next };
+};
+
+type Request = z.output<typeof ExportDevices.request>;
+
+/** A page of an export: the same devices as a list with the same filters. With `match`, a page before the last one may be empty. */
+export const exportDevices = async (
+  deps: Pick<Deps, "audience" | "devices">,
+  { after, limit, keys, match, status, ...wanted }: Request,
+  signal: AbortSignal,
+) => {
+  const read = async () => {
+    if (match !== undefined)
+      return matchDevices(deps, { ...wanted, match, start: exportPosition(after), perPage: limit }, signal);
+    const { projectId, createdAfter, createdBefore, ...filter } = wanted;
+    const page = { by: "key", after: after === undefined ? "" : encodeAfter(after), perPage: limit } as const;
+    const found = await deps.devices.list(projectId, { ...filter, status }, { ...page, createdAfter, createdBefore });
+    return { data: found.data, next: "next" in found ? found.next : null };
+  };
+  const { data, next } = await read();
+  const rows = data.map((device) => ({ ...deviceView(device), ...(keys && device.keys && { keys: device.keys }) }));
+  const page = exportPage(rows, next !== null);
+  // The walk has read beyond the last row of the page; only its position says where to continue.
+  if (typeof next !== "object" || next === null || page.rows.length < rows.length) return page;
+  return { ...page, next: formatPosition(next) };
 };

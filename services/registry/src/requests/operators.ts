@@ -5,56 +5,54 @@ import {
   DeleteOperator,
   GetOperator,
   ListOperators,
+  type Operator,
   RotateOperatorToken,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { existing, HeraldError } from "@herald/kit";
+import { mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
-import { operatorView } from "./views.ts";
+import type { OperatorDocument } from "../stores/operator-store.ts";
 
-const operatorNotFound = (): HeraldError => new HeraldError("operator-not-found", "operator: there is none of this id");
+const operatorView = ({ _id, name, role, createdAt, rotatedAt }: OperatorDocument): Operator => ({
+  id: _id,
+  name,
+  role,
+  created_at: createdAt.toISOString(),
+  ...(rotatedAt && { rotated_at: rotatedAt.toISOString() }),
+});
 
-/** Changes are replicated to the gateways before the reply. */
-export const handleOperatorRequests = ({ bus, operators, operatorReplication, now }: Deps): RequestListener[] => [
-  handleRequest(bus, CreateOperatorRequest, async ({ operatorId, ...fields }) => {
-    const operator = await operators.save({ _id: operatorId, ...fields, createdAt: now() });
-    if (!operator) throw operatorNotFound();
+const notFound = () => new HeraldError("operator-not-found", "operator: there is none of this id");
+
+export const handleOperatorRequests = ({ bus, operators, operatorReplication, now }: Deps): RequestListener[] => {
+  /** Replicates a change to the gateways before the reply. */
+  const replicated = async (changing: Promise<OperatorDocument | null>): Promise<Operator> => {
+    const operator = existing(await changing, notFound);
     await operatorReplication.replicate(operator);
     return operatorView(operator);
-  }),
+  };
 
-  handleRequest(bus, ListOperators, async ({ page }) => {
-    const found = await operators.list(page);
-    return { ...found, data: found.data.map(operatorView) };
-  }),
+  return [
+    handleRequest(bus, CreateOperatorRequest, ({ operatorId, ...fields }) =>
+      replicated(operators.save({ _id: operatorId, ...fields, createdAt: now() })),
+    ),
 
-  handleRequest(bus, GetOperator, async ({ operatorId }) => {
-    const operator = await operators.find(operatorId);
-    if (!operator) throw operatorNotFound();
-    return operatorView(operator);
-  }),
+    handleRequest(bus, ListOperators, async ({ page }) => mapPage(await operators.list(page), operatorView)),
 
-  handleRequest(bus, ChangeOperatorRequest, async ({ operatorId, name, role }) => {
-    const operator = await operators.change(operatorId, {
-      ...(name !== undefined && { name }),
-      ...(role !== undefined && { role }),
-    });
-    if (!operator) throw operatorNotFound();
-    await operatorReplication.replicate(operator);
-    return operatorView(operator);
-  }),
+    handleRequest(bus, GetOperator, async ({ operatorId }) =>
+      operatorView(existing(await operators.find(operatorId), notFound)),
+    ),
 
-  handleRequest(bus, RotateOperatorToken, async ({ operatorId, tokenHash }) => {
-    const operator = await operators.replaceToken(operatorId, tokenHash, now());
-    if (!operator) throw operatorNotFound();
-    await operatorReplication.replicate(operator);
-    return operatorView(operator);
-  }),
+    handleRequest(bus, ChangeOperatorRequest, ({ operatorId, ...fields }) =>
+      replicated(operators.change(operatorId, fields)),
+    ),
 
-  handleRequest(bus, DeleteOperator, async ({ operatorId }) => {
-    const at = now();
-    const operator = await operators.markDeleted(operatorId, at);
-    if (!operator) throw operatorNotFound();
-    await operatorReplication.replicate({ ...operator, deletedAt: at });
-    return {};
-  }),
-];
+    handleRequest(bus, RotateOperatorToken, ({ operatorId, tokenHash }) =>
+      replicated(operators.replaceToken(operatorId, tokenHash, now())),
+    ),
+
+    handleRequest(bus, DeleteOperator, async ({ operatorId }) => {
+      await replicated(operators.markDeleted(operatorId, now()));
+      return {};
+    }),
+  ];
+};

@@ -10,18 +10,32 @@ import {
   GetProject,
   ListProjects,
   ListTokens,
-  type ProjectId,
+  type Project,
+  type ProjectToken,
   RevokeToken,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { pageOfRows } from "@herald/mongo";
+import { mapPage, pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
-import type { ProjectDocument } from "../stores/project-store.ts";
-import { projectView, tokenView } from "./views.ts";
+import type { ProjectDocument, TokenEntry } from "../stores/project-store.ts";
 
-export const projectNotFound = (): HeraldError =>
-  new HeraldError("project-not-found", "project: there is none of this id");
+const projectView = (project: ProjectDocument): Project => ({
+  id: project._id,
+  name: project.name,
+  open_registration: project.openRegistration,
+  protected_metadata: [...project.protectedMetadata],
+  ...(project.staleAfter && { stale_after: project.staleAfter }),
+  created_at: project.createdAt.toISOString(),
+});
+
+const tokenView = (token: TokenEntry): ProjectToken => ({
+  id: token.id,
+  name: token.name,
+  scopes: [...token.scopes],
+  ...(token.expiresAt && { expires_at: token.expiresAt.toISOString() }),
+  created_at: token.createdAt.toISOString(),
+});
 
 /** Changes are replicated to the gateways before the reply. */
 export const handleProjectRequests = ({
@@ -33,12 +47,6 @@ export const handleProjectRequests = ({
   publishQueue,
   now,
 }: Deps): RequestListener[] => {
-  const find = async (id: ProjectId): Promise<ProjectDocument> => {
-    const project = await projects.find(id);
-    if (!project) throw projectNotFound();
-    return project;
-  };
-
   return [
     handleRequest(bus, CreateProjectRequest, async ({ projectId, tokenId, tokenHash, ...settings }) => {
       const { name, openRegistration, protectedMetadata = defaultProtectedMetadata } = settings;
@@ -52,44 +60,29 @@ export const handleProjectRequests = ({
         tokens: [token],
         createdAt,
       });
-      const project = await find(projectId);
-      await replication.replicateProject(project);
+      const project = await projects.get(projectId);
+      await replication.replicate(project);
       return { project: projectView(project), created };
     }),
 
-    handleRequest(bus, ListProjects, async ({ page }) => {
-      const found = await projects.list(page);
-      return { ...found, data: found.data.map(projectView) };
-    }),
+    handleRequest(bus, ListProjects, async ({ page }) => mapPage(await projects.list(page), projectView)),
 
-    handleRequest(bus, GetProject, async ({ projectId }) => projectView(await find(projectId))),
+    handleRequest(bus, GetProject, async ({ projectId }) => projectView(await projects.get(projectId))),
 
     handleRequest(bus, GetDeviceQuota, async ({ projectId }) => {
-      await find(projectId);
+      await projects.get(projectId);
       return { devices: await devices.count(projectId), limit: deviceQuota.max };
     }),
 
-    handleRequest(
-      bus,
-      ChangeProjectRequest,
-      async ({ projectId, name, openRegistration, protectedMetadata, staleAfter }) => {
-        const fields = {
-          ...(protectedMetadata !== undefined && { protectedMetadata }),
-          ...(name !== undefined && { name }),
-          ...(openRegistration !== undefined && { openRegistration }),
-          ...(staleAfter !== undefined && { staleAfter }),
-        };
-        const project = await projects.change(projectId, fields);
-        if (!project) throw projectNotFound();
-        await replication.replicateSettings(projectId);
-        return projectView(project);
-      },
-    ),
+    handleRequest(bus, ChangeProjectRequest, async ({ projectId, ...settings }) => {
+      const project = await projects.change(projectId, settings);
+      await replication.replicateSettings(projectId);
+      return projectView(project);
+    }),
 
     handleRequest(bus, DeleteProject, async ({ projectId }) => {
       const project = await projects.markDeleted(eventContext(projectId, now()));
-      if (!project) throw projectNotFound();
-      await replication.replicateProject(project);
+      await replication.replicate(project);
       publishQueue.project(projectId);
       return {};
     }),
@@ -104,7 +97,7 @@ export const handleProjectRequests = ({
         createdAt: now(),
       });
       // Read again: a repeated request gets the token that the first one created.
-      const project = await find(projectId);
+      const project = await projects.get(projectId);
       const token = project.tokens.find(({ id, revokedAt }) => id === tokenId && !revokedAt);
       if (!token) throw new HeraldError("token-not-found", "token: it was revoked");
       await replication.replicateToken(projectId, token.hash);
@@ -112,7 +105,7 @@ export const handleProjectRequests = ({
     }),
 
     handleRequest(bus, ListTokens, async ({ projectId, page }) => {
-      const project = await find(projectId);
+      const project = await projects.get(projectId);
       const rows = project.tokens.filter(({ revokedAt }) => !revokedAt).map(tokenView);
       return pageOfRows(rows, { request: page, key: ({ id }) => id });
     }),
@@ -120,7 +113,7 @@ export const handleProjectRequests = ({
     handleRequest(bus, RevokeToken, async ({ projectId, tokenId }) => {
       const token = await projects.revokeToken(projectId, tokenId, now());
       if (!token) {
-        await find(projectId);
+        await projects.get(projectId);
         throw new HeraldError("token-not-found", "token: the project has none of this id");
       }
       await replication.replicateToken(projectId, token.hash);

@@ -14,17 +14,17 @@ import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyRegistration, newDevice, type Registration, seenEveryMs } from "../domain/device-change.ts";
 import {
-  deviceRegistered,
   deviceSubscribed,
   type EventContext,
   eventContext,
   eventsOfChange,
+  registryEvent,
   type TopicRow,
 } from "../domain/registry-events.ts";
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
 import { requireValid } from "./change-device.ts";
-import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
-import { topicBeingDeleted, withTopics } from "./with-topics.ts";
+import { conflict, retryOnConflict } from "./concurrency.ts";
+import { topicBeingDeleted, withTopics } from "./topics.ts";
 
 export type Wanted = Registration & {
   readonly projectId: ProjectId;
@@ -37,13 +37,13 @@ export type Wanted = Registration & {
   readonly mayCreate?: boolean | undefined;
   /** The id of the device if it is new; absent: a random one. */
   readonly newId?: DeviceId | undefined;
-  /** Its topics, which the caller has ensured; absent: they are ensured here. */
+  /** Its topics, if the caller has created the missing ones; absent: they are created here. */
   readonly ensured?: ReadonlyMap<string, TopicRow> | undefined;
   /** Writes nothing: the result says what would happen. */
   readonly dryRun?: boolean | undefined;
 };
 
-/** Which device gets a credential: each of them, one that has none, or none at all. */
+/** Which device gets a credential: every device, a device without one, or no device. */
 export type Credentials = "rotate" | "first" | "none";
 
 export type Registered = {
@@ -63,30 +63,24 @@ export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credenti
   return deps.keyedMutex(tokenKey(wanted), () => registerInTurn(deps, wanted, credentials));
 };
 
-/** Devices of the same key take turns. */
+/** Registrations with the same key take turns. */
 export const tokenKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
   `${wanted.projectId}/${wanted.platform}/${servingProvider(wanted)}/${pushTokenHash(wanted.token)}`;
 
-/** {@link registerDevice} for a caller that has the turn of the push token. */
+/** {@link registerDevice} for a caller that holds the mutex of the push token. */
 export const registerInTurn = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> => {
   const { projectId } = wanted;
   let { newId } = wanted;
   return retryOnConflict(async () => {
-    const [device] = await Promise.all([findDevice(deps, wanted), requireProject(deps, projectId)]);
+    const [device] = await Promise.all([findDevice(deps, wanted), deps.projects.requireExisting(projectId)]);
     const context = eventContext(projectId, deps.now());
     const registered = await (device
       ? registerKnown(deps, wanted, device, context, credentials)
       : registerNew(deps, { ...wanted, newId }, context, credentials));
-    // If a device of this id has got another token since, a second try needs another id.
+    // A device with this id may have another token by now, so a second try needs another id.
     newId = undefined;
     return registered;
   });
-};
-
-/** @throws HeraldError `project-not-found`. */
-export const requireProject = async ({ projects }: Deps, projectId: ProjectId): Promise<void> => {
-  if (!(await projects.exists(projectId)))
-    throw new HeraldError("project-not-found", "project: there is none of this id");
 };
 
 /**
@@ -96,7 +90,7 @@ export const requireProject = async ({ projects }: Deps, projectId: ProjectId): 
 const provesRotation = ({ provenDevice, user }: Wanted, previous: DeviceDocument): boolean =>
   previous._id === provenDevice || (user?.by === "token" && user.userId === previous.userId);
 
-/** The device that has the token, else the one that had the previous token. */
+/** The device that has the token, otherwise the device that has the previous token. */
 const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocument | undefined> => {
   const { projectId, platform, token, previousToken } = wanted;
   const served = { platform, ...otherProvider(wanted) };
@@ -118,7 +112,7 @@ const rowsOf = (ensured: ReadonlyMap<string, TopicRow>, names: readonly string[]
   return names.flatMap((name) => ensured.get(name) ?? []);
 };
 
-/** Subscribes a device to topics that its caller has ensured, or ensures them around the write. */
+/** Runs `write` with the topics that the caller has ensured, or ensures them before and after `write`. */
 const subscribing = async <Result>(
   deps: Deps,
   { ensured }: Wanted,
@@ -175,7 +169,7 @@ export type NewDevice = {
 };
 
 /**
- * Plans a new device and counts it towards its project's quota. The result makes it, subscribed to topics that exist.
+ * Plans a new device and counts it towards its project's quota. The result's `make` builds it, subscribed to existing topics.
  * @throws HeraldError `validation-failed`, `rate-limited`, `device-quota-exceeded`.
  */
 const planNew = async (deps: Deps, wanted: Wanted, context: EventContext, credentials: Credentials) => {
@@ -192,7 +186,7 @@ const planNew = async (deps: Deps, wanted: Wanted, context: EventContext, creden
     const document = newDeviceDocument(projectId, id, plan.state, { credentialHash, at });
     const { tokenHash = pushTokenHash(token) } = document;
     const events = [
-      deviceRegistered(context, id, { platform, token_hash: tokenHash }),
+      registryEvent(context, "DeviceRegisteredV1", id, { device_id: id, platform, token_hash: tokenHash }),
       ...topics.map((topic) => deviceSubscribed(context, id, topic)),
     ];
     return { document, events, ...(credential && { credential }) };
@@ -221,7 +215,7 @@ const registerNew = async (
   });
 };
 
-/** A device to put: without a credential, its topics ensured. */
+/** A device that the project's backend sent. It gets no credential, and its topics are ensured. */
 export type WantedPut = Wanted & { readonly ensured: ReadonlyMap<string, TopicRow> };
 
 /** A device that {@link registerDevice} would insert, for a caller that inserts many together. */

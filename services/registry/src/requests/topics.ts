@@ -8,17 +8,53 @@ import {
   ListTopics,
   type ProjectId,
   SubscribeDevices,
+  type Topic,
   type TopicReference,
   UnsubscribeDevices,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { existing, HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { eventContext, type TopicRow } from "../domain/registry-events.ts";
+import { type EventContext, eventContext, type TopicRow } from "../domain/registry-events.ts";
 import { removeTopic } from "../jobs/remove-deleted.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import { isId, rowOf, type TopicDocument } from "../stores/topic-store.ts";
-import { topicView } from "./views.ts";
-import { topicBeingDeleted, withTopics } from "./with-topics.ts";
+
+export const topicBeingDeleted = (name: string): HeraldError =>
+  new HeraldError("topic-exists", `topic: \`${name}\` is being deleted; its name is free in a moment`, {
+    retryAfterSeconds: 1,
+  });
+
+/** Creates missing topics. The result lacks topics that are being deleted. */
+export const ensureTopics = async (
+  { topics, publishQueue }: Deps,
+  context: EventContext,
+  names: readonly string[],
+): Promise<TopicRow[]> => {
+  const { topics: rows, created } = await topics.ensure(context, names);
+  publishQueue.topics(context.projectId, created);
+  return rows;
+};
+
+/** @throws HeraldError `topic-exists` while one of them is being deleted. */
+const requireTopics = async (deps: Deps, context: EventContext, names: readonly string[]): Promise<TopicRow[]> => {
+  const rows = await ensureTopics(deps, context, names);
+  const missing = names.find((name) => !rows.some((row) => row.name === name));
+  if (missing !== undefined) throw topicBeingDeleted(missing);
+  return rows;
+};
+
+/** Runs `write`, which subscribes, between two checks: a topic that was deleted meanwhile is created again. */
+export const withTopics = async <Result>(
+  deps: Deps,
+  context: EventContext,
+  names: readonly string[],
+  write: (topics: readonly TopicRow[]) => Promise<Result>,
+): Promise<Result> => {
+  if (names.length === 0) return write([]);
+  const result = await write(await requireTopics(deps, context, names));
+  await requireTopics(deps, context, names);
+  return result;
+};
 
 /** How long a deletion may delay the reply. The rest of a large topic is removed in the background. */
 const deletionMs = 3_000;
@@ -26,28 +62,32 @@ const deletionMs = 3_000;
 const topicNotFound = (): HeraldError =>
   new HeraldError("topic-not-found", "topic: the project has none of this id or name");
 
+const topicView = (topic: TopicDocument, devices: number): Topic => ({
+  id: topic._id,
+  name: topic.name,
+  devices,
+  closed: topic.closed === true,
+  created_at: topic.createdAt.toISOString(),
+});
+
 export const handleTopicRequests = (deps: Deps): RequestListener[] => {
   const { bus, devices, topics, projects, publishQueue, now } = deps;
   const contextOf = (projectId: ProjectId) => eventContext(projectId, now());
   const view = async (topic: TopicDocument) =>
     topicView(topic, await devices.countSubscribers(topic.projectId, topic.name));
-  const find = async (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument> => {
-    const topic = await topics.find(projectId, reference);
-    if (!topic) throw topicNotFound();
-    return topic;
-  };
+  const find = async (projectId: ProjectId, reference: TopicReference) =>
+    existing(await topics.find(projectId, reference), topicNotFound);
 
   return [
-    handleRequest(bus, ListTopics, async ({ projectId, page }) => {
-      const found = await topics.list(projectId, page);
+    handleRequest(bus, ListTopics, async ({ projectId, page, prefix }) => {
+      const found = await topics.list(projectId, page, prefix);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 
     handleRequest(bus, GetTopic, async ({ projectId, topic }) => view(await find(projectId, topic))),
 
     handleRequest(bus, CreateTopicRequest, async ({ projectId, topicId: id, name, closed }) => {
-      if (!(await projects.exists(projectId)))
-        throw new HeraldError("project-not-found", "project: there is none of this id");
+      await projects.requireExisting(projectId);
       const created = await topics.insert(contextOf(projectId), { id, name, closed });
       if (created) publishQueue.topics(projectId, [id]);
       const topic = await topics.find(projectId, name);
@@ -58,9 +98,7 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, ChangeTopicRequest, async ({ projectId, topic: reference, closed }) => {
       const { _id } = await find(projectId, reference);
-      const topic = await topics.setClosed(projectId, _id, closed);
-      if (!topic) throw topicNotFound();
-      return view(topic);
+      return view(existing(await topics.setClosed(projectId, _id, closed), topicNotFound));
     }),
 
     handleRequest(bus, DeleteTopic, async ({ projectId, topic: reference }) => {
@@ -87,8 +125,8 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
         );
       if (found) {
         const result = await write(rowOf(found));
-        // It was deleted meanwhile, perhaps before these subscriptions were written.
-        if ((await topics.find(projectId, found._id)) === undefined) {
+        // The topic was deleted meanwhile, perhaps before these subscriptions were written.
+        if ((await topics.find(projectId, found._id)) === null) {
           await devices.unsubscribe(contextOf(projectId), known, rowOf(found));
           throw topicNotFound();
         }
@@ -115,6 +153,6 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
 /** Each id once, by whether the project has the device. */
 const splitKnown = async (devices: DeviceStore, projectId: ProjectId, ids: readonly DeviceId[]) => {
   const unique = [...new Set(ids)];
-  const has = await devices.known(projectId, unique);
+  const has = new Set((await devices.findRecipients(projectId, unique)).map(({ _id }) => _id));
   return { known: unique.filter((id) => has.has(id)), unknown: unique.filter((id) => !has.has(id)) };
 };

@@ -2,9 +2,9 @@ import { handleRequest, type RequestListener } from "@herald/bus";
 import { CheckRecipients, EraseUser, GetUser, ListUsers, type ProjectId, userKey } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { eventContext, userErased } from "../domain/registry-events.ts";
-import { lastSeenOf } from "../stores/list-users.ts";
-import { deviceView } from "./views.ts";
+import { eventContext, registryEvent } from "../domain/registry-events.ts";
+import { lastSeenOf } from "../stores/list-devices.ts";
+import { deviceView } from "./change-device.ts";
 
 const maxListed = 100;
 const atATime = 500;
@@ -24,7 +24,7 @@ const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<
       some.map(({ _id }) => _id),
     );
   }
-  await publish(userErased(context, userId));
+  await publish(registryEvent(context, "UserErasedV1", projectId, { user_id: userId }));
   return at;
 };
 
@@ -46,8 +46,8 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
       };
     }),
 
-    handleRequest(bus, ListUsers, async ({ projectId, page }) => {
-      const { data, next } = await devices.listUsers(projectId, page);
+    handleRequest(bus, ListUsers, async ({ projectId, page, prefix }) => {
+      const { data, next } = await devices.listUsers(projectId, page, prefix);
       const users = data.map(({ userId, devices: count, lastSeenAt }) => ({
         user_id: userId,
         device_count: count,
@@ -57,8 +57,7 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, EraseUser, async ({ projectId, userId }) => {
-      if (!(await projects.exists(projectId)))
-        throw new HeraldError("project-not-found", "project: there is none of this id");
+      await projects.requireExisting(projectId);
       return { erasedAt: (await erase(deps, projectId, userId)).toISOString() };
     }),
 

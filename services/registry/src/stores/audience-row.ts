@@ -1,33 +1,6 @@
-import type {
-  ApnsEnvironment,
-  DeviceId,
-  FcmTokenKind,
-  Platform,
-  Provider,
-  Recipient,
-  WebPushKeys,
-} from "@herald/contracts";
+import type { Recipient } from "@herald/contracts";
 import { BSON } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
-
-/** The fields of a device that a page reads; `facets` and data only if the targets need them. */
-export type AudienceRow = Pick<
-  DeviceDocument,
-  | "_id"
-  | "platform"
-  | "provider"
-  | "installationId"
-  | "token"
-  | "tokenUpdatedAt"
-  | "updatedAt"
-  | "environment"
-  | "tokenKind"
-  | "keys"
-  | "vapidKeyId"
-  | "locale"
-  | "userId"
-> &
-  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
 
 export const audienceFields = {
   platform: 1,
@@ -44,6 +17,10 @@ export const audienceFields = {
   userId: 1,
 } as const;
 
+/** The fields of a device that a page reads; `facets` and data only if the targets need them. */
+export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFields> &
+  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
   if (row.environment) recipient.environment = row.environment;
@@ -55,12 +32,21 @@ export const recipientOf = (row: AudienceRow): Recipient => {
   return recipient;
 };
 
-/** Type bytes of https://bsonspec.org/spec.html. */
+/** The fields of a row by their type byte, see https://bsonspec.org/spec.html. Fields of every device first. */
 const type = { string: 0x02, document: 0x03, date: 0x09 } as const;
+const named = (...names: (keyof AudienceRow)[]) => names;
+const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
+  [type.date]: named("tokenUpdatedAt", "updatedAt"),
+  [type.document]: named("keys"),
+  [type.string]: named(
+    ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
+    ...(["vapidKeyId", "provider", "installationId"] as const),
+  ),
+};
 
 const two32 = 2 ** 32;
 
-/** Reads a row from BSON at a fifth of the driver's cost: a broadcast reads every device of its audience. Rows of any other form are left to the driver. */
+/** Reads a row from BSON at a fifth of the driver's cost: a broadcast reads all its devices. The driver reads rows of any other form. */
 export const readAudienceRow = (document: Uint8Array): AudienceRow => {
   const bytes = Buffer.isBuffer(document)
     ? document
@@ -69,82 +55,33 @@ export const readAudienceRow = (document: Uint8Array): AudienceRow => {
 };
 
 const readFields = (bytes: Buffer): AudienceRow | undefined => {
-  let id = "";
-  let platform = "";
-  let token: string | undefined;
-  let tokenUpdatedAt: Date | undefined;
-  let updatedAt: Date | undefined;
-  let environment: string | undefined;
-  let tokenKind: string | undefined;
-  let keys: WebPushKeys | undefined;
-  let vapidKeyId: string | undefined;
-  let locale: string | undefined;
-  let userId: string | undefined;
-  let provider: string | undefined;
-  let installationId: string | undefined;
+  const row: Partial<Record<keyof AudienceRow, unknown>> = {};
   const end = bytes.length - 1;
   for (let at = 4; at < end; ) {
-    const kind = bytes[at];
+    const kind = bytes[at] ?? 0;
     const nameAt = at + 1;
     let nameEnd = nameAt;
     while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++;
     const valueAt = nameEnd + 1;
+    const name = fieldsOf[kind]?.find((each) => isName(bytes, nameAt, nameEnd, each));
     // A length that points outside the document: the driver reports the error.
-    if (valueAt + 8 > bytes.length) return undefined;
+    if (name === undefined || valueAt + 8 > bytes.length) return undefined;
     if (kind === type.date) {
-      const date = new Date(bytes.readInt32LE(valueAt + 4) * two32 + bytes.readUInt32LE(valueAt));
+      row[name] = new Date(bytes.readInt32LE(valueAt + 4) * two32 + bytes.readUInt32LE(valueAt));
       at = valueAt + 8;
-      if (isName(bytes, nameAt, nameEnd, "tokenUpdatedAt")) tokenUpdatedAt = date;
-      else if (isName(bytes, nameAt, nameEnd, "updatedAt")) updatedAt = date;
-      else return undefined;
       continue;
     }
-    if (kind === type.document) {
-      if (!isName(bytes, nameAt, nameEnd, "keys")) return undefined;
-      const next = valueAt + bytes.readInt32LE(valueAt);
-      if (next <= valueAt || next > end) return undefined;
-      keys = BSON.deserialize(bytes.subarray(valueAt, next)) as WebPushKeys;
-      at = next;
-      continue;
-    }
-    if (kind !== type.string) return undefined;
-    const textAt = valueAt + 4;
-    at = textAt + bytes.readInt32LE(valueAt);
-    if (at <= textAt || at > end) return undefined;
-    const text = bytes.toString("utf8", textAt, at - 1);
-    // Fields of every device first.
-    if (isName(bytes, nameAt, nameEnd, "_id")) id = text;
-    else if (isName(bytes, nameAt, nameEnd, "platform")) platform = text;
-    else if (isName(bytes, nameAt, nameEnd, "token")) token = text;
-    else if (isName(bytes, nameAt, nameEnd, "locale")) locale = text;
-    else if (isName(bytes, nameAt, nameEnd, "userId")) userId = text;
-    else if (isName(bytes, nameAt, nameEnd, "environment")) environment = text;
-    else if (isName(bytes, nameAt, nameEnd, "tokenKind")) tokenKind = text;
-    else if (isName(bytes, nameAt, nameEnd, "vapidKeyId")) vapidKeyId = text;
-    else if (isName(bytes, nameAt, nameEnd, "provider")) provider = text;
-    else if (isName(bytes, nameAt, nameEnd, "installationId")) installationId = text;
-    else return undefined;
+    const isText = kind === type.string;
+    const from = isText ? valueAt + 4 : valueAt;
+    at = from + bytes.readInt32LE(valueAt);
+    if (at <= from || at > end) return undefined;
+    row[name] = isText ? bytes.toString("utf8", from, at - 1) : BSON.deserialize(bytes.subarray(from, at));
   }
-  if (token === undefined || tokenUpdatedAt === undefined || updatedAt === undefined) return undefined;
-  const row: Mutable<AudienceRow> = {
-    _id: id as DeviceId,
-    platform: platform as Platform,
-    token,
-    tokenUpdatedAt,
-    updatedAt,
-  };
-  if (environment !== undefined) row.environment = environment as ApnsEnvironment;
-  if (tokenKind !== undefined) row.tokenKind = tokenKind as FcmTokenKind;
-  if (keys !== undefined) row.keys = keys;
-  if (vapidKeyId !== undefined) row.vapidKeyId = vapidKeyId;
-  if (locale !== undefined) row.locale = locale;
-  if (userId !== undefined) row.userId = userId;
-  if (provider !== undefined) row.provider = provider as Provider;
-  if (installationId !== undefined) row.installationId = installationId;
-  return row;
+  const { token, tokenUpdatedAt, updatedAt } = row;
+  return token === undefined || tokenUpdatedAt === undefined || updatedAt === undefined
+    ? undefined
+    : (row as AudienceRow);
 };
-
-type Mutable<Type> = { -readonly [Name in keyof Type]: Type[Name] };
 
 const isName = (bytes: Buffer, from: number, to: number, name: string): boolean => {
   if (to - from !== name.length) return false;

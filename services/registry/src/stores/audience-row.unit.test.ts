@@ -7,7 +7,7 @@ import { readAudienceRow } from "./audience-row.ts";
 const now = new Date("2030-01-01T00:00:00Z");
 const row = { _id: newDeviceId(now), platform: "ios", token: "ab12", tokenUpdatedAt: now, updatedAt: now };
 const keys = { p256dh: "B".repeat(87), auth: "a".repeat(22) };
-/** A page's document as the database sends it: somewhere in a larger answer. */
+/** A document of a page as the database sends it: a part of a larger reply. */
 const stored = (fields: object): Uint8Array => {
   const bytes = BSON.serialize(fields);
   return Buffer.concat([Buffer.from("before"), bytes, Buffer.from("after")]).subarray(6, 6 + bytes.length);

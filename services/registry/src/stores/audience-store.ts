@@ -1,17 +1,23 @@
 import { type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { deadlineOptions, findBatched, guardStore, type IndexSpec, indexName } from "@herald/mongo";
+import {
+  anyExisting,
+  deadlineOptions,
+  findBatched,
+  findSome,
+  guardStore,
+  type IndexSpec,
+  indexName,
+} from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
-import type { Lookup } from "../domain/audience.ts";
-import { neededPaths } from "../domain/paths.ts";
-import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
-import type { WantedKeys } from "../domain/resolve-sends.ts";
+import { isDirect, type Lookup, neededPaths, type WantedKeys } from "../domain/audience.ts";
+import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
-/** Up to so many ids are read together with those of other pages. Most small sends have one. */
+/** Up to this many ids share a command with the ids of other pages. Most small sends have one id. */
 const fewIds = 10;
 
 /** A whole page: a second batch would cost as much as the first. */
@@ -19,7 +25,7 @@ const batchSize = 10_000;
 
 type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string; readonly extra?: Document };
 
-/** As a list: with two bounds a multikey index would scan the whole facet. */
+/** A list, not a range: with two bounds a multikey index would scan the whole facet. */
 const inBuckets = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
 
 const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[] | undefined): Query | undefined => {
@@ -56,7 +62,7 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
         filter: {
           projectId,
           platform: { $in: [...platforms] },
-          tokenHash: { $in: [...lookup.hashes] },
+          tokenHash: anyExisting(lookup.hashes),
           ...inBuckets(buckets),
         },
         hint: indexName(deviceIndexes.token),
@@ -79,6 +85,15 @@ export const createAudienceStore = (db: Db) => {
   const findByIds = async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<AudienceRow[]> => {
     const found = await Promise.all([...new Set(ids)].map((_id) => findDevice({ _id, projectId })));
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
+  };
+
+  const count = async (projectId: ProjectId, lookup: Lookup, buckets?: readonly number[], limit?: number) => {
+    if (lookup.by === "ids") return lookup.ids.length;
+    if (lookup.by === "tokens") return lookup.hashes.length;
+    const query = queryOf(projectId, lookup, buckets);
+    if (!query) return 0;
+    const options = { hint: query.hint, ...(limit !== undefined && { limit }), ...deadlineOptions() };
+    return devices.countDocuments(query.filter, options);
   };
 
   return guardStore({
@@ -112,22 +127,16 @@ export const createAudienceStore = (db: Db) => {
         else byKey.set(key, [row]);
       };
       const find = (filter: Filter<DeviceDocument>, index: IndexSpec, extra: Document) =>
-        devices
-          .find(
-            { projectId, status: "active", ...filter },
-            {
-              hint: indexName(index),
-              projection: { ...audienceFields, ...extra },
-              limit: limit + 1,
-              batchSize: limit + 1,
-            },
-          )
-          .toArray() as Promise<(AudienceRow & Pick<DeviceDocument, "tokenHash">)[]>;
+        findSome(
+          devices,
+          { projectId, status: "active", ...filter },
+          { hint: indexName(index), limit: limit + 1, projection: { ...audienceFields, ...extra } },
+        );
       const [byId, byHash, byFacet] = await Promise.all([
         findByIds(projectId, ids),
         hashes.length === 0
           ? []
-          : find({ platform: { $in: [...platforms] }, tokenHash: { $in: [...hashes] } }, deviceIndexes.token, {
+          : find({ platform: { $in: [...platforms] }, tokenHash: anyExisting(hashes) }, deviceIndexes.token, {
               tokenHash: 1,
             }),
         facets.length === 0 ? [] : find({ facets: { $in: [...facets] } }, deviceIndexes.facets, { facets: 1 }),
@@ -140,13 +149,13 @@ export const createAudienceStore = (db: Db) => {
       return byKey;
     },
 
-    /** The active devices of app installations that their platform's own provider serves, with all that a target may ask for. */
+    /** The active devices of app installations that their platform's own provider serves, with all fields that a target may need. */
     ofInstallations: (projectId: ProjectId, installationIds: readonly string[]): Promise<InstalledRow[]> =>
       devices
         .find<InstalledRow>(
           {
             projectId,
-            installationId: { $in: [...installationIds] },
+            installationId: anyExisting(installationIds),
             provider: { $exists: false },
             status: "active",
           },
@@ -159,38 +168,12 @@ export const createAudienceStore = (db: Db) => {
         )
         .toArray(),
 
-    /** How many devices a lookup may find, up to `limit`. */
-    countUpTo: async (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> => {
-      if (lookup.by === "ids") return lookup.ids.length;
-      if (lookup.by === "tokens") return lookup.hashes.length;
-      const { filter, hint } = countable(projectId, lookup, undefined);
-      return devices.countDocuments(filter, { hint, limit, ...deadlineOptions() });
-    },
+    /** How many devices a lookup may find, up to `limit`. Inactive devices count too: the index does not contain the status. */
+    countUpTo: (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> =>
+      count(projectId, lookup, undefined, limit),
 
     /** The same from every 64th bucket, at a 64th of the cost. */
-    estimate: async (projectId: ProjectId, lookup: Lookup): Promise<number> => {
-      if (lookup.by === "ids") return lookup.ids.length;
-      if (lookup.by === "tokens") return lookup.hashes.length;
-      const { filter, hint } = countable(projectId, lookup, sampledBuckets());
-      return (await devices.countDocuments(filter, { hint, ...deadlineOptions() })) * sampleEvery;
-    },
+    estimate: async (projectId: ProjectId, lookup: Lookup): Promise<number> =>
+      isDirect([lookup]) ? count(projectId, lookup) : (await count(projectId, lookup, sampledBuckets())) * sampleEvery,
   });
-};
-
-/** A lookup without facets reads every device. Inactive devices count too: the index does not contain the status. */
-const countable = (
-  projectId: ProjectId,
-  lookup: Extract<Lookup, { by: "all" | "facets" | "conditions" }>,
-  buckets: readonly number[] | undefined,
-): Query => {
-  const facets = "facets" in lookup ? lookup.facets : undefined;
-  const hint = facets ? deviceIndexes.facets : deviceIndexes.bucket;
-  return {
-    filter: {
-      projectId,
-      ...(facets && { facets: { $in: [...facets] } }),
-      ...inBuckets(buckets),
-    },
-    hint: indexName(hint),
-  };
 };

@@ -32,7 +32,7 @@ const indexes = {
   action: { fields: { action: 1, _id: 1 }, purpose: "list" },
 } as const satisfies Record<string, IndexSpec>;
 
-/** Rows that one check reads: some hundred milliseconds. */
+/** Rows that one check reads, in a few hundred milliseconds. */
 const checkedTogether = 10_000;
 
 type Head = { readonly _id: "head"; readonly sequence: number };
@@ -40,16 +40,57 @@ type Start = Checkpoint & { readonly _id: "start" };
 
 export type AuditStore = ReturnType<typeof createAuditStore>;
 
-/** The audit rows of the installation, one chain. No code changes a row; only retention removes some, from the oldest end. */
+/** The audit rows of the installation form one chain. No code changes a row; only retention removes rows, the oldest first. */
 export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
   const rows = db.collection<AuditDocument>("auditRows");
-  /** The last row that was ever written, so that a removed end of the chain is found. */
+  /** The sequence of the newest row ever written, so that a removed end of the chain is detected. */
   const heads = db.collection<Head>("auditHeads");
 
   const starts = db.collection<Start>("auditHeads");
   const readStart = () => starts.findOne({ _id: "start" }, { projection: { _id: 0 } }) as Promise<Checkpoint | null>;
 
   const lastRow = async () => (await rows.find({}, { hint: "_id_", sort: { _id: -1 }, limit: 1 }).toArray())[0];
+
+  /** Whether another process has removed rows since `start` was read: then rows after it are missing for a good reason. */
+  const hasMoved = async (start: Checkpoint | null): Promise<boolean> =>
+    (await readStart())?.sequence !== start?.sequence;
+
+  /** Checks the next rows of the chain that begins after `start`. */
+  const checkAfter = async (start: Checkpoint | null, after: number): Promise<AuditCheck> => {
+    const removed = start ? { removed: { sequence: start.sequence, at: start.at.toISOString() } } : {};
+    const from = Math.max(after, start?.sequence ?? 0);
+    let last: Pick<AuditDocument, "_id" | "hash"> | undefined =
+      from === start?.sequence
+        ? { _id: start.sequence, hash: start.hash }
+        : (from > 0 && (await rows.findOne({ _id: from }))) || undefined;
+    let checked = 0;
+    const head = () => (last ? { sequence: last._id, hash: last.hash } : null);
+    const broken = (sequence: number, detail: string): AuditCheck => ({
+      valid: false,
+      checked,
+      problem: { sequence, detail },
+      head: head(),
+      next: null,
+      ...removed,
+    });
+    const valid = (next: string | null): AuditCheck => ({ valid: true, checked, head: head(), next, ...removed });
+    const forged = start ? checkpointFault(masterKeys, start) : undefined;
+    if (start && forged !== undefined) return broken(start.sequence, forged);
+    if (from > 0 && last === undefined) return broken(from, "the row is missing");
+    const cursor = rows.find({ _id: { $gt: from } }, { hint: "_id_", sort: { _id: 1 }, limit: checkedTogether });
+    for await (const row of cursor) {
+      const fault = faultOf(masterKeys, last, row);
+      if (fault !== undefined) return broken(row._id, fault);
+      last = row;
+      checked++;
+    }
+    if (checked === checkedTogether) return valid(String(last?._id));
+    const written = (await heads.findOne({ _id: "head" }))?.sequence ?? 0;
+    // A row may have been appended after the rows were read.
+    const missing = (last?._id ?? 0) + 1;
+    if (written >= missing && !(await rows.findOne({ _id: missing }))) return broken(missing, "the row is missing");
+    return valid(null);
+  };
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(rows, Object.values(indexes)),
@@ -58,7 +99,7 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
     append: async (facts: AuditFacts): Promise<AuditDocument | undefined> => {
       for (;;) {
         if (await rows.findOne({ eventId: facts.eventId }, { projection: { _id: 1 } })) return undefined;
-        // The head first: read after it, the last row is never behind it. If it is, rows were removed, and the gap must stay.
+        // The head is read first, so the last row cannot be older than the head. If it is, rows were removed, and the gap must stay.
         const head = await heads.findOne({ _id: "head" });
         const last = await lastRow();
         const sequence = Math.max(last?._id ?? 0, head?.sequence ?? 0);
@@ -103,49 +144,21 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
 
     /** Checks the next rows of the chain. */
     check: async (after: number): Promise<AuditCheck> => {
-      const start = await readStart();
-      const removed = start ? { removed: { sequence: start.sequence, at: start.at.toISOString() } } : {};
-      const from = Math.max(after, start?.sequence ?? 0);
-      let last: Pick<AuditDocument, "_id" | "hash"> | undefined =
-        from === start?.sequence
-          ? { _id: start.sequence, hash: start.hash }
-          : (from > 0 && (await rows.findOne({ _id: from }))) || undefined;
-      let checked = 0;
-      const broken = (sequence: number, detail: string): AuditCheck => ({
-        valid: false,
-        checked,
-        problem: { sequence, detail },
-        head: last ? { sequence: last._id, hash: last.hash } : null,
-        next: null,
-        ...removed,
-      });
-      const forged = start ? checkpointFault(masterKeys, start) : undefined;
-      if (start && forged !== undefined) return broken(start.sequence, forged);
-      if (from > 0 && last === undefined) return broken(from, "the row is missing");
-      const cursor = rows.find({ _id: { $gt: from } }, { hint: "_id_", sort: { _id: 1 }, limit: checkedTogether });
-      for await (const row of cursor) {
-        const fault = faultOf(masterKeys, last, row);
-        if (fault !== undefined) return broken(row._id, fault);
-        last = row;
-        checked++;
+      for (;;) {
+        const start = await readStart();
+        const result = await checkAfter(start, after);
+        if (result.valid || !(await hasMoved(start))) return result;
       }
-      const head = last ? { sequence: last._id, hash: last.hash } : null;
-      if (checked === checkedTogether) return { valid: true, checked, head, next: String(head?.sequence), ...removed };
-      const written = (await heads.findOne({ _id: "head" }))?.sequence ?? 0;
-      // A row may have been appended after the rows were read.
-      const missing = (last?._id ?? 0) + 1;
-      if (written >= missing && !(await rows.findOne({ _id: missing }))) return broken(missing, "the row is missing");
-      return { valid: true, checked, head, next: null, ...removed };
     },
 
     /**
      * Removes the oldest rows if they are older than `before`, and leaves a checkpoint that the next row follows. The newest row stays,
-     * because the next one contains its hash. Throws when a row does not fit: rows that were tampered with are evidence.
+     * because the next one contains its hash. Throws when a row breaks the chain: tampered rows are evidence.
      */
     removeOld: async (before: Date): Promise<RemovedBatch> => {
       const start = await readStart();
       const from = start?.sequence ?? 0;
-      // What a crash left after it had written the checkpoint.
+      // Rows that a crash left after the checkpoint was written.
       if (start) await rows.deleteMany({ _id: { $lte: from } });
       const oldest = await rows
         .find({ _id: { $gt: from } }, { hint: "_id_", sort: { _id: 1 }, limit: retentionBatch + 1 })
@@ -158,6 +171,7 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
       let fault = start ? checkpointFault(masterKeys, start) : undefined;
       for (const row of old) {
         fault ??= faultOf(masterKeys, last, row);
+        if (fault !== undefined && (await hasMoved(start))) return { removed: 0, more: true };
         if (fault !== undefined)
           throw new Error(`audit rows are not removed: row ${row._id}: ${fault}; run \`herald audit verify\``);
         last = row;
@@ -168,7 +182,7 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
         else if ((await starts.updateOne({ _id: "start", sequence: from }, { $set: checkpoint })).matchedCount === 0)
           return { removed: 0, more: true };
       } catch (error) {
-        // Another process has removed some meanwhile.
+        // Another process has removed rows meanwhile.
         if (isDuplicateKey(error)) return { removed: 0, more: true };
         throw error;
       }

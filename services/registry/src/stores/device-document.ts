@@ -16,11 +16,11 @@ export type DeviceDocument = DeviceState & {
   readonly bucket: number;
   /** Absent on tombstones, so that the unique index does not contain them. */
   readonly tokenHash?: string;
-  /** SHA-256. Empty until the first identification of a device that the project's backend put. */
+  /** SHA-256. Empty for a device that the project's backend sent, until the device first identifies itself. */
   readonly credentialHash: string;
-  /** `identifiers.current_locale`, so that a delivery reads it alone. */
+  /** Copy of `identifiers.current_locale`, so that an expansion need not read all identifiers. */
   readonly locale?: string;
-  /** Grows with every change: of two changes to the same state one is retried. */
+  /** Grows with every change, so that one of two concurrent changes is retried. */
   readonly version: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -34,7 +34,7 @@ export type DeviceDocument = DeviceState & {
 
 export const deviceIndexes = {
   token: {
-    // Absent where it is the platform's own provider; last, so that a query by token needs no provider.
+    // `provider` is absent for the platform's own. It is last, so that a query by token needs no provider.
     fields: { projectId: 1, platform: 1, tokenHash: 1, provider: 1 },
     purpose: "unique",
     unique: true,
@@ -45,7 +45,7 @@ export const deviceIndexes = {
   platform: { fields: { projectId: 1, platform: 1, _id: 1 }, purpose: "list" },
   bucket: { fields: { projectId: 1, bucket: 1 }, purpose: "expand" },
   facets: { fields: { projectId: 1, facets: 1, bucket: 1 }, purpose: "expand" },
-  /** A device has the user in its facets too, but those are not in the order of users. */
+  /** Facets contain the user too, but their index is not sorted by user. */
   users: {
     fields: { projectId: 1, userId: 1, _id: 1 },
     purpose: "list",
@@ -54,7 +54,7 @@ export const deviceIndexes = {
   vapidKey: {
     fields: { projectId: 1, vapidKeyId: 1, status: 1 },
     purpose: "count",
-    // Web Push subscriptions alone have keys, also those from before keys had ids.
+    // Only Web Push subscriptions have `keys`, including those from before VAPID keys had ids.
     partial: { keys: { $exists: true } },
   },
   installation: {
@@ -79,7 +79,7 @@ const storable = (value: unknown): unknown => {
   return Object.hasOwn(value, "_bsontype") ? new Map(entries) : Object.fromEntries(entries);
 };
 
-/** The stored fields of a state; those that are undefined must be absent. */
+/** The stored fields of a state. Undefined fields must not be stored. */
 export const stateFields = (state: DeviceState, at: Date) => ({
   platform: state.platform,
   provider: state.provider,

@@ -7,18 +7,19 @@ import {
   type Served,
 } from "@herald/contracts";
 import {
+  anyExisting,
   anyOf,
   byIndex,
   type Counts,
   deadlineOptions,
-  ensureIndexes,
   findBatched,
+  findSome,
   guardStore,
   indexName,
   inOneCommand,
   isDuplicateKey,
+  projectRows,
   type RemovedBatch,
-  removeFirst,
   removeOldest,
   updateBatched,
   withinDeadline,
@@ -26,16 +27,13 @@ import {
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
-import { deviceDeleted, type EventContext, type TopicRow } from "../domain/registry-events.ts";
+import { type EventContext, registryEvent, type TopicRow } from "../domain/registry-events.ts";
+import { recordOpened, recordSeen, retireDevice, retireStale } from "./device-activity.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
-import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
+import { changeSubscriptions, findByIds, fullFor } from "./device-subscriptions.ts";
 import { insertDevices } from "./insert-devices.ts";
-import { listDevices } from "./list-devices.ts";
-import { listUsers } from "./list-users.ts";
+import { listDevices, listUsers } from "./list-devices.ts";
 import type { PendingEvents } from "./pending-events.ts";
-import { recordOpened, recordSeen } from "./record-last-seen.ts";
-import { retireDevice } from "./retire-device.ts";
-import { retireStale } from "./retire-stale.ts";
 import { notDeleted } from "./tombstones.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
@@ -69,7 +67,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         {
           projectId: some("projectId"),
           platform: some("platform"),
-          tokenHash: some("tokenHash"),
+          tokenHash: anyExisting(asked.map(({ tokenHash }) => tokenHash)),
         } as Filter<DeviceDocument>,
         { hint: indexName(deviceIndexes.token), batchSize: asked.length * platforms.length * maxProviders },
       )
@@ -82,7 +80,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
   const findHolder = inOneCommand(findHolders);
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
+    ...projectRows(devices, deviceIndexes, deviceIndexes.list),
 
     find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> => {
       const device = await findDevice({ projectId, _id: id });
@@ -115,7 +113,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     /** Stores the time of registrations that changed nothing, many in one command. */
     seen: recordSeen(devices, ["lastSeenAt", "tokenUpdatedAt"]),
 
-    /** The same for what an app does without its push token. */
+    /** The same for requests that an app sends without its push token. */
     active: recordSeen(devices, ["lastSeenAt"]),
 
     opened: recordOpened(devices),
@@ -161,7 +159,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     retire: retireDevice(devices),
 
-    /** Leaves a tombstone without token and data until its event is published. False when there is no such device, or it is not `userId`'s. */
+    /** Leaves a tombstone without token and data until its event is published. False if no device has this id and, if given, `userId`. */
     remove: async (context: EventContext, id: DeviceId, userId?: string): Promise<boolean> => {
       const { projectId, at } = context;
       const { modifiedCount } = await devices.updateOne(
@@ -180,13 +178,13 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             installationId: "",
           },
           $inc: { version: 1 },
-          $push: { outbox: deviceDeleted(context, id) },
+          $push: { outbox: registryEvent(context, "DeviceDeletedV1", id, { device_id: id }) },
         },
       );
       return modifiedCount > 0;
     },
 
-    /** Removes a batch of tombstones from before `before` whose events are published. */
+    /** Removes a batch of tombstones that are older than `before` and whose events are published. */
     removeTombstones: async (before: Date): Promise<RemovedBatch> => {
       const old = { deletedAt: { $exists: true, $lt: before }, outbox: { $exists: false } };
       const { tombstone } = deviceIndexes;
@@ -200,31 +198,17 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       projectId: ProjectId,
       ids: readonly DeviceId[],
     ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId">[]> =>
-      devices
-        .find(
-          { projectId, _id: { $in: [...ids] }, ...notDeleted },
-          { hint: indexName(deviceIndexes.list), projection: { status: 1, userId: 1 }, batchSize: ids.length + 1 },
-        )
-        .toArray(),
+      findByIds(devices, projectId, ids, notDeleted, { projection: { status: 1, userId: 1 } }),
 
     listUsers: listUsers(devices),
 
     /** The active devices among these ids, unsorted. */
     findActive: (projectId: ProjectId, ids: readonly DeviceId[]): Promise<DeviceDocument[]> =>
-      devices
-        .find(
-          { projectId, _id: { $in: [...ids] }, status: "active" },
-          { hint: indexName(deviceIndexes.list), batchSize: ids.length + 1, ...deadlineOptions() },
-        )
-        .toArray(),
+      findByIds(devices, projectId, ids, { status: "active" }, deadlineOptions()),
 
     /** Up to `limit` of a user's devices, oldest first. A tombstone has no user. */
     ofUser: (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> =>
-      devices
-        .find({ projectId, userId }, { hint: indexName(deviceIndexes.users), batchSize: limit + 1 })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray(),
+      findSome(devices, { projectId, userId }, { hint: indexName(deviceIndexes.users), sort: { _id: 1 }, limit }),
 
     countOfUser: (projectId: ProjectId, userId: string): Promise<number> =>
       devices.countDocuments({ projectId, userId }, { hint: indexName(deviceIndexes.users) }),
@@ -234,16 +218,6 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     count: (projectId: ProjectId): Promise<number> =>
       counts.count({ collection: devices, filter: { projectId, ...notDeleted }, hint: indexName(deviceIndexes.list) }),
-
-    known: async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<Set<DeviceId>> => {
-      const rows = await devices
-        .find(
-          { projectId, _id: { $in: [...ids] }, ...notDeleted },
-          { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
-        )
-        .toArray();
-      return new Set(rows.map(({ _id }) => _id));
-    },
 
     fullFor: fullFor(devices),
 
@@ -279,7 +253,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     unsubscribeSome: async (projectId: ProjectId, topic: string, limit: number): Promise<number> => {
       const filter = { projectId, facets: topicFacet(topic) };
       const hint = indexName(deviceIndexes.facets);
-      const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
+      const rows = await findSome(devices, filter, { hint, limit, projection: { _id: 1 } });
       // Sorted: concurrent writers in different orders could wait for each other.
       const ids = rows.map(({ _id }) => _id).sort();
       if (ids.length > 0)
@@ -288,12 +262,6 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
           { $pull: { facets: filter.facets }, $inc: { version: 1 } },
         );
       return ids.length;
-    },
-
-    /** Removes up to `limit` devices of a deleted project. Resolves to how many. */
-    removeSome: async (projectId: ProjectId, limit: number): Promise<number> => {
-      const { list } = deviceIndexes;
-      return (await removeFirst(devices, { projectId }, { ...byIndex(list), limit })).length;
     },
   });
 };

@@ -1,34 +1,45 @@
-import type { DeviceId, EventData, ProjectId } from "@herald/contracts";
+import type { DeviceId, ProjectId } from "@herald/contracts";
 import { indexName } from "@herald/mongo";
-import type { Collection, Filter } from "mongodb";
+import type { Collection, Filter, FindOptions } from "mongodb";
 import { maxFacets, topicFacet } from "../domain/facets.ts";
-import type { EventContext, TopicRow } from "../domain/registry-events.ts";
+import { type EventContext, eventOfEach, type TopicRow } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { notDeleted } from "./tombstones.ts";
 
-/** A device with room for one more facet; that of its user does not count. */
+/** Devices with room for one more facet; the facet of the user does not count. */
 const withRoom: Filter<DeviceDocument>[] = [
   { [`facets.${maxFacets - 1}`]: { $exists: false } },
   { userId: { $exists: true }, [`facets.${maxFacets}`]: { $exists: false } },
 ];
 
+/** Those of these devices that match the filter, unsorted. */
+export const findByIds = (
+  devices: Collection<DeviceDocument>,
+  projectId: ProjectId,
+  ids: readonly DeviceId[],
+  filter: Filter<DeviceDocument>,
+  options: FindOptions,
+): Promise<DeviceDocument[]> =>
+  devices
+    .find(
+      { projectId, _id: { $in: [...ids] }, ...filter },
+      { hint: indexName(deviceIndexes.list), batchSize: ids.length + 1, ...options },
+    )
+    .toArray();
+
 /** Devices that could not be subscribed to a topic, because they have the maximum of facets. */
 export const fullFor =
   (devices: Collection<DeviceDocument>) =>
   async (projectId: ProjectId, ids: readonly DeviceId[], topic: string): Promise<DeviceId[]> => {
-    const rows = await devices
-      .find(
-        { projectId, _id: { $in: [...ids] }, ...notDeleted, facets: { $ne: topicFacet(topic) }, $nor: withRoom },
-        { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
-      )
-      .toArray();
+    const full = { ...notDeleted, facets: { $ne: topicFacet(topic) }, $nor: withRoom };
+    const rows = await findByIds(devices, projectId, ids, full, { projection: { _id: 1 } });
     return rows.map(({ _id }) => _id);
   };
 
-/** One update for all devices, whose pipeline makes each event: a write for each would take twice as long. */
+/** Subscribes devices to a topic or ends their subscriptions. Resolves to how many changed, each with its event. */
 export const changeSubscriptions = async (
   devices: Collection<DeviceDocument>,
-  { projectId, at, newId }: EventContext,
+  context: EventContext,
   ids: readonly DeviceId[],
   topic: TopicRow,
   event: "DeviceSubscribedV1" | "DeviceUnsubscribedV1",
@@ -36,39 +47,18 @@ export const changeSubscriptions = async (
   if (ids.length === 0) return 0;
   const facet = topicFacet(topic.name);
   const subscribe = event === "DeviceSubscribedV1";
-  const outboxEvent = {
-    id: { $concat: [{ $literal: `${newId()}/` }, "$_id"] },
-    event: { $literal: event },
-    subject: "$_id",
-    at,
-    data: {
-      project_id: { $literal: projectId },
-      device_id: "$_id",
-      topic_id: { $literal: topic.id },
-      topic: { $literal: topic.name },
-      at: { $literal: at.toISOString() },
-    } satisfies Record<keyof EventData<typeof event>, unknown>,
-  };
+  const facets = subscribe
+    ? { $concatArrays: ["$facets", [{ $literal: facet }]] }
+    : { $filter: { input: "$facets", cond: { $ne: ["$$this", { $literal: facet }] } } };
   const { modifiedCount } = await devices.updateMany(
     {
-      projectId,
+      projectId: context.projectId,
       _id: { $in: [...ids].sort() },
       facets: subscribe ? { $ne: facet } : facet,
       ...notDeleted,
       ...(subscribe && { $or: withRoom }),
     },
-    [
-      {
-        $set: {
-          facets: subscribe
-            ? { $concatArrays: ["$facets", [{ $literal: facet }]] }
-            : { $filter: { input: "$facets", cond: { $ne: ["$$this", { $literal: facet }] } } },
-          version: { $add: ["$version", 1] },
-          updatedAt: at,
-          outbox: { $concatArrays: [{ $ifNull: ["$outbox", []] }, [outboxEvent]] },
-        },
-      },
-    ],
+    [{ $set: { facets, ...eventOfEach(context, event, { topic_id: topic.id, topic: topic.name }) } }],
   );
   return modifiedCount;
 };

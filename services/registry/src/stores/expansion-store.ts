@@ -10,13 +10,13 @@ export type ExpansionDocument = {
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
-  /** Both included. */
+  /** Both bounds are inclusive. */
   readonly fromBucket: number;
   readonly toBucket: number;
   /** The beginning of each batch; batch n has the id `<notification>/<page>/<n>`. */
   readonly batches: readonly Border[];
   readonly devices: number;
-  /** Positions of the targets that matched one of them. */
+  /** Positions of the targets that matched one of the devices. */
   readonly matched: readonly number[];
   readonly at: Date;
 };
@@ -27,8 +27,6 @@ const keepSeconds = 30 * 86_400;
 const indexes = [
   { fields: { at: 1 }, purpose: "expire", expireAfterSeconds: keepSeconds },
 ] as const satisfies readonly IndexSpec[];
-
-export type ExpansionStore = ReturnType<typeof createExpansionStore>;
 
 const idOf = (notificationId: NotificationId, page: number): string => `${notificationId}/${page}`;
 
@@ -44,7 +42,7 @@ export const createExpansionStore = (db: Db) => {
       const _id = idOf(partition.notificationId, page);
       if (await insertOne({ _id, ...partition })) return undefined;
       const stored = await expansions.findOne({ _id, projectId: partition.projectId });
-      // A retry would fail in the same way.
+      // The id belongs to another project, so a retry would fail too.
       if (stored === null)
         throw new HeraldError(
           "notification-not-found",
@@ -53,7 +51,7 @@ export const createExpansionStore = (db: Db) => {
       return stored;
     },
 
-    /** The sums of all pages, and the most batches of one. */
+    /** The sums over all pages, and the largest number of batches in one page. */
     totals: async (
       projectId: ProjectId,
       notificationId: NotificationId,

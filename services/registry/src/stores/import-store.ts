@@ -11,18 +11,16 @@ import { importLimits } from "@herald/contracts";
 import {
   byIndex,
   type Counts,
-  ensureIndexes,
   findPage,
   guardStore,
   type IndexSpec,
   indexName,
   insertMissing,
-  isDuplicateKey,
+  projectRows,
   type RemovedBatch,
-  removeFirst,
   removeOldest,
 } from "@herald/mongo";
-import type { Db } from "mongodb";
+import type { Db, Document } from "mongodb";
 
 export type ImportDocument = {
   readonly _id: ImportId;
@@ -32,15 +30,11 @@ export type ImportDocument = {
   readonly at: Date;
 };
 
+const results = ["created", "updated", "unchanged", "refused"] as const;
 /** How many lines a chunk had of each result. */
-export type LineCounts = {
-  readonly created: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly refused: number;
-};
+export type LineCounts = Readonly<Record<(typeof results)[number], number>>;
 
-/** A chunk that has been applied. `_id`: the import and its first line, so that it counts once. */
+/** A chunk that has been applied. `_id`: the import and the chunk's first line, so that the chunk counts once. */
 type ChunkDocument = LineCounts & {
   readonly _id: string;
   readonly projectId: ProjectId;
@@ -81,37 +75,28 @@ const ofImport = {
 
 const keyOf = (importId: ImportId, line: number): string => `${importId}/${String(line).padStart(9, "0")}`;
 
-const none: Applied = {
-  created: 0,
-  updated: 0,
-  unchanged: 0,
-  refused: 0,
-  lines: 0,
-  lastLine: 0,
-  end: undefined,
-  errors: 0,
-  lastAt: undefined,
-};
-
-export type ImportStore = ReturnType<typeof createImportStore>;
+/** The fields of a chunk that are summed for its import. */
+const summed = [...results, "lines", "errors"] as const;
 
 export const createImportStore = (db: Db, counts: Counts) => {
   const imports = db.collection<ImportDocument>("imports");
   const chunks = db.collection<ChunkDocument>("importChunks");
   const errors = db.collection<ErrorDocument>("importErrors");
 
+  const all = [
+    projectRows(imports, indexes, indexes.list),
+    projectRows(chunks, ofImport, ofImport.list),
+    projectRows(errors, ofImport, ofImport.list),
+  ];
+
   return guardStore({
     ensureIndexes: async () => {
-      await ensureIndexes(imports, Object.values(indexes));
-      await ensureIndexes(chunks, Object.values(ofImport));
-      await ensureIndexes(errors, Object.values(ofImport));
+      for (const rows of all) await rows.ensureIndexes();
     },
 
     /** A repeat changes nothing. */
     create: async (document: ImportDocument): Promise<void> => {
-      await imports.insertOne(document).catch((error: unknown) => {
-        if (!isDuplicateKey(error)) throw error;
-      });
+      await insertMissing(imports, [document]);
     },
 
     find: async (projectId: ProjectId, importId: ImportId): Promise<ImportDocument | undefined> =>
@@ -147,46 +132,26 @@ export const createImportStore = (db: Db, counts: Counts) => {
         }));
         if (rows.length > 0) await insertMissing(errors, rows);
       }
-      const row = {
-        ...found,
-        projectId,
-        importId,
-        lines,
-        lastLine,
-        ...(last && { end: lastLine }),
-        errors: problems.length,
-        at,
-      };
-      await chunks.insertOne({ _id: keyOf(importId, firstLine), ...row }).catch((error: unknown) => {
-        if (!isDuplicateKey(error)) throw error;
-      });
+      const _id = keyOf(importId, firstLine);
+      const row = { _id, ...found, projectId, importId, lines, lastLine, errors: problems.length, at };
+      await insertMissing(chunks, [{ ...row, ...(last && { end: lastLine }) }]);
     },
 
     applied: async (projectId: ProjectId, importId: ImportId): Promise<Applied> => {
-      const sum = (field: string) => ({ $sum: `$${field}` });
+      const Group = {
+        _id: null,
+        ...Object.fromEntries(summed.map((field) => [field, { $sum: `$${field}` }])),
+        lastLine: { $max: "$lastLine" },
+        end: { $max: "$end" },
+        lastAt: { $max: "$at" },
+      };
       const [row] = await chunks
-        .aggregate<Omit<Applied, "end"> & { end: number | null }>(
-          [
-            { $match: { projectId, importId } },
-            {
-              $group: {
-                _id: null,
-                created: sum("created"),
-                updated: sum("updated"),
-                unchanged: sum("unchanged"),
-                refused: sum("refused"),
-                lines: sum("lines"),
-                errors: sum("errors"),
-                lastLine: { $max: "$lastLine" },
-                end: { $max: "$end" },
-                lastAt: { $max: "$at" },
-              },
-            },
-          ],
-          { hint: indexName(ofImport.list) },
-        )
+        .aggregate<Document>([{ $match: { projectId, importId } }, { $group: Group }], {
+          hint: indexName(ofImport.list),
+        })
         .toArray();
-      return row === undefined ? none : { ...row, end: row.end ?? undefined };
+      const none = Object.fromEntries([...summed, "lastLine"].map((field) => [field, 0]));
+      return { ...none, ...row, end: row?.end ?? undefined } as Applied;
     },
 
     countErrors: (projectId: ProjectId, importId: ImportId): Promise<number> =>
@@ -195,7 +160,7 @@ export const createImportStore = (db: Db, counts: Counts) => {
     listErrors: (projectId: ProjectId, importId: ImportId, request: PageRequest): Promise<PageOf<ErrorDocument>> =>
       findPage(errors, { filter: { projectId, importId }, hint: indexName(ofImport.list), request, counts }),
 
-    /** Removes a batch of what imports left before `before`. */
+    /** Removes a batch of imports, chunks and errors that are older than `before`. */
     removeOld: async (before: Date): Promise<RemovedBatch> => {
       const old = { at: { $lt: before } };
       const batches = await Promise.all([
@@ -210,13 +175,9 @@ export const createImportStore = (db: Db, counts: Counts) => {
     },
 
     /** Removes up to `limit` rows of a deleted project from each collection. Resolves to how many. */
-    removeSome: async (projectId: ProjectId, limit: number): Promise<number> => {
-      const removed = await Promise.all([
-        removeFirst(imports, { projectId }, { ...byIndex(indexes.list), limit }),
-        removeFirst(chunks, { projectId }, { ...byIndex(ofImport.list), limit }),
-        removeFirst(errors, { projectId }, { ...byIndex(ofImport.list), limit }),
-      ]);
-      return removed.reduce((sum, ids) => sum + ids.length, 0);
+    removePage: async (projectId: ProjectId, limit: number): Promise<number> => {
+      const removed = await Promise.all(all.map((rows) => rows.removePage(projectId, limit)));
+      return removed.reduce((sum, count) => sum + count, 0);
     },
   });
 };

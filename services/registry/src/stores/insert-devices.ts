@@ -7,9 +7,9 @@ import type { PendingEvents, PendingRecord } from "./pending-events.ts";
 type NewDevice = { readonly document: DeviceDocument; readonly events: readonly OutboxEvent[] };
 type Outcome = { readonly inserted: Inserted; readonly record: PendingRecord };
 
-/** Inserts devices and publishes their events. The result for a device is false when another one of the project got the token first, or the id. */
+/** Inserts devices and publishes their events. A result is false if another device of the project has the token or the id. */
 export const insertDevices = (devices: Collection<DeviceDocument>, pending: Pick<PendingEvents, "add" | "settle">) => {
-  /** `parts`: how often the record will be settled. If this throws, some devices may be stored: the record stays, and the sweep checks. */
+  /** `parts`: how often the record will be settled. If this throws, some devices may be stored: the record stays for the sweep. */
   const write = async (group: readonly NewDevice[], parts: number) => {
     const events = group.flatMap((one) => one.events);
     const record = await pending.add(events, parts);
@@ -26,16 +26,16 @@ export const insertDevices = (devices: Collection<DeviceDocument>, pending: Pick
     inserted !== undefined && "done" in inserted && inserted.done;
 
   return {
-    /** In a command with concurrent ones. */
+    /** Shares a command with concurrent inserts. */
     insert: async (device: NewDevice): Promise<boolean> => {
       const { inserted, record } = await commit(device);
-      // Not with the group: each event carries the request id and the trace of its request.
+      // Not for the whole group: each event carries the request id and the trace of its request.
       await pending.settle(record, isDone(inserted) ? device.events : []);
       if ("error" in inserted) throw inserted.error;
       return inserted.done;
     },
 
-    /** In a command of their own. */
+    /** Inserts all in one command. */
     insertAll: async (group: readonly NewDevice[]): Promise<boolean[]> => {
       if (group.length === 0) return [];
       const { record, outcomes } = await withinDeadline(write(group, 1));

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { DeviceId, OutboxEvent, ProjectId } from "@herald/contracts";
 import { createGroupCommit, HeraldError, type Logger } from "@herald/kit";
-import { anyOf, ensureIndexes, guardStore, type IndexSpec, indexName } from "@herald/mongo";
+import { anyOf, byIndex, ensureIndexes, findSome, guardStore, type IndexSpec } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 
@@ -17,12 +17,12 @@ const maxInsertMs = 120_000;
 const maxSwept = 100;
 /** More than a second of the highest rate. Events beyond it are left to the sweep, which bounds the memory while the broker is slow. */
 const maxPublishing = 20_000;
-/** A batch of their own costs no more than waiting for others. */
+/** From this many events on, a batch of their own costs no more than a batch shared with other requests. */
 const manyEvents = 100;
-/** A removal costs the same for one record as for some. */
+/** A removal costs the same for one record as for several. */
 const removals = { max: 500, concurrent: 1, intervalMs: 250 };
 
-/** `left`: devices whose outcome is not settled; `kept`: the sweep must publish. */
+/** `left`: calls of `settle` that are still to come; `kept`: the sweep must publish the events. */
 export type PendingRecord = { readonly id: string; left: number; kept: boolean };
 
 const deviceOf = ({ subject }: OutboxEvent): DeviceId => subject as DeviceId;
@@ -31,7 +31,7 @@ const projectOf = ({ data }: OutboxEvent): ProjectId => data.project_id as Proje
 
 export type PendingEvents = ReturnType<typeof createPendingEvents>;
 
-/** The outbox of new devices: one record per insert command, because an outbox in each document would write it and its index entries twice. */
+/** The outbox of new devices: one record per insert command. An outbox in each device would write it and its index entries twice. */
 export const createPendingEvents = (
   db: Db,
   devices: Collection<DeviceDocument>,
@@ -66,7 +66,7 @@ export const createPendingEvents = (
   const publishAll = async (events: readonly OutboxEvent[]): Promise<void> => {
     publishing += events.length;
     try {
-      // A few share a batch with those of other requests.
+      // A few events share a batch with the events of other requests.
       await (events.length < manyEvents ? Promise.all(events.map(publish)) : publishMany(events));
     } finally {
       publishing -= events.length;
@@ -91,12 +91,8 @@ export const createPendingEvents = (
 
   const stored = async (events: readonly OutboxEvent[]): Promise<Set<DeviceId>> => {
     const ids = [...new Set(events.map(deviceOf))];
-    const found = await devices
-      .find(
-        { _id: anyOf(ids), projectId: anyOf(events.map(projectOf)) },
-        { hint: "_id_", projection: { _id: 1 }, batchSize: ids.length + 1 },
-      )
-      .toArray();
+    const filter = { _id: anyOf(ids), projectId: anyOf(events.map(projectOf)) };
+    const found = await findSome(devices, filter, { hint: "_id_", limit: ids.length, projection: { _id: 1 } });
     return new Set(found.map(({ _id }) => _id));
   };
 
@@ -111,26 +107,22 @@ export const createPendingEvents = (
   return guardStore({
     ensureIndexes: () => ensureIndexes(pending, Object.values(indexes)),
 
-    /** Call it before the insert. `count`: of devices. */
+    /** Call it before the insert. `count`: how often `settle` will be called for the record. */
     add: async (events: readonly OutboxEvent[], count: number): Promise<PendingRecord> => {
       const record = { id: randomUUID(), left: count, kept: false };
       await pending.insertOne({ _id: record.id, at: now(), events });
       return record;
     },
 
-    /** Publishes the events of one inserted device; without events it was not inserted. The record is removed with its last device. */
+    /** Publishes the events of inserted devices; no events if none was inserted. The last call removes the record. */
     settle: async (record: PendingRecord, events: readonly OutboxEvent[]): Promise<void> => {
       track(finish(record, events));
     },
 
-    /** Publishes events that a crash or an unavailable bus left. Several processes may: event ids repeat. */
+    /** Publishes events that a crash or an unavailable bus left. Several processes may do so, because event ids stay the same. */
     sweep: async (signal: AbortSignal): Promise<void> => {
-      const left = await pending
-        .find(
-          { at: { $lt: new Date(now().getTime() - graceMs) } },
-          { hint: indexName(indexes.at), sort: { at: 1 }, limit: maxSwept, batchSize: maxSwept + 1 },
-        )
-        .toArray();
+      const old = { at: { $lt: new Date(now().getTime() - graceMs) } };
+      const left = await findSome(pending, old, { ...byIndex(indexes.at), limit: maxSwept });
       for (const record of left) if (!signal.aborted) await sweepOne(record);
     },
 

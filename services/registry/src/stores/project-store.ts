@@ -9,18 +9,19 @@ import {
   type Scope,
   type TokenId,
 } from "@herald/contracts";
-import { type Envelope, type Logger, type MasterKeys, rewrapAll } from "@herald/kit";
+import { type Envelope, existing, HeraldError, type Logger, LRUCache, type MasterKeys, rewrapAll } from "@herald/kit";
 import {
   type Counts,
   ensureIndexes,
   findPage,
+  findSome,
   guardStore,
   type IndexSpec,
-  isDuplicateKey,
+  insertMissing,
   outboxIndex,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type EventContext, projectDeleted } from "../domain/registry-events.ts";
+import { type EventContext, registryEvent } from "../domain/registry-events.ts";
 import { deletedIndex, findDeleted, notDeleted } from "./tombstones.ts";
 
 export type TokenEntry = {
@@ -31,7 +32,7 @@ export type TokenEntry = {
   readonly scopes: readonly Scope[];
   readonly expiresAt?: Date;
   readonly createdAt: Date;
-  /** It is invalid, and stays until the gateways' copy is removed. */
+  /** Set: the token is invalid. The entry stays until the gateways' copy is removed. */
   readonly revokedAt?: Date;
 };
 
@@ -51,16 +52,23 @@ export type ProjectDocument = {
   readonly openRegistration: boolean;
   readonly tokens: readonly TokenEntry[];
   /** Paths that clients may not write. */
-  readonly protectedMetadata?: readonly string[];
+  readonly protectedMetadata: readonly string[];
   readonly identityKeys?: readonly IdentityKeyEntry[];
-  /** Grows with every change of the keys, so that concurrent changes respect their limit. */
+  /** Grows with every change of the keys, so that concurrent changes respect the limit of keys. */
   readonly identityKeysVersion?: number;
   /** Such as `90d`; null or absent: silent devices stay active. */
   readonly staleAfter?: string | null;
   readonly createdAt: Date;
-  /** Everything that it had is being removed. */
+  /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
   readonly outbox?: readonly OutboxEvent[];
+};
+
+/** Undefined fields stay as they are. */
+type ProjectSettings = {
+  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter"]?:
+    | ProjectDocument[Name]
+    | undefined;
 };
 
 const indexes = {
@@ -68,7 +76,7 @@ const indexes = {
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
 
-/** Authenticated with the secret, so that no other key can have it. */
+/** Authenticated with the encrypted secret, so that the secret cannot be moved to another key. */
 export const secretOwner = (projectId: ProjectId, keyId: string) => [projectId, keyId] as const;
 
 export type ProjectStore = ReturnType<typeof createProjectStore>;
@@ -79,71 +87,65 @@ export const projectCollection = (db: Db): Collection<ProjectDocument> => db.col
 const existsCacheMs = 10_000;
 const maxExistsCached = 10_000;
 
+const notFound = () => new HeraldError("project-not-found", "project: there is none of this id");
+const known = <Found>(project: Found | null): Found => existing(project, notFound);
+
+/** @throws HeraldError `project-not-found`, unless a function documents another result. */
 export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
   const projects = projectCollection(db);
-  const knownToExist = new Map<ProjectId, number>();
+  const knownToExist = new LRUCache<ProjectId, number>({ max: maxExistsCached });
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(projects, Object.values(indexes)),
 
     /** Also deleted ones. */
-    findAny: async (id: ProjectId): Promise<ProjectDocument | undefined> =>
-      (await projects.findOne({ _id: id })) ?? undefined,
+    findAny: (id: ProjectId) => projects.findOne({ _id: id }),
 
-    find: async (id: ProjectId): Promise<ProjectDocument | undefined> =>
-      (await projects.findOne({ _id: id, ...notDeleted })) ?? undefined,
+    find: (id: ProjectId) => projects.findOne({ _id: id, ...notDeleted }),
 
-    /** Every registration asks, so a positive result is cached for 10 s. */
-    exists: async (id: ProjectId): Promise<boolean> => {
+    get: async (id: ProjectId): Promise<ProjectDocument> => known(await projects.findOne({ _id: id, ...notDeleted })),
+
+    /** Every registration calls this, so a positive result is cached for 10 s. */
+    requireExisting: async (id: ProjectId): Promise<void> => {
       const time = now().getTime();
-      if ((knownToExist.get(id) ?? 0) > time - existsCacheMs) return true;
-      const found = await projects.findOne({ _id: id, ...notDeleted }, { projection: { _id: 1 } });
-      knownToExist.delete(id);
-      if (found === null) return false;
+      if ((knownToExist.get(id) ?? 0) > time - existsCacheMs) return;
+      known(await projects.findOne({ _id: id, ...notDeleted }, { projection: { _id: 1 } }));
       knownToExist.set(id, time);
-      const [oldest] = knownToExist.size > maxExistsCached ? knownToExist.keys() : [];
-      if (oldest !== undefined) knownToExist.delete(oldest);
-      return true;
     },
 
     /** False when the id is taken. */
-    insert: async (project: ProjectDocument): Promise<boolean> => {
-      try {
-        await projects.insertOne(project);
-        return true;
-      } catch (error) {
-        if (isDuplicateKey(error)) return false;
-        throw error;
-      }
-    },
+    insert: (project: ProjectDocument): Promise<boolean> => insertMissing(projects, [project]),
 
     list: (request: PageRequest): Promise<PageOf<ProjectDocument>> =>
       findPage(projects, { filter: notDeleted, hint: "_id_", request, counts }),
 
-    change: async (
-      id: ProjectId,
-      fields: Partial<Pick<ProjectDocument, "name" | "openRegistration" | "protectedMetadata" | "staleAfter">>,
-    ): Promise<ProjectDocument | undefined> =>
-      (await projects.findOneAndUpdate({ _id: id, ...notDeleted }, { $set: fields }, { returnDocument: "after" })) ??
-      undefined,
+    change: async (id: ProjectId, settings: ProjectSettings): Promise<ProjectDocument> =>
+      known(
+        await projects.findOneAndUpdate(
+          { _id: id, ...notDeleted },
+          { $set: settings as Partial<ProjectDocument> },
+          { returnDocument: "after" },
+        ),
+      ),
 
-    /** The first step of a deletion. Undefined when there is no such project. */
-    markDeleted: async (context: EventContext): Promise<ProjectDocument | undefined> => {
+    /** The first step of a deletion. Resolves to the project before the change. */
+    markDeleted: async (context: EventContext): Promise<ProjectDocument> => {
       const { projectId, at } = context;
       knownToExist.delete(projectId);
-      const before = await projects.findOneAndUpdate(
-        { _id: projectId, ...notDeleted },
-        { $set: { deletedAt: at }, $push: { outbox: projectDeleted(context) } },
+      return known(
+        await projects.findOneAndUpdate(
+          { _id: projectId, ...notDeleted },
+          { $set: { deletedAt: at }, $push: { outbox: registryEvent(context, "ProjectDeletedV1", projectId, {}) } },
+        ),
       );
-      return before ?? undefined;
     },
 
-    addToken: async (id: ProjectId, token: TokenEntry): Promise<boolean> => {
-      const { modifiedCount } = await projects.updateOne(
+    /** A repeat changes nothing. */
+    addToken: async (id: ProjectId, token: TokenEntry): Promise<void> => {
+      await projects.updateOne(
         { _id: id, ...notDeleted, "tokens.id": { $ne: token.id } },
         { $push: { tokens: token } },
       );
-      return modifiedCount > 0;
     },
 
     revokeToken: async (id: ProjectId, tokenId: TokenId, at: Date): Promise<TokenEntry | undefined> => {
@@ -163,12 +165,12 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
     },
 
     /** "known": the project has a key of that id; "full": it has the maximum of that kind. */
-    addIdentityKey: async (id: ProjectId, key: IdentityKeyEntry): Promise<"added" | "known" | "full" | undefined> => {
+    addIdentityKey: async (id: ProjectId, key: IdentityKeyEntry): Promise<"added" | "known" | "full"> => {
       for (;;) {
-        const project = await projects.findOne({ _id: id, ...notDeleted });
-        if (project === null) return undefined;
-        const { identityKeys = [], identityKeysVersion: version } = project;
-        if (identityKeys.some((known) => known.id === key.id)) return "known";
+        const { identityKeys = [], identityKeysVersion: version } = known(
+          await projects.findOne({ _id: id, ...notDeleted }),
+        );
+        if (identityKeys.some((one) => one.id === key.id)) return "known";
         const same = identityKeys.filter(({ secret }) => (secret === undefined) === (key.secret === undefined));
         const max = key.secret === undefined ? identityKeyLimits.publicKeys : identityKeyLimits.secrets;
         if (same.length >= max) return "full";
@@ -203,15 +205,9 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       return rewrapAll(masterKeys, secrets(), { kind: "identity keys", log });
     },
 
-    /** Projects whose operator has not set protected metadata. */
-    countUnprotected: (): Promise<number> =>
-      projects.countDocuments({ ...notDeleted, protectedMetadata: { $exists: false } }),
-
     /** The next projects by id, also deleted ones. */
     after: (after: ProjectId | undefined, limit: number): Promise<ProjectDocument[]> =>
-      projects
-        .find(after ? { _id: { $gt: after } } : {}, { hint: "_id_", sort: { _id: 1 }, limit, batchSize: limit + 1 })
-        .toArray(),
+      findSome(projects, after ? { _id: { $gt: after } } : {}, { hint: "_id_", sort: { _id: 1 }, limit }),
 
     deleted: (limit: number): Promise<ProjectDocument[]> => findDeleted(projects, limit),
 

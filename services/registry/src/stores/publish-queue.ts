@@ -3,15 +3,14 @@ import type { Outbox } from "@herald/mongo";
 
 type Flush = Outbox["flush"];
 type Collection = Parameters<Flush>[0];
-type FilterOf = (projectId: ProjectId, ids: string[]) => Parameters<Flush>[1];
 
 /** Documents whose outboxes are read and cleared together. */
 const pageSize = 500;
-/** Per project, while the bus is unavailable. The sweep of the outbox finds the others. */
+/** Maximum per project while the bus is unavailable. The outbox sweep finds the others. */
 const maxQueued = 10_000;
 
 /** Flushes many outboxes together: each alone would cost three round trips. Projects take turns. */
-const createQueue = (outbox: Pick<Outbox, "flush">, collection: Collection, filterOf: FilterOf) => {
+const createQueue = (outbox: Pick<Outbox, "flush">, collection: Collection) => {
   const queued = new Map<ProjectId, Set<string>>();
   let running: Promise<void> | undefined;
 
@@ -22,7 +21,7 @@ const createQueue = (outbox: Pick<Outbox, "flush">, collection: Collection, filt
       for (const id of page) ids.delete(id);
       queued.delete(projectId);
       if (ids.size > 0) queued.set(projectId, ids);
-      await outbox.flush(collection, filterOf(projectId, page));
+      await outbox.flush(collection, { projectId, _id: { $in: page } });
     }
     running = undefined;
   };
@@ -41,24 +40,20 @@ const createQueue = (outbox: Pick<Outbox, "flush">, collection: Collection, filt
   };
 };
 
-export type PublishQueue = ReturnType<typeof createPublishQueue>;
-
 /** Publishes the events in the outboxes of documents soon after they were written. */
 export const createPublishQueue = (
   outbox: Pick<Outbox, "flush">,
   collections: Readonly<Record<"devices" | "topics" | "projects", Collection>>,
 ) => {
-  const byProject: FilterOf = (projectId, ids) => ({ projectId, _id: { $in: ids } });
-  const devices = createQueue(outbox, collections.devices, byProject);
-  const topics = createQueue(outbox, collections.topics, byProject);
-  const projects = createQueue(outbox, collections.projects, (_id) => ({ _id }));
+  const devices = createQueue(outbox, collections.devices);
+  const topics = createQueue(outbox, collections.topics);
   return {
     devices: devices.add,
     topics: topics.add,
-    project: (id: ProjectId) => projects.add(id, [id]),
+    project: (_id: ProjectId) => void outbox.flush(collections.projects, { _id }),
     /** Resolves when everything that was added has been tried. */
     idle: async () => {
-      await Promise.all([devices.idle(), topics.idle(), projects.idle()]);
+      await Promise.all([devices.idle(), topics.idle()]);
     },
   };
 };

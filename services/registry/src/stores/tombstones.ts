@@ -1,7 +1,7 @@
-import { type IndexSpec, indexName } from "@herald/mongo";
+import { byIndex, findSome, type IndexSpec } from "@herald/mongo";
 import type { Collection, Filter, WithId } from "mongodb";
 
-/** What has `deletedAt` is a tombstone: it stays until all that belongs to it is removed and its event is published. */
+/** A document with `deletedAt` is a tombstone: it stays until its data is removed and its event is published. */
 type Deletable = { readonly deletedAt?: Date };
 
 export const notDeleted = { deletedAt: { $exists: false } } as const;
@@ -14,11 +14,4 @@ export const deletedIndex = {
 
 /** The tombstones of all projects, oldest first. The collection has `deletedIndex`. */
 export const findDeleted = <Row extends Deletable>(rows: Collection<Row>, limit: number): Promise<WithId<Row>[]> =>
-  rows
-    .find({ deletedAt: { $exists: true } } as Filter<Row>, {
-      hint: indexName(deletedIndex),
-      sort: { deletedAt: 1 },
-      limit,
-      batchSize: limit + 1,
-    })
-    .toArray();
+  findSome(rows, { deletedAt: { $exists: true } } as Filter<Row>, { ...byIndex(deletedIndex), limit });

@@ -10,20 +10,19 @@ import {
 } from "@herald/contracts";
 import {
   anyOf,
-  byIndex,
+  beginsWith,
   type Counts,
-  ensureIndexes,
   findPage,
   guardStore,
   type IndexSpec,
   indexName,
   inOneCommand,
-  isDuplicateKey,
+  insertMissing,
   outboxIndex,
-  removeFirst,
+  projectRows,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type EventContext, type TopicRow, topicCreated, topicDeleted } from "../domain/registry-events.ts";
+import { type EventContext, registryEvent, type TopicRow } from "../domain/registry-events.ts";
 import { deletedIndex, findDeleted, notDeleted } from "./tombstones.ts";
 
 export type TopicDocument = {
@@ -33,9 +32,9 @@ export type TopicDocument = {
   readonly createdAt: Date;
   /** Only project tokens may subscribe devices. */
   readonly closed?: boolean;
-  /** Its subscriptions are being removed; until that is done its name is taken. */
+  /** Set: its subscriptions are being removed. Its name stays taken until then. */
   readonly deletedAt?: Date;
-  /** A tombstone without subscriptions, whose name is free. It stays until its event is published. */
+  /** Set: no subscriptions are left, and its name is free. The tombstone stays until its event is published. */
   readonly sweptAt?: Date;
   readonly outbox?: readonly OutboxEvent[];
 };
@@ -46,8 +45,6 @@ const indexes = {
   deleted: deletedIndex,
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
-
-export type TopicStore = ReturnType<typeof createTopicStore>;
 
 export const topicCollection = (db: Db): Collection<TopicDocument> => db.collection<TopicDocument>("topics");
 
@@ -73,37 +70,24 @@ export const createTopicStore = (db: Db, counts: Counts) => {
   const findNames = (projectId: ProjectId, names: readonly string[]): Promise<TopicDocument[]> =>
     findNamed({ projectId, names });
 
-  const insert = async (context: EventContext, { id, name, closed }: NewTopic): Promise<boolean> => {
-    const { projectId, at } = context;
-    try {
-      await topics.insertOne({
-        _id: id,
-        projectId,
-        name,
-        createdAt: at,
-        ...(closed && { closed }),
-        outbox: [topicCreated(context, { id, name })],
-      });
-      return true;
-    } catch (error) {
-      if (isDuplicateKey(error)) return false;
-      throw error;
-    }
+  const insert = (context: EventContext, { id, name, closed }: NewTopic): Promise<boolean> => {
+    const { projectId, at: createdAt } = context;
+    const outbox = [registryEvent(context, "TopicCreatedV1", id, { topic_id: id, topic: name })];
+    return insertMissing(topics, [{ _id: id, projectId, name, createdAt, ...(closed && { closed }), outbox }]);
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(topics, Object.values(indexes)),
+    ...projectRows(topics, indexes, indexes.list),
 
-    find: async (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument | undefined> =>
-      (isId(reference)
-        ? await topics.findOne({ projectId, _id: reference, ...notDeleted })
-        : await topics.findOne({ projectId, name: reference, ...notDeleted }, { hint: indexName(indexes.name) })) ??
-      undefined,
+    find: (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument | null> =>
+      isId(reference)
+        ? topics.findOne({ projectId, _id: reference, ...notDeleted })
+        : topics.findOne({ projectId, name: reference, ...notDeleted }, { hint: indexName(indexes.name) }),
 
     /** False when the id or the name is taken. */
     insert,
 
-    /** The topics of these names, created where missing. One that is being deleted is left out: its name is not free yet. */
+    /** The topics of these names; missing ones are created. A topic that is being deleted is left out: its name is not free yet. */
     ensure: async (
       context: EventContext,
       names: readonly string[],
@@ -123,28 +107,28 @@ export const createTopicStore = (db: Db, counts: Counts) => {
       return { topics: found.filter(({ deletedAt }) => deletedAt === undefined).map(rowOf), created };
     },
 
-    list: (projectId: ProjectId, request: ListRequest): Promise<PageOf<TopicDocument>> =>
+    list: (projectId: ProjectId, request: ListRequest, prefix?: string): Promise<PageOf<TopicDocument>> =>
       findPage(topics, {
-        filter: { projectId, ...notDeleted },
-        hint: indexName(indexes.list),
-        firstId: firstTopicId,
+        filter: { projectId, ...(prefix !== undefined && { name: beginsWith(prefix) }), ...notDeleted },
+        ...(prefix === undefined
+          ? { hint: indexName(indexes.list), firstId: firstTopicId }
+          : { hint: indexName(indexes.name), sort: "name" }),
         request,
         counts,
       }),
 
-    setClosed: async (projectId: ProjectId, id: TopicId, closed: boolean): Promise<TopicDocument | undefined> =>
-      (await topics.findOneAndUpdate(
-        { projectId, _id: id, ...notDeleted },
-        { $set: { closed } },
-        { returnDocument: "after" },
-      )) ?? undefined,
+    setClosed: (projectId: ProjectId, _id: TopicId, closed: boolean) =>
+      topics.findOneAndUpdate({ projectId, _id, ...notDeleted }, { $set: { closed } }, { returnDocument: "after" }),
 
     /** The first step of a deletion. False when there is no such topic. */
     markDeleted: async (context: EventContext, topic: TopicRow): Promise<boolean> => {
       const { projectId, at } = context;
+      const { id, name } = topic;
+      // Also ends every subscription to the topic; devices get no events of their own.
+      const deleted = registryEvent(context, "TopicDeletedV1", id, { topic_id: id, topic: name });
       const { modifiedCount } = await topics.updateOne(
-        { projectId, _id: topic.id, ...notDeleted },
-        { $set: { deletedAt: at }, $push: { outbox: topicDeleted(context, topic) } },
+        { projectId, _id: id, ...notDeleted },
+        { $set: { deletedAt: at }, $push: { outbox: deleted } },
       );
       return modifiedCount > 0;
     },
@@ -159,9 +143,5 @@ export const createTopicStore = (db: Db, counts: Counts) => {
       await topics.updateOne({ projectId, _id: id, deletedAt: { $exists: true }, sweptAt: { $exists: false } }, set);
       await topics.deleteOne({ projectId, _id: id, sweptAt: { $exists: true }, outbox: { $exists: false } });
     },
-
-    /** Removes up to `limit` topics of a deleted project. Resolves to how many. */
-    removeSome: async (projectId: ProjectId, limit: number): Promise<number> =>
-      (await removeFirst(topics, { projectId }, { ...byIndex(indexes.list), limit })).length,
   });
 };

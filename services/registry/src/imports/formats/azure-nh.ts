@@ -1,4 +1,4 @@
-import { compact, device, list, type MapRow, type Row, text, topicsAndTags } from "./fields.ts";
+import { compact, device, list, type MapRow, platformOf, type Row, text } from "./fields.ts";
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
@@ -20,23 +20,12 @@ export const registrationOf = (line: string): Row | undefined => {
   return { kind, ...Object.fromEntries(fields) };
 };
 
-const platforms: Readonly<Record<string, Row>> = {
-  apns: { platform: "ios" },
-  apple: { platform: "ios" },
-  gcm: { platform: "android" },
-  fcm: { platform: "android" },
-  fcmv1: { platform: "android" },
-  browser: { platform: "web" },
-};
-
 /** Azure Notification Hubs: registrations as XML, or installations as JSON, one a line. */
 export const azureNh: MapRow = (row) => {
   const kind = text(row.kind)?.replace(/(Template)?RegistrationDescription$/, "") ?? text(row.platform) ?? "";
-  const platform = platforms[kind.toLowerCase()];
+  const platform = platformOf(kind.toLowerCase());
   if (platform === undefined) return undefined;
   const given = list(row.tags).length > 0 ? list(row.tags) : (text(row.Tags)?.split(",") ?? []);
-  // Azure makes these tags itself.
-  const { topics, tags } = topicsAndTags(given.filter((tag) => !text(tag)?.startsWith("$")));
   const channel = row.pushChannel;
   const web = typeof channel === "object" && channel !== null ? (channel as Row) : row;
   const isWeb = platform.platform === "web";
@@ -49,7 +38,7 @@ export const azureNh: MapRow = (row) => {
       ? compact({ p256dh: text(web.p256dh) ?? text(web.P256DH), auth: text(web.auth) ?? text(web.Auth) })
       : undefined,
     user_id: text(row.userId) || undefined,
-    topics,
-    metadata: compact({ tags }),
+    // Azure adds tags that begin with `$`.
+    labels: given.filter((tag) => !text(tag)?.startsWith("$")),
   });
 };

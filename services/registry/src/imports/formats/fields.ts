@@ -4,7 +4,7 @@ export type Row = Readonly<Record<string, unknown>>;
 /** A device as `PUT /devices` takes it, not validated yet; undefined: the row is not a push device. */
 export type MapRow = (row: Row) => Record<string, unknown> | undefined;
 
-/** A text that is there; numbers and booleans as texts. */
+/** Trimmed text; numbers and booleans become text. Undefined for blank text and other values. */
 export const text = (value: unknown): string | undefined => {
   if (typeof value === "number" || typeof value === "boolean") return String(value);
   return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
@@ -15,7 +15,7 @@ export const record = (value: unknown): Row =>
 
 export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-/** A JSON value in a text; undefined where it is none. */
+/** Parses text as JSON; undefined if it is not JSON. Other values are returned unchanged. */
 export const jsonIn = (value: unknown): unknown => {
   if (typeof value !== "string") return value ?? undefined;
   try {
@@ -25,7 +25,7 @@ export const jsonIn = (value: unknown): unknown => {
   }
 };
 
-/** A time as Herald writes it. Numbers are seconds since 1970. Undefined for what is no time. */
+/** A time in ISO 8601. Numbers are seconds since 1970. Undefined for values that are not a time. */
 export const time = (value: unknown): string | undefined => {
   const given = text(value);
   if (given === undefined) return undefined;
@@ -36,25 +36,52 @@ export const time = (value: unknown): string | undefined => {
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
 };
 
-/** Without the fields that are undefined; undefined where none is left. */
+/** Removes undefined fields. Undefined if no field is left. */
 export const compact = (fields: Row): Record<string, unknown> | undefined => {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 };
 
-/** The device with only the fields that the export has. */
-export const device = (fields: Row): Record<string, unknown> => compact(fields) ?? {};
+/**
+ * The device with only the fields that the export has. `labels`: tags or channels; those that are valid topic names become topics, the
+ * others become `tags` in the metadata.
+ */
+export const device = ({ labels, metadata, identifiers, ...fields }: Row): Record<string, unknown> => {
+  const names = [...new Set(list(labels).flatMap((label) => text(label) ?? []))];
+  const topics = names.filter((name) => topicName.test(name));
+  const tags = names.filter((name) => !topicName.test(name));
+  const all = {
+    ...fields,
+    topics: topics.length > 0 ? topics : undefined,
+    metadata: compact({ ...safeKeys(record(metadata)), ...(tags.length > 0 && { tags }) }),
+    identifiers: compact(safeKeys(record(identifiers))),
+  };
+  return compact(all) ?? {};
+};
 
-/** Keys that Herald takes: it keeps `.` for paths and `$` for the database. */
-export const safeKeys = (data: Row): Record<string, unknown> =>
+/** Replaces characters that Herald refuses in keys: `.` separates paths, and `$` is reserved for the database. */
+const safeKeys = (data: Row): Record<string, unknown> =>
   Object.fromEntries(Object.entries(data).map(([key, value]) => [key.replaceAll(/[.$]/g, "_"), value]));
 
 const topicName = /^(?!\.{1,2}$)(?!all$)(?!(?:dev|top)_)[A-Za-z0-9._~-]{1,128}$/;
 
-/** Tags or channels: those that can be names of topics become topics, the others stay as `tags` in the metadata. */
-export const topicsAndTags = (values: readonly unknown[]): { topics?: string[]; tags?: string[] } => {
-  const names = [...new Set(values.flatMap((value) => text(value) ?? []))];
-  const topics = names.filter((name) => topicName.test(name));
-  const tags = names.filter((name) => !topicName.test(name));
-  return { ...(topics.length > 0 && { topics }), ...(tags.length > 0 && { tags }) };
+/** Names of platforms and push services, with the device fields that each implies. */
+const platforms: Readonly<Record<string, Row & { readonly platform: "ios" | "android" | "web" }>> = {
+  APNS: { platform: "ios", environment: "production" },
+  APNS_SANDBOX: { platform: "ios", environment: "sandbox" },
+  GCM: { platform: "android" },
+  FCM: { platform: "android" },
+  ios: { platform: "ios" },
+  iphone: { platform: "ios" },
+  apple: { platform: "ios" },
+  apns: { platform: "ios" },
+  android: { platform: "android" },
+  gcm: { platform: "android" },
+  fcm: { platform: "android" },
+  fcmv1: { platform: "android" },
+  web: { platform: "web" },
+  browser: { platform: "web" },
 };
+
+/** Undefined for email addresses, phone numbers and services that Herald does not push to. */
+export const platformOf = (name: string | undefined) => platforms[name ?? ""];

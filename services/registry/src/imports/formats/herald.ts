@@ -1,7 +1,7 @@
 import { PutDevice } from "@herald/contracts";
-import { compact, device, jsonIn, list, type MapRow, record, text } from "./fields.ts";
+import { compact, jsonIn, list, type MapRow, record, text } from "./fields.ts";
 
-/** What an export of Herald has beside: times, ids and verdicts of the installation that it comes from. */
+/** Fields of a Herald export that an import ignores: times, ids and verdicts of the exporting installation. */
 const ofExport = new Set(["id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
 const known = new Set(Object.keys(PutDevice.shape));
 const scalars = [
@@ -17,11 +17,10 @@ const scalars = [
   "last_seen_at",
 ];
 
-/** Herald's own export of devices, as NDJSON. Unknown fields are refused by the device's schema. */
-const fromObject: MapRow = (row) =>
-  device(Object.fromEntries(Object.entries(row).filter(([name]) => !ofExport.has(name))));
+/** Herald's own export of devices, as NDJSON. The device's schema refuses unknown fields. */
+const fromObject: MapRow = (row) => Object.fromEntries(Object.entries(row).filter(([name]) => !ofExport.has(name)));
 
-/** The same as CSV: nested values are JSON in their cells, or columns such as `metadata.plan`; an empty cell says nothing. */
+/** The same as CSV: nested values are JSON in their cells, or columns such as `metadata.plan`; empty cells are ignored. */
 const fromCells: MapRow = (row) => {
   const nested = (name: string) => {
     const columns = Object.entries(row)
@@ -32,14 +31,15 @@ const fromCells: MapRow = (row) => {
   };
   const topics = jsonIn(row.topics) ?? text(row.topics)?.split(/[\s,;|]+/);
   const other = Object.entries(row).filter(([name]) => !known.has(name.split(".")[0] ?? "") && !ofExport.has(name));
-  return device({
+  const fields = {
     ...Object.fromEntries(scalars.map((name) => [name, text(row[name])])),
     metadata: nested("metadata"),
     identifiers: nested("identifiers"),
     keys: nested("keys"),
     topics: list(topics).length === 0 ? undefined : topics,
-    ...compact(Object.fromEntries(other.filter(([, cell]) => text(cell) !== undefined))),
-  });
+    ...Object.fromEntries(other.filter(([, cell]) => text(cell) !== undefined)),
+  };
+  return compact(fields) ?? {};
 };
 
 export const herald: { readonly object: MapRow; readonly cells: MapRow } = { object: fromObject, cells: fromCells };

@@ -1,6 +1,6 @@
-import { compact, device, jsonIn, type MapRow, type Row, record, safeKeys, text, time } from "./fields.ts";
+import { compact, device, jsonIn, type MapRow, type Row, text, time } from "./fields.ts";
 
-/** `device_type` of subscriptions that Herald can push to. Others are email, SMS, and services that are no more. */
+/** `device_type` of subscriptions that Herald can push to. Others are email, SMS, and discontinued services. */
 const types: Readonly<Record<string, Row>> = {
   "0": { platform: "ios" },
   "1": { platform: "android" },
@@ -14,7 +14,7 @@ const base64url = (value: unknown): string | undefined =>
 
 const yes = /^(t|true|1|yes)$/i;
 
-/** OneSignal: the CSV of its export, with the extra fields `external_user_id`, `web_auth`, `web_p256` and `notification_types` where they were asked for. */
+/** OneSignal: its CSV export, with the optional fields `external_user_id`, `web_auth`, `web_p256` and `notification_types`. */
 export const onesignal: MapRow = (row) => {
   const type = types[text(row.device_type) ?? ""];
   if (type === undefined) return undefined;
@@ -25,15 +25,15 @@ export const onesignal: MapRow = (row) => {
     token: text(row.identifier),
     keys: type.platform === "web" ? keys : undefined,
     user_id: text(row.external_user_id),
-    metadata: compact(safeKeys(record(jsonIn(row.tags)))),
-    identifiers: compact({
+    metadata: jsonIn(row.tags),
+    identifiers: {
       current_locale: text(row.language),
       app_version: text(row.game_version),
       system_version: text(row.device_os),
       model: text(row.device_model),
       time_zone: text(row.timezone_id),
       country: text(row.country),
-    }),
+    },
     status: isOut ? "inactive" : undefined,
     last_seen_at: time(row.last_active),
   });

@@ -1,43 +1,15 @@
-import { compact, device, list, type MapRow, record, safeKeys, text, time, topicsAndTags } from "./fields.ts";
+import { device, type MapRow, record, text, time } from "./fields.ts";
 
-/** What Parse stores of an installation by itself; every other field is the app's. */
-const own = new Set([
-  ...[
-    "objectId",
-    "_id",
-    "createdAt",
-    "updatedAt",
-    "_created_at",
-    "_updated_at",
-    "_p_user",
-    "user",
-    "ACL",
-    "_acl",
-    "_rperm",
-  ],
-  ...[
-    "_wperm",
-    "deviceType",
-    "deviceToken",
-    "pushType",
-    "GCMSenderId",
-    "channels",
-    "appVersion",
-    "appName",
-    "appIdentifier",
-  ],
-  ...[
-    "appBuildNumber",
-    "parseVersion",
-    "localeIdentifier",
-    "timeZone",
-    "badge",
-    "installationId",
-    "deviceTokenLastModified",
-  ],
-]);
+/** Fields of an installation that Parse defines; all other fields are the app's. */
+const own = new Set(
+  [
+    "objectId _id createdAt updatedAt _created_at _updated_at _p_user user ACL _acl _rperm _wperm deviceType",
+    "deviceToken pushType GCMSenderId channels appVersion appName appIdentifier appBuildNumber parseVersion",
+    "localeIdentifier timeZone badge installationId deviceTokenLastModified",
+  ].flatMap((names) => names.split(" ")),
+);
 
-/** A time of its JSON export, or of mongoexport. */
+/** A time in Parse's JSON export or in the output of mongoexport. */
 const timeOf = (value: unknown): string | undefined => {
   const { iso, $date } = record(value);
   return time(iso ?? $date ?? value);
@@ -47,21 +19,19 @@ const timeOf = (value: unknown): string | undefined => {
 export const parse: MapRow = (row) => {
   const type = text(row.deviceType)?.toLowerCase();
   if (type !== "ios" && type !== "android") return undefined;
-  const { topics, tags } = topicsAndTags(list(row.channels));
-  const app = Object.fromEntries(Object.entries(row).filter(([name]) => !own.has(name)));
   return device({
     platform: type,
     token: text(row.deviceToken),
     installation_id: text(row.installationId),
     user_id: text(record(row.user).objectId) ?? text(row._p_user)?.replace(/^_User\$/, ""),
-    topics,
-    metadata: compact({ ...safeKeys(app), tags }),
-    identifiers: compact({
+    labels: row.channels,
+    metadata: Object.fromEntries(Object.entries(row).filter(([name]) => !own.has(name))),
+    identifiers: {
       current_locale: text(row.localeIdentifier),
       app_version: text(row.appVersion),
       time_zone: text(row.timeZone),
       app: text(row.appIdentifier),
-    }),
+    },
     last_seen_at: timeOf(row.updatedAt ?? row._updated_at),
   });
 };

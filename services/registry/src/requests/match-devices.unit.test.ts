@@ -1,7 +1,7 @@
 import { bucketCount, deviceBucket, newDeviceId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { formatPosition, nextWidth, parsePosition, walkStart } from "./match-walk.ts";
-import { pageDevices } from "./plan-pages.ts";
+import { pageDevices } from "../domain/partition-batches.ts";
+import { formatPosition, nextWidth, parsePosition, walkStart } from "./match-devices.ts";
 
 const device = newDeviceId(new Date());
 const bucket = deviceBucket(device);

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { parsePublicKey } from "./parse-public-key.ts";
+import { parsePublicKey } from "./identity-keys.ts";
 
 const pem = (key: KeyObject) => key.export({ type: "spki", format: "pem" }).toString();
 const jwk = (key: KeyObject) => key.export({ format: "jwk" }) as Record<string, unknown>;

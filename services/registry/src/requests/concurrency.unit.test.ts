@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createKeyedMutex } from "./keyed-mutex.ts";
+import { conflict, createKeyedMutex, retryOnConflict } from "./concurrency.ts";
 
 /** Work that ends when the test ends it. */
 const gate = () => Promise.withResolvers<void>();
@@ -31,7 +31,7 @@ test("other keys do not wait", async () => {
   expect(await keyedMutex("b", async () => "done")).toBe("done");
 });
 
-test("work of several keys waits for its turn at each, and holds up all of them", async () => {
+test("work of several keys waits for its turn on each key, and blocks all of them", async () => {
   const keyedMutex = createKeyedMutex();
   const [a, b, both] = [gate(), gate(), gate()];
   const log: string[] = [];
@@ -60,4 +60,27 @@ test("a failure reaches only its caller", async () => {
   const next = keyedMutex("key", async () => "fine");
   await expect(failing).rejects.toThrow("mine");
   expect(await next).toBe("fine");
+});
+
+test("retries until there is no conflict", async () => {
+  let rounds = 0;
+  expect(await retryOnConflict(async () => (++rounds < 30 ? conflict : "done"))).toBe("done");
+  expect(rounds).toBe(30);
+});
+
+test("ends with a retryable error when every attempt conflicts", async () => {
+  await expect(retryOnConflict(async () => conflict)).rejects.toMatchObject({
+    code: "service-unavailable",
+    retryAfterSeconds: 1,
+  });
+});
+
+test("a failure is not retried", async () => {
+  let rounds = 0;
+  const failing = retryOnConflict(async () => {
+    rounds++;
+    throw new Error("no");
+  });
+  await expect(failing).rejects.toThrow("no");
+  expect(rounds).toBe(1);
 });

@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
-import { createFullQueues } from "./full-queues.ts";
+import { createFullQueues } from "./expand.ts";
 
 const refused = (work: () => void): string => {
   try {

@@ -1,0 +1,38 @@
+import { defineBatchHandler, defineHandler } from "@herald/bus";
+import { DeliveryFailedV1, NotificationOpenedV1 } from "@herald/contracts";
+import type { Deps } from "../deps.ts";
+import { eventContext } from "../domain/registry-events.ts";
+
+/** A provider reported the token as unregistered, so stop sending to that device. */
+export const retireDevice = ({ devices, publishQueue, now }: Deps) =>
+  defineHandler({
+    durable: "registry-retire-device", // renaming a durable replays its stream
+    message: DeliveryFailedV1,
+    async handle({ data: { project_id: projectId, unregistered } }) {
+      for (const { device_id: deviceId, token_hash: tokenHash, at } of unregistered) {
+        if (await devices.retire(eventContext(projectId, now()), deviceId, tokenHash, new Date(at)))
+          publishQueue.devices(projectId, [deviceId]);
+      }
+    },
+  });
+
+/** An open shows that the app is still installed. One open per device and day is stored. */
+export const recordOpens = ({ devices, now }: Deps) =>
+  defineBatchHandler({
+    durable: "registry-record-opens", // renaming a durable replays its stream
+    message: NotificationOpenedV1,
+    // No caller waits, so a batch may grow.
+    size: 500,
+    waitMs: 250,
+    concurrency: 1,
+    async handle(deliveries) {
+      const latest = now().getTime();
+      await devices.opened(
+        deliveries.map(({ data: { project_id: projectId, device_id: _id, at } }) => ({
+          projectId,
+          _id,
+          at: new Date(Math.min(Date.parse(at), latest)),
+        })),
+      );
+    },
+  });

@@ -1,0 +1,51 @@
+import { device, jsonIn, list, type MapRow, platformOf, record, text, time } from "./fields.ts";
+
+/** Attributes are lists. A list with one value becomes that value, so that targets find it. */
+const attributes = (given: unknown): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(record(given)).map(([name, value]) => {
+      const values = list(value);
+      return [name, values.length === 1 ? values[0] : value];
+    }),
+  );
+
+/** Amazon Pinpoint: endpoints as an export job of a segment writes them, one JSON object a line. */
+export const pinpoint: MapRow = (row) => {
+  const channel = platformOf(text(row.ChannelType)?.toUpperCase());
+  if (channel === undefined) return undefined;
+  const demographic = record(row.Demographic);
+  const user = record(row.User);
+  const isOut = text(row.OptOut) === "ALL" || text(row.EndpointStatus) === "INACTIVE";
+  return device({
+    ...channel,
+    token: text(row.Address),
+    user_id: text(user.UserId),
+    metadata: { ...attributes(row.Attributes), ...attributes(user.UserAttributes), ...record(row.Metrics) },
+    identifiers: {
+      current_locale: text(demographic.Locale)?.replace("_", "-"),
+      app_version: text(demographic.AppVersion),
+      system_version: text(demographic.PlatformVersion),
+      model: text(demographic.Model),
+      time_zone: text(demographic.Timezone),
+      country: text(record(row.Location).Country),
+    },
+    status: isOut ? "inactive" : undefined,
+    last_seen_at: time(row.EffectiveDate),
+  });
+};
+
+/** Amazon SNS: `list-endpoints-by-platform-application`, one JSON object a line, or a table with columns `Token` and `EndpointArn`. */
+export const sns: MapRow = (row) => {
+  const arn = text(row.EndpointArn);
+  const platform = platformOf(arn?.match(/:endpoint\/([A-Z_]+)\//)?.[1]);
+  if (platform === undefined) return undefined;
+  const attributes = { ...row, ...record(row.Attributes) };
+  const data = attributes.CustomUserData;
+  const json = record(jsonIn(data));
+  return device({
+    ...platform,
+    token: text(attributes.Token),
+    metadata: Object.keys(json).length > 0 ? json : { custom_user_data: text(data) },
+    status: text(attributes.Enabled)?.toLowerCase() === "false" ? "inactive" : undefined,
+  });
+};

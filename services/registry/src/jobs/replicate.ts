@@ -1,0 +1,201 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Bucket } from "@herald/bus";
+import {
+  type OperatorRecord,
+  type ProjectId,
+  type ProjectRecord,
+  projectSettingsKey,
+  type TokenRecord,
+  tokenKey,
+} from "@herald/contracts";
+import type { OperatorDocument, OperatorStore } from "../stores/operator-store.ts";
+import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
+
+/** Only a handful of processes write one key at the same time, and one of them succeeds in each round. */
+const maxRounds = 20;
+
+/**
+ * Copies a value from the database into an entry of a bucket; undefined deletes the entry. Reads the entry's revision before the database,
+ * and writes only if the revision is the same: the last writer has seen every earlier change of the database.
+ */
+export const replicateEntry = async <Value>(
+  bucket: Bucket<Value>,
+  key: string,
+  read: () => Promise<Value | undefined>,
+): Promise<void> => {
+  for (let round = 0; round < maxRounds; round++) {
+    const entry = await bucket.get(key);
+    const value = await read();
+    if (isDeepStrictEqual(entry?.value, value)) return;
+    if (value === undefined) await bucket.delete(key);
+    else if (entry === undefined) await bucket.create(key, value);
+    else await bucket.update(key, value, entry.revision);
+  }
+  throw new Error(`the entry ${key} changes too often`);
+};
+
+/** The content of a bucket. Waits while the bus is unavailable; throws when the signal is aborted. */
+export const readBucket = async <Value>(
+  bucket: Bucket<Value>,
+  keys: string,
+  signal: AbortSignal,
+): Promise<Map<string, Value>> => {
+  const found = new Map<string, Value>();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => resolve());
+  const watching = bucket.watch(
+    ({ key, value }) => {
+      if (value === undefined) found.delete(key);
+      else found.set(key, value);
+    },
+    resolve,
+    { keys },
+  );
+  await promise;
+  await watching.stop();
+  signal.throwIfAborted();
+  return found;
+};
+
+/** An entry of a bucket, and what it must contain; undefined: it must not exist. */
+type Entry<Value> = { readonly bucket: Bucket<Value>; readonly key: string; readonly value: Value | undefined };
+
+/** Rows that are read together. */
+const pageSize = 200;
+
+/** Replicates rows of the database into entries of key-value buckets, which the gateways watch. */
+const createReplication = <Row extends { readonly _id: string }, Value>({
+  buckets,
+  entriesOf,
+  find,
+  after,
+  rowIdOf,
+  settle,
+}: {
+  /** Each with the keys that are replicated into it. */
+  readonly buckets: readonly { readonly bucket: Bucket<Value>; readonly keys: string }[];
+  readonly entriesOf: (row: Row) => Entry<Value>[];
+  readonly find: (id: Row["_id"]) => Promise<Row | null>;
+  /** The next rows by id, also deleted ones. */
+  readonly after: (id: Row["_id"] | undefined, limit: number) => Promise<Row[]>;
+  readonly rowIdOf: (value: Value) => Row["_id"];
+  /** Removes data of the row that was kept only until its entries were removed. */
+  readonly settle: (row: Row) => Promise<void>;
+}) => {
+  const replicateOne = (id: Row["_id"], { bucket, key }: Omit<Entry<Value>, "value">): Promise<void> =>
+    replicateEntry(bucket, key, async () => {
+      const row = await find(id);
+      return row ? entriesOf(row).find((one) => one.bucket === bucket && one.key === key)?.value : undefined;
+    });
+
+  return {
+    replicateOne,
+
+    replicate: async (row: Row): Promise<void> => {
+      for (const entry of entriesOf(row)) await replicateOne(row._id, entry);
+      await settle(row);
+    },
+
+    /** Compares all entries with the database and repairs those that a crash left stale. Resolves to how many it checked again. */
+    reconcile: async (signal: AbortSignal): Promise<number> => {
+      const stored = new Map<Bucket<Value>, Map<string, Value>>();
+      for (const { bucket, keys } of buckets) stored.set(bucket, await readBucket(bucket, keys, signal));
+      let stale = 0;
+      for (let page = await after(undefined, pageSize); page.length > 0; ) {
+        for (const row of page) {
+          signal.throwIfAborted();
+          for (const entry of entriesOf(row)) {
+            const values = stored.get(entry.bucket);
+            if (!isDeepStrictEqual(values?.get(entry.key), entry.value)) {
+              stale++;
+              await replicateOne(row._id, entry);
+            }
+            values?.delete(entry.key);
+          }
+          await settle(row);
+        }
+        page = await after(page.at(-1)?._id, pageSize);
+      }
+      // The remaining entries belong to rows and tokens that no longer exist.
+      for (const [bucket, values] of stored)
+        for (const [key, value] of values) {
+          stale++;
+          await replicateOne(rowIdOf(value), { bucket, key });
+        }
+      return stale;
+    },
+  };
+};
+
+const tokenRecord = (projectId: ProjectId, token: TokenEntry): TokenRecord => ({
+  id: token.id,
+  projectId,
+  scopes: [...token.scopes],
+  ...(token.expiresAt && { expiresAt: token.expiresAt.toISOString() }),
+});
+
+const settingsRecord = ({ _id, openRegistration, protectedMetadata }: ProjectDocument): ProjectRecord => ({
+  id: _id,
+  openRegistration,
+  protectedMetadata: [...protectedMetadata],
+});
+
+/** Replicates tokens and settings of projects. */
+export const createProjectReplication = (deps: {
+  readonly projects: ProjectStore;
+  readonly tokens: Bucket<TokenRecord>;
+  readonly settings: Bucket<ProjectRecord>;
+}) => {
+  type Value = TokenRecord | ProjectRecord;
+  const { projects } = deps;
+  const tokens = deps.tokens as unknown as Bucket<Value>;
+  const settings = deps.settings as unknown as Bucket<Value>;
+  const { replicateOne, ...replication } = createReplication<ProjectDocument, Value>({
+    buckets: [
+      { bucket: tokens, keys: ">" },
+      { bucket: settings, keys: "*.settings" },
+    ],
+    entriesOf: (project) => [
+      {
+        bucket: settings,
+        key: projectSettingsKey(project._id),
+        value: project.deletedAt ? undefined : settingsRecord(project),
+      },
+      ...project.tokens.map((token) => ({
+        bucket: tokens,
+        key: tokenKey(token.hash),
+        value: project.deletedAt || token.revokedAt ? undefined : tokenRecord(project._id, token),
+      })),
+    ],
+    find: projects.findAny,
+    after: projects.after,
+    rowIdOf: (value) => ("projectId" in value ? value.projectId : value.id),
+    settle: async ({ _id, tokens: all }) => {
+      for (const { id, revokedAt } of all) if (revokedAt) await projects.removeRevokedToken(_id, id);
+    },
+  });
+  return {
+    ...replication,
+    replicateToken: (projectId: ProjectId, hash: string) =>
+      replicateOne(projectId, { bucket: tokens, key: tokenKey(hash) }),
+    replicateSettings: (projectId: ProjectId) =>
+      replicateOne(projectId, { bucket: settings, key: projectSettingsKey(projectId) }),
+  };
+};
+
+/** Replicates operators by the hashes of their tokens. */
+export const createOperatorReplication = (operators: OperatorStore, bucket: Bucket<OperatorRecord>) =>
+  createReplication<OperatorDocument, OperatorRecord>({
+    buckets: [{ bucket, keys: ">" }],
+    entriesOf: ({ _id: id, name, role, tokenHash, replacedHashes = [], deletedAt }) => [
+      { bucket, key: tokenHash, value: deletedAt ? undefined : { id, name, role } },
+      ...replacedHashes.map((key) => ({ bucket, key, value: undefined })),
+    ],
+    find: operators.find,
+    after: operators.after,
+    rowIdOf: ({ id }) => id,
+    settle: async ({ _id, replacedHashes = [], deletedAt }) => {
+      if (replacedHashes.length > 0) await operators.forgetReplaced(_id, replacedHashes);
+      if (deletedAt) await operators.remove(_id);
+    },
+  });
