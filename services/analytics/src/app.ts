@@ -1,4 +1,5 @@
-import { limitEventsPerProject } from "@herald/bus";
+import { defineHandler, limitEventsPerProject } from "@herald/bus";
+import { ProjectDeletedV1 } from "@herald/contracts";
 import { createErasureStore, startRetention } from "@herald/mongo";
 import {
   createService,
@@ -10,21 +11,18 @@ import {
   startErasurePasses,
 } from "@herald/service";
 import type { AnalyticsConfig } from "./config.ts";
-import { deleteProject } from "./handlers/delete-project.ts";
 import { recordEvents } from "./handlers/record-events.ts";
-import { recordOpens } from "./handlers/record-opens.ts";
+import { createPublishOpens, recordOpens, sweepOpens } from "./handlers/record-opens.ts";
 import { createAggregation } from "./jobs/aggregate-stats.ts";
-import { createPublishOpens, sweepOpens } from "./jobs/publish-opens.ts";
-import { retentionRules } from "./jobs/retention.ts";
 import { handleOpenRequests } from "./requests/opens.ts";
 import { handleStatsRequest } from "./requests/stats.ts";
-import { createStores } from "./stores/create-stores.ts";
+import { createStores, retentionRules } from "./stores/create-stores.ts";
 import { createWebhooks, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
-import { erasePayload } from "./webhooks/erase-payload.ts";
+import { erasePayload } from "./webhooks/webhook-message.ts";
 
-/** The greater part of a stop: opens in progress are stored first. */
+/** How long a stop waits for messages in progress: analytics stores the opens that it has received. */
 const drainMs = 20_000;
-/** Requests to slow webhooks that take longer are aborted and sent again. */
+/** A stop aborts webhook requests that take longer. They are sent again later. */
 const webhooksMs = 5_000;
 
 const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverrides): ServiceDefinition => {
@@ -51,7 +49,16 @@ const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverride
     handlers: [
       recordOpens(opens, aggregation.store, notificationFacts, publishOpens),
       recordEvents(aggregation.store, notificationFacts, webhooks.createMessages),
-      deleteProject([...Object.values(stores), ...webhooks.stores, { removePage: erasures.removeProject }]),
+      defineHandler({
+        durable: "analytics-delete-project", // renaming a durable replays its stream
+        message: ProjectDeletedV1,
+        concurrency: 1,
+        async handle({ data: { project_id: projectId }, signal }) {
+          for (const { removePage } of [...Object.values(stores), ...webhooks.stores])
+            while (await removePage(projectId)) signal.throwIfAborted();
+          await erasures.removeProject(projectId);
+        },
+      }),
       eraseUser("analytics-erase-user", erasing),
     ],
     begin: () => {

@@ -19,7 +19,7 @@ const variablesOfAnalytics = z.object({
   ...telemetryConfig,
   ...retentionConfig,
   ...httpConfig("analytics", { port: 8083, metricsPort: 9083 }),
-  /** Name of the database: several installations may share a server. */
+  /** Name of the database. Several installations can share a server. */
   HERALD_ANALYTICS_DATABASE: variables.text().default("herald_analytics"),
   /**
    * How long opens and statistics deltas are kept; rollups stay. A quarter of a year covers most questions about single devices. At least

@@ -30,7 +30,7 @@ import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
 import { createStores } from "../src/stores/create-stores.ts";
 
-/** One for a file: who comes after a restart opens what was sealed before. */
+/** One key ring per test file, so that analytics can decrypt its secrets after a restart. */
 export const masterKeys = `k1:${randomBytes(32).toString("base64")}`;
 export const log = createLogger({ service: "test", level: "silent" });
 
@@ -39,13 +39,13 @@ const device = () => newDeviceId(acceptedAt);
 const devices = (count: number) => Array.from({ length: count }, device);
 export const sample = (at = acceptedAt) => ({ projectId: newProjectId(at), notificationId: newNotificationId(at) });
 export type Subject = ReturnType<typeof sample>;
-/** A notification as events name it. */
+/** The ids of a notification as event fields. */
 export const idsOf = ({ projectId, notificationId }: Subject) => ({
   project_id: projectId,
   notification_id: notificationId,
 });
 let messages = 0;
-/** Another one for each message. */
+/** A new message id for each call. */
 export const messageId = () => ({ id: `m${messages++}` });
 
 export const accept = (
@@ -83,7 +83,7 @@ export const opensAt = (
   })),
 });
 
-/** What a process of analytics needs in its environment. */
+/** The environment variables of an analytics process. */
 export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshDatabase): Record<string, string> => ({
   HERALD_NATS_URL: broker.url,
   ...broker.loginOf("analytics"),
@@ -94,14 +94,14 @@ export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshD
   HERALD_ANALYTICS_METRICS_PORT: "0",
   HERALD_ANALYTICS_DATABASE: database.name,
   HERALD_ANALYTICS_MASTER_KEYS: masterKeys,
-  // The receivers of tests are on this machine, and those that hang are not waited for.
+  // The receivers of tests run on this machine. The short timeout limits the wait for receivers that hang.
   HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true",
-  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "5s",
+  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "2s",
 });
 
 export type AnalyticsTest = Awaited<ReturnType<typeof startAnalyticsTest>>;
 
-/** A broker, a database behind a proxy, and an analytics that can be restarted; or none, for tests that start their own. */
+/** A broker, a database behind a proxy, and an analytics that can be restarted; without it for tests that start their own. */
 export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean } = {}) => {
   const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
   const proxy: FaultyProxy = await faultyProxy(database.url);
@@ -112,7 +112,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     log,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
-  // As dispatch answers: it knows users and tags, or none.
+  // Replies as dispatch does, with the users and tags that a test sets.
   const users = new Map<string, string>();
   const tags = new Map<string, string[]>();
   const answering = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
@@ -148,19 +148,19 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     app: newApp(),
     stats,
     totals,
-    /** Whose devices were, for opens to come. */
+    /** The users of devices, for future opens. */
     users,
-    /** Kinds and labels of notifications, for opens to come. */
+    /** Kinds and labels of notifications, for future opens. */
     tags,
     stores: () => createStores(db),
-    /** Another one, in the place of one that was stopped. */
+    /** Starts a new analytics after the previous one was stopped. */
     restart: async (): Promise<void> => {
       test.app = newApp();
       await test.app.start();
-      // The broker hears of who answers on another connection than the one that asks.
+      // The request handlers subscribe on another connection, so the broker may not know them yet.
       await eventually(() => stats(newProjectId(acceptedAt)));
     },
-    /** Waits until everything published so far is counted: what comes after it on the same durable is. */
+    /** Waits until everything published so far is counted, by a later message on the same durable. */
     settled: async (): Promise<void> => {
       const probe = sample();
       await publish(bus, DeliveryAcceptedV1, accept(probe, "2030-03-30T12:00:00Z", 1), messageId());

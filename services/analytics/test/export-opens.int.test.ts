@@ -15,7 +15,7 @@ afterAll(() => database.drop());
 
 const at = (seconds: number) => new Date(1_900_000_000_000 + seconds * 1_000);
 
-/** Opens with many of the same moment, of two notifications. */
+/** Records opens of two notifications, many at the same moment. */
 const record = async () => {
   const projectId = newProjectId(at(0));
   const notificationIds = [newNotificationId(at(0)), newNotificationId(at(1))] as const;
@@ -23,7 +23,7 @@ const record = async () => {
     projectId,
     notificationId: notificationIds[index % 2] ?? notificationIds[0],
     deviceId: newDeviceId(at(0)),
-    // Thirty of one moment, and sixty in pairs.
+    // Thirty opens of one moment, and sixty in pairs.
     openedAt: at(index < 30 ? 500 : Math.floor(index / 2)),
     report: "r1",
   }));

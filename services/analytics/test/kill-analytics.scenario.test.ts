@@ -16,10 +16,10 @@ import {
   startAnalyticsTest,
 } from "./analytics-fixture.ts";
 
-/** A size for every run; `HERALD_TEST_OPENS=100000 HERALD_TEST_KILLS=20` is the one that qualities are stated for. */
+/** A size for every run. The documented guarantees are tested with `HERALD_TEST_OPENS=100000 HERALD_TEST_KILLS=20`. */
 const opensInAll = Number(process.env.HERALD_TEST_OPENS ?? 2_400);
 const kills = Number(process.env.HERALD_TEST_KILLS ?? 3);
-/** Each kill leaves messages that come again after their ack wait of 6 s, to processes that need as long to start on a busy machine. */
+/** After each kill, messages are redelivered after their ack wait of 6 s, to processes that need as long to start on a busy machine. */
 const timeoutMs = 120_000 + kills * 30_000;
 
 let t: AnalyticsTest;
@@ -28,11 +28,11 @@ beforeAll(async () => {
 });
 afterAll(() => t?.stop());
 
-/** Compiling is half of what a process costs that starts. */
+/** Compiling is half the cost of starting a process. */
 const loading = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 const root = join(import.meta.dirname, "../../..");
 
-/** A process of analytics that is started again whenever it dies. */
+/** Starts an analytics process, and starts it again each time it dies. */
 const keepRunning = () => {
   let stopping = false;
   let child: ChildProcess;
@@ -72,7 +72,7 @@ test(
     const batches = reports.map((_, index) =>
       accept(index % 4 === 3 ? other : one, "2030-03-30T12:30:00Z", 150, platforms[index % 3]),
     );
-    // Sends of one device each, whose events share documents with those of others.
+    // Sends to one device each, whose events share documents with the events of other sends.
     const singles = Array.from({ length: reports.length * 5 }, () =>
       accept({ ...one, notificationId: sample().notificationId }, "2030-03-30T12:30:00Z", 1),
     );
@@ -83,16 +83,16 @@ test(
           await publish(t.bus, OpenGroupV1, report, id());
           const batch = batches[index];
           if (batch) await publish(t.bus, DeliveryAcceptedV1, batch, id());
-          // Some of them twice, in other company.
+          // Some of them twice, among other messages.
           for (const single of singles.slice(Math.max(0, index * 5 - 2), index * 5 + 5))
             await publish(t.bus, DeliveryAcceptedV1, single, id());
-          // Every tenth is reported twice, as by an app that did not hear the answer.
+          // Every tenth is reported twice, as by an app that got no reply.
           if (index % 10 === 0) await publish(t.bus, OpenGroupV1, report, id());
         }
       })();
       const opens = t.db.collection("opens");
       for (let kill = 0; kill < kills; kill++) {
-        // In the middle of the work, wherever each is by then; every third time both, so that no process is left to go on.
+        // Kills in the middle of the work. Every third time it kills both processes, so that none is left to continue.
         const share = Math.floor((opensInAll * (kill + 0.5)) / kills);
         await eventually(async () => expect(await opens.countDocuments()).toBeGreaterThanOrEqual(share), { timeoutMs });
         for (const process of kill % 3 === 2 ? processes : processes.slice(kill % 2).slice(0, 1)) process.kill();
@@ -142,7 +142,7 @@ test(
       expect(ids.length).toBe(opensInAll);
       expect(new Set(ids)).toEqual(new Set(facts));
 
-      // And what many processes made among kills is what a rebuild makes alone.
+      // Many processes with kills have made the same statistics as a rebuild alone.
       await Promise.all(processes.splice(0).map((process) => process.stop()));
       await rebuildStatistics(t.db, t.stores(), () => {});
       await t.restart();

@@ -49,12 +49,12 @@ let proxy: FaultyProxy;
 let bus: Bus;
 let app: ReturnType<typeof createApp>;
 let listening: Awaited<ReturnType<typeof consume>>;
-/** As dispatch answers, which knows of no users. */
+/** Replies as dispatch does, without users. */
 let dispatch: RequestListener;
 /** Every `notification.opened` that a consumer outside of Herald gets, by notification. */
 const published: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
 
-/** What analytics gave up on. */
+/** Messages that analytics gave up on. */
 const deadLetters: DeadLetter[] = [];
 
 const configFor = (mongoUrl: string) => readConfig(AnalyticsConfig, environmentOf(broker, mongoUrl, database));
@@ -96,7 +96,7 @@ afterAll(async () => {
   await broker?.stop();
 });
 
-/** What dispatch knows of notifications. */
+/** Kinds and labels by notification, as dispatch would return them. */
 const tags = new Map<string, string[]>();
 
 const now = () => new Date();

@@ -11,7 +11,7 @@ import { acceptedAt } from "./analytics-fixture.ts";
 /** A rebuild reads a thousand documents at a time: three pages. */
 const documents = 2_500;
 const projectId = newProjectId(acceptedAt);
-/** All of one notification, so that the pages change the same rollups. */
+/** All documents are of one notification, so that the pages change the same rollups. */
 const notificationId = newNotificationId(acceptedAt);
 
 const delta = (index: number): StatsDelta => ({
@@ -55,7 +55,7 @@ const rebuild = async (using = stores): Promise<string[]> => {
   return said;
 };
 
-/** The stores of a process to which something happens when it writes a page. */
+/** The stores of a process that calls `happens` instead of writing the page `page`. */
 const whenWriting = (page: number, happens: (write: (share: number) => Promise<void>) => Promise<void>): Stores => {
   let pages = 0;
   const { add } = stores.rollups;
@@ -66,7 +66,7 @@ const whenWriting = (page: number, happens: (write: (share: number) => Promise<v
   return { ...stores, rollups: { ...stores.rollups, add: addOrMore } };
 };
 
-/** A process that is killed in the middle of a page. */
+/** Runs a rebuild that is killed in the middle of a page. */
 const interrupt = async (page: number) => {
   const killed = whenWriting(page, async (write) => {
     await write(0.5);
@@ -75,7 +75,7 @@ const interrupt = async (page: number) => {
   await expect(rebuild(killed)).rejects.toThrow("killed");
 };
 
-/** What was sent, by the hours of the project and of the notification. */
+/** The sent counts, by the hours of the project and of the notification. */
 const sent = async () => {
   const day = 86_400_000;
   const range = [new Date(acceptedAt.getTime() - day), new Date(acceptedAt.getTime() + day)] as const;

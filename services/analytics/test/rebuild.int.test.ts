@@ -9,8 +9,8 @@ import {
 import { applyRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { retentionRules } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
+import { retentionRules } from "../src/stores/create-stores.ts";
 import {
   type AnalyticsTest,
   accept,
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => t?.stop());
 
-/** All that the interface tells of a notification: of every platform, and of each. */
+/** All statistics of a notification in the API: of all platforms, and of each. */
 const everything = async ({ projectId, notificationId }: Subject, range: { from?: string; to?: string } = {}) => {
   const asked = [undefined, "ios", "android", "web"] as const;
   const series = await Promise.all(
@@ -40,7 +40,7 @@ const everything = async ({ projectId, notificationId }: Subject, range: { from?
   return { series, ofProject: await t.stats(projectId, range), opens };
 };
 
-/** As the command does it, with analytics stopped. */
+/** Rebuilds as the command does, with analytics stopped. */
 const rebuild = async (times = 1) => {
   await t.app.stop();
   try {
@@ -88,12 +88,12 @@ test("two rebuilds give the same figures for every platform, and later events co
 
 test("rows older than the retention are removed; their figures survive a rebuild", async () => {
   const old = sample(new Date("2030-03-01T00:00:00Z"));
-  // A project of its own, to walk to, and one that has rows on both sides of the border.
+  // A project of its own, so that retention walks to it, and one with rows on both sides of the border.
   const stranger = sample(new Date("2030-03-01T00:00:00Z"));
   const young = { projectId: old.projectId, notificationId: sample(new Date("2030-03-10T10:40:00Z")).notificationId };
   for (const one of [old, stranger]) {
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-01T00:10:00Z", 5, "web"), id());
-    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-01T00:20:00Z", "2030-03-10T09:00:00Z"], "web"), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-01T00:20:00Z", "2030-03-09T09:00:00Z"], "web"), id());
     await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-10T11:00:00Z"], "web"), id());
   }
   await publish(t.bus, DeliveryAcceptedV1, accept(young, "2030-03-10T10:40:00Z", 3, "ios"), id());
@@ -104,7 +104,7 @@ test("rows older than the retention are removed; their figures survive a rebuild
   const before = await Promise.all(all.map((one) => everything(one, range)));
   expect(before.map(({ opens }) => Object.values(opens.counts))).toEqual([[3], [3], [2]]);
 
-  const border = new Date("2030-03-10T10:30:00Z");
+  const border = new Date("2030-03-09T10:30:00Z");
   await removeRowsBefore(border);
   const rows = t.db.collection("opens");
   const mine = { projectId: { $in: [old.projectId, stranger.projectId] } };
@@ -116,12 +116,12 @@ test("rows older than the retention are removed; their figures survive a rebuild
 
   await rebuild(2);
   expect(await Promise.all(all.map((one) => everything(one, range)))).toEqual(before);
-  // And a second run finds nothing more to do.
+  // A second run finds nothing more to remove.
   await removeRowsBefore(border);
   expect(await rows.countDocuments(mine)).toBe(4);
 });
 
-/** Removes the rows from before a time, as retention does it. */
+/** Removes the rows older than a time, as retention does. */
 const removeRowsBefore = async (border: Date) => {
   const config = {
     HERALD_ANALYTICS_RETENTION: 90 * 86_400_000,

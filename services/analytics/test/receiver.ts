@@ -34,7 +34,7 @@ export const startReceiver = async () => {
     port,
     posts,
     connections: () => connections,
-    /** A status, or nothing where it answers by itself or never. */
+    /** Sets a status, or a function that returns one; it returns none if it responds itself or never. */
     answers: (next: Answer | number) => {
       answer = typeof next === "number" ? () => next : next;
     },
@@ -47,7 +47,7 @@ export const startReceiver = async () => {
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** Receivers that end together. */
+/** Receivers that are stopped together. */
 export const createReceivers = () => {
   const receivers: Receiver[] = [];
   return {

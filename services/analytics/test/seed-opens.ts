@@ -4,13 +4,13 @@ import { type Open, openedEvent, openId } from "../src/domain/open.ts";
 import { openIncrements, type StatsDelta, taggedOpenDelta } from "../src/domain/stats-delta.ts";
 import { statsDeltaDocuments } from "../src/stores/stats-delta-store.ts";
 
-/** Opens that are written and counted at once: a large report. */
+/** Opens per write and delta: a large report. */
 const atATime = 2_000;
-/** Writes under way: the database has more than one core. */
+/** Concurrent writes: the database has more than one core. */
 const concurrent = 4;
 
 /**
- * Puts many opens into analytics' database as they are when they were counted and published; a rebuild then adds them to the rollups. For
+ * Writes many opens into analytics' database as if they were counted and published; a rebuild then adds them to the rollups. For
  * benchmarks. Each open is of another device or notification. `tagsOf`: the kind and labels of a notification.
  */
 export const seedOpens = async (

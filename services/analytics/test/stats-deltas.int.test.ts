@@ -15,7 +15,7 @@ const drop = () => {
   if (database) dropped.push(database.drop());
 };
 
-/** What one process of analytics has of its stores, and none of its memory is another's. */
+/** The stores of one analytics process, which share no memory with other replicas. */
 const replica = () => {
   if (database === undefined) throw new Error("no database");
   const db = database.client.db(database.name);
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const projectId = newProjectId(acceptedAt);
 
-/** A single send: a notification of its own, to one device. */
+/** The delta of a single send: its own notification, to one device. */
 const single = (of: ProjectId = projectId, at = acceptedAt): StatsDelta => {
   const notificationId = newNotificationId(at);
   const slot = new Date(Math.floor(at.getTime() / slotMs) * slotMs);
@@ -56,7 +56,7 @@ const aggregateAll = async ({ aggregate }: Replica) => {
 };
 
 const day = 86_400_000;
-/** What was sent, by the project's own hours, and by those of each notification. */
+/** The sent counts, by the hours of the project and of each notification. */
 const sent = async (of: ProjectId = projectId, notifications: readonly StatsDelta[] = []) => {
   const sum = async (scope: readonly Parameters<typeof one.rollups.hours>[1][number][]) => {
     const hours = await one.rollups.hours(
@@ -177,7 +177,7 @@ describe("a process that is killed", () => {
     expect(own).toHaveLength(4);
     await one.rollups.add(last.number + 1, own.slice(0, written));
     await aggregateAll(other);
-    // The dead one wakes, and goes on.
+    // The process that seemed dead continues.
     await one.rollups.add(last.number + 1, changes);
     expect(await sent(projectId, batch)).toEqual({ project: 4, notifications: 4 });
   });

@@ -46,7 +46,7 @@ describe("statistics", () => {
       id(),
     );
     await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T12:01:00Z"], "web"), id());
-    // From before open tokens said their platform.
+    // From a time before open tokens contained the platform.
     await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T14:00:00Z"]), id());
     const wanted = { sent: 5, failed: 3, opened: 2 };
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual(wanted));
@@ -68,7 +68,7 @@ describe("statistics", () => {
     expect(Math.abs((notification?.time_to_open?.p99 ?? 0) - 7_200)).toBeLessThan(220);
     const web = { sent: 2, failed: 0, opened: 1, open_rate: 0.5, failures: {} };
     expect((await t.stats(one.projectId, { platform: "web" })).totals).toEqual(web);
-    // A range in the middle has its hour alone; another project sees nothing of it, by whatever id.
+    // A range in the middle has only its own hour. Another project sees nothing of it, even with the notification's id.
     const hour = { from: "2030-03-30T13:00:00.000Z", to: "2030-03-30T14:00:00.000Z" };
     expect(await t.totals(one.projectId, hour)).toEqual({ sent: 2, failed: 3, opened: 0 });
     const stranger = sample();
@@ -97,7 +97,7 @@ describe("statistics", () => {
     const one = sample();
     const other = { ...one, notificationId: newNotificationId(acceptedAt) };
     const at = "2030-03-30T12:00:00Z";
-    // The delivery is known before the topic is.
+    // The delivery arrives before the topic.
     await publish(t.bus, DeliveryAcceptedV1, accept(one, at, 3), id());
     await publish(t.bus, DeliveryAcceptedV1, accept(other, at, 4), id());
     await eventually(async () => expect((await t.totals(one.projectId)).sent).toBe(7));
@@ -157,7 +157,7 @@ describe("a process that is killed", () => {
     const report = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:31:00Z"]);
     const [first] = report.opens;
     if (first === undefined) throw new Error("no open");
-    // Half of the insert, and no delta.
+    // Half of the insert is stored, and no delta.
     const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
     await t.db
       .collection<{ _id: string }>("opens")
@@ -189,12 +189,12 @@ describe("a process that is killed", () => {
         if (place === "half of the rollups") await rollups.add(last.number + 1, changes.slice(0, 1));
         if (place === "all rollups" || place === "marked") await rollups.add(last.number + 1, changes);
         if (place === "marked") await deltas.markAggregated(ids);
-        // Somebody who read the head before it moved begins nothing.
+        // A process that read the head before it moved cannot begin a run.
         expect(await deltas.beginRun(last, began)).toBe(false);
         const aggregate = createAggregate({ deltas, rollups, tagValues }, () => new Date());
         expect((await aggregate()).documents).toBe(3);
         expect((await aggregate()).documents).toBe(0);
-        // The dead one wakes, and does what it was about to do.
+        // The process that seemed dead continues with its next write.
         await rollups.add(last.number + 1, changes);
         await t.restart();
         expect((await t.totals(one.projectId)).sent).toBe(21);

@@ -7,8 +7,8 @@ import { parseMasterKeys } from "@herald/kit";
 import { eventually, freshDatabase, startBroker } from "@herald/testing";
 import { Webhook } from "standardwebhooks";
 import { afterAll, expect, test } from "vitest";
+import { newWebhookSecret } from "../src/webhooks/webhook-attempt.ts";
 import { createWebhookMessageStore } from "../src/webhooks/webhook-message-store.ts";
-import { newWebhookSecret } from "../src/webhooks/webhook-signature.ts";
 import { createWebhookStore } from "../src/webhooks/webhook-store.ts";
 import { environmentOf, log, masterKeys } from "./analytics-fixture.ts";
 import { startReceiver } from "./receiver.ts";
@@ -18,13 +18,13 @@ afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
 });
 
-/** Compiling is half of what a process costs that starts. */
+/** Compiling is half the cost of starting a process. */
 const loading = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 /** Events are published in bursts, and analytics is killed in the middle of each. */
 const bursts = 3;
 const burst = 60;
 
-test("killed repeatedly while events arrive, it loses none and sends none that did not happen", {
+test("killed repeatedly while events arrive, analytics loses none and sends no others", {
   timeout: 240_000,
 }, async () => {
   const [broker, database, receiver] = await Promise.all([startBroker(), freshDatabase(), startReceiver()]);
@@ -69,7 +69,7 @@ test("killed repeatedly while events arrive, it loses none and sends none that d
       const event: OutboxEvent<"TopicCreatedV1"> = { id, event: "TopicCreatedV1", subject: id, at: new Date(), data };
       await publishEvent(bus, event);
     }
-    // It is at work: some are posted, some are stored, some are only read.
+    // Analytics is at work: some events are posted, some are stored, some are only read.
     await eventually(() => expect(receiver.posts.length).toBeGreaterThan(seen), { timeoutMs: 60_000 });
     await kill();
     begin();
@@ -82,7 +82,7 @@ test("killed repeatedly while events arrive, it loses none and sends none that d
     { timeoutMs: 120_000 },
   );
   expect(await db.collection("webhookMessages").countDocuments({ webhookId })).toBe(ids.length);
-  // What was under way in a kill came twice, as the same message.
+  // Requests in progress at a kill came twice, with the same message id.
   expect(new Set(receiver.posts.map(({ headers }) => headers["webhook-id"])).size).toBe(ids.length);
   for (const { body, headers } of receiver.posts) expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
 });

@@ -29,13 +29,13 @@ import { environmentOf, log } from "./analytics-fixture.ts";
 
 export type Hook = { readonly projectId: ProjectId; readonly id: WebhookId; readonly secret: string };
 
-/** With more patience than usual: one step goes through broker, database, receiver and database again. */
+/** Waits longer than usual: one step goes through broker, database, receiver and database again. */
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> => usually(check, { timeoutMs: 30_000 });
 
-/** So that a retry is not waited for. */
+/** Short, so that tests need not wait for retries. */
 const pollIntervalMs = 50;
 
-/** Analytics on a broker and a database of its own, with a clock that a test can put forward. */
+/** Analytics with its own broker and database, and a clock that a test can put forward. */
 export const startWebhookTest = async (
   environment: Readonly<Record<string, string>> = {},
   overrides: Pick<WebhookOverrides, "resolve"> = {},
@@ -100,7 +100,7 @@ export const startWebhookTest = async (
     forward: (ms: number) => {
       ahead += ms;
     },
-    /** Back to the broker's time: a webhook does not hear of what happened before it was made. */
+    /** Back to the broker's time: a webhook gets no events from before its creation. */
     present: () => {
       ahead = 0;
     },
@@ -109,7 +109,7 @@ export const startWebhookTest = async (
     messages,
     message,
     publish,
-    /** Some fact of a project; gives its id. */
+    /** Publishes an event of a project. Resolves to its id. */
     topicCreated: (projectId: ProjectId, topic = "news", id?: string) =>
       publish(
         "TopicCreatedV1",
@@ -123,7 +123,7 @@ export const startWebhookTest = async (
         at: now().toISOString(),
         counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
       }),
-    /** Another process takes over, maybe configured in another way: the one before is stopped first. */
+    /** Stops the process and starts another one, with a changed configuration if given. */
     restart: async (changed?: Readonly<Record<string, string>>) => {
       await app.stop();
       app = newApp(changed);

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startReceiver } from "./receiver.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
-/** Where names lead, in turn; the last for ever. */
+/** The addresses of names, one per lookup; the last one repeats. */
 const names = new Map<string, string[]>([
   ["inside.example", ["127.0.0.1"]],
   ["metadata.example", ["169.254.169.254"]],
@@ -17,7 +17,7 @@ const names = new Map<string, string[]>([
   ["rebinding.example", ["93.184.216.34", "127.0.0.1"]],
 ]);
 let system: WebhookTest;
-/** Remote addresses of HTTPS connections that came about. */
+/** Remote addresses of the HTTPS connections that were made. */
 const connected: string[] = [];
 
 const onSocket = (message: unknown) => {

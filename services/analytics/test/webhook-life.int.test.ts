@@ -14,7 +14,7 @@ import { createReceivers, type Posted } from "./receiver.ts";
 import { idsOf, signedBy } from "./verify-message.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
-// Receivers hang and come back, one after the other.
+// Receivers hang and recover, one after the other.
 vi.setConfig({ testTimeout: 90_000 });
 let system: WebhookTest;
 const { newReceiver, stopReceivers } = createReceivers();
@@ -45,14 +45,14 @@ test("during a rotation both secrets sign; after a day the new one alone", async
   const named = { projectId: hook.projectId, webhookId: hook.id };
   const rotate = (rotationId: string) => sendRequest(system.bus, RotateWebhookSecret, { ...named, rotationId });
   const unseen = await rotate("first");
-  // Its answer was lost: the repeat must not end the secret that the receiver has.
+  // The reply was lost: the repeat must not invalidate the secret that the receiver has.
   const first = await rotate("first");
   expect(first.webhook.previous_secret_until).toBeDefined();
   const both = await post();
   expect(both.headers["webhook-signature"]?.split(" ")).toHaveLength(2);
   expect([signedBy(both, hook), signedBy(both, unseen), signedBy(both, first)]).toEqual([true, false, true]);
 
-  // Two at most: the one before the last is out.
+  // At most two secrets sign: the secret before the previous one no longer does.
   const second = await rotate("second");
   const next = await post();
   expect([signedBy(next, hook), signedBy(next, first), signedBy(next, second)]).toEqual([false, true, true]);
@@ -88,7 +88,7 @@ test("five days without a success disable it, with an event, and failed messages
     type: "io.herald.webhook.disabled.v1",
     data: { project_id: hook.projectId, webhook_id: hook.id, reason: "failing", failing_since: expect.any(String) },
   });
-  // What happens meanwhile is kept, and nothing is sent.
+  // Events that happen meanwhile are stored, but not sent.
   const second = await system.topicCreated(hook.projectId);
   await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(2));
   const seen = receiver.posts.length;
@@ -158,7 +158,7 @@ test("an event that is delivered again, also to another process, makes no second
   const id = await system.topicCreated(hook.projectId, "news", "the-same");
   await eventually(() => expect(receiver.posts).toHaveLength(1));
   await system.restart();
-  // A deliberate replay, under a message id of its own.
+  // A deliberate replay, with a new message id.
   const detail = JSON.parse(receiver.posts[0]?.body ?? "");
   const event = {
     id,

@@ -4,7 +4,7 @@ import { createReceivers, type Posted } from "./receiver.ts";
 import { idsOf, signedBy, verified } from "./verify-message.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
-// Receivers hang and come back, one after the other.
+// Receivers hang and recover, one after the other.
 vi.setConfig({ testTimeout: 90_000 });
 let system: WebhookTest;
 const { newReceiver, stopReceivers } = createReceivers();
@@ -62,7 +62,7 @@ test("a receiver that fails, hangs and recovers gets every event with a valid si
   receiver.answers((_posted, _response, request) => {
     if (mood === "failing") return 500;
     if (mood === "well") return 200;
-    // Until the sender gives up.
+    // Hangs until the sender gives up.
     return new Promise((resolve) => request.on("close", resolve));
   });
   const hook = await system.hook(receiver.url);
@@ -78,11 +78,11 @@ test("a receiver that fails, hangs and recovers gets every event with a valid si
   system.forward(10_000);
   await eventually(async () => {
     const hung = await system.messages(hook, "waiting");
-    expect(hung.some(({ last_error }) => last_error === "no answer within 5 s")).toBe(true);
+    expect(hung.some(({ last_error }) => last_error === "no answer within 2 s")).toBe(true);
   });
   mood = "well";
   await eventually(async () => {
-    // One that hung more than once waits longer.
+    // A message whose request hung more than once waits longer.
     system.forward(10 * minute);
     expect(await system.messages(hook, "delivered")).toHaveLength(6);
   });
@@ -168,7 +168,7 @@ test("a response with only a status counts", async () => {
   await eventually(async () => expect(await system.messages(hook, "delivered")).toHaveLength(1));
 });
 
-/** None of the requests that hang may end while the others are counted. */
+/** Requests that hang must not end while the others are counted. */
 const waitLongest = () => system.restart({ HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "60s" });
 
 test("receivers that never respond do not block those of another project", { timeout: 120_000 }, async () => {
@@ -178,7 +178,7 @@ test("receivers that never respond do not block those of another project", { tim
   const quiet = newProjectId(system.now());
   const quickHook = await system.hook(quick.url, { projectId: quiet });
   const noisy = Array.from({ length: 4 }, () => newProjectId(system.now()));
-  // More than all requests there are, if each webhook had its eight.
+  // More than the limit of all requests, if each webhook had its eight.
   for (const projectId of noisy) for (let each = 0; each < 20; each++) await system.hook(slow.url, { projectId });
   for (const projectId of noisy) for (let each = 0; each < 10; each++) await system.topicCreated(projectId);
   await eventually(() => expect(slow.posts.length).toBeGreaterThan(300));

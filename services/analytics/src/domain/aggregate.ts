@@ -1,21 +1,29 @@
 import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
+import { unitMs } from "./intervals.ts";
 import type { Increment, StatsDelta } from "./stats-delta.ts";
+import { type Dimension, fieldOfValue, partsOf } from "./tags.ts";
 
-const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
-/**
- * What a rollup covers: by hour a project, a notification, a kind, a label's value, or the values beyond the limit of one of the two; or
- * all opens of a notification.
- */
-export type RollupScope = "project" | `${"hours" | "total"}/${NotificationId}` | Tag | `other/${string}`;
+/** A kind, a value of a label, or all values of a dimension beyond its limit. */
+export type TagScope = Tag | `other/${string}`;
 
-/** What an aggregation run adds to one rollup. */
+/**
+ * What a rollup covers: one hour of a project, notification or tag; one hour or day of all values of a dimension, so that few rollups
+ * cover a month; or all opens of a notification.
+ */
+export type RollupScope =
+  | "project"
+  | `${"hours" | "total"}/${NotificationId}`
+  | TagScope
+  | `${"hour" | "day"}/${Dimension}`;
+
+/** The counts that an aggregation run adds to one rollup. */
 export type RollupChange = {
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly scope: RollupScope;
-  /** Start of its hour; absent on a total. */
+  /** Start of its hour or day (UTC); absent on a total. */
   readonly hour?: Date;
   readonly adds: Map<string, number>;
   first?: Date;
@@ -25,14 +33,22 @@ export type RollupChange = {
 export const rollupId = (projectId: ProjectId, scope: RollupScope, hour?: Date): string =>
   `${projectId}/${scope}/${hour === undefined ? "all" : hour.toISOString().slice(0, 13)}`;
 
+const startOf = (at: Date, unit: number): Date => new Date(Math.floor(at.getTime() / unit) * unit);
+
+/** The hour of an increment, and the field path of its quarter in the rollup. */
+const hourOf = ({ slot }: Increment) => {
+  const hour = startOf(slot, unitMs.hour);
+  return { hour, quarter: `quarters.${(slot.getTime() - hour.getTime()) / minuteMs}` };
+};
+
 const add = (adds: Map<string, number>, path: string, count: number): void => {
   adds.set(path, (adds.get(path) ?? 0) + count);
 };
 
-/** `scopeOf` says which scope counts a tag. */
+/** Sums deltas by rollup. `scopeOf`: the scope that counts a tag. */
 export const aggregateDeltas = (
   deltas: readonly Pick<StatsDelta, "projectId" | "increments">[],
-  scopeOf: (projectId: ProjectId, tag: Tag, at: Date) => RollupScope,
+  scopeOf: (projectId: ProjectId, tag: Tag, at: Date) => TagScope,
 ): RollupChange[] => {
   const changes = new Map<string, RollupChange>();
   const rollup = (projectId: ProjectId, scope: RollupScope, hour?: Date): RollupChange => {
@@ -43,23 +59,28 @@ export const aggregateDeltas = (
     changes.set(_id, created);
     return created;
   };
-  const addQuarter = ({ slot, adds }: Increment, hour: Date, rollups: readonly RollupChange[]): void => {
-    const quarter = (slot.getTime() - hour.getTime()) / minuteMs;
-    for (const [path, count] of adds) for (const { adds } of rollups) add(adds, `quarters.${quarter}.${path}`, count);
+  const addFigures = ({ adds }: RollupChange, path: string, increment: Increment): void => {
+    for (const [name, count] of increment.adds) add(adds, `${path}.${name}`, count);
   };
-  const addHours = (projectId: ProjectId, increment: Increment, hour: Date): void => {
-    const own = rollup(projectId, `hours/${increment.notificationId}`, hour);
-    addQuarter(increment, hour, [rollup(projectId, "project", hour), own]);
+  const addHours = (projectId: ProjectId, increment: Increment): void => {
+    const { hour, quarter } = hourOf(increment);
+    for (const scope of ["project", `hours/${increment.notificationId}`] as const)
+      addFigures(rollup(projectId, scope, hour), quarter, increment);
   };
-  const addTags = (projectId: ProjectId, increment: Increment, hour: Date): void => {
+  const addTags = (projectId: ProjectId, increment: Increment): void => {
     if (increment.tags === undefined) return;
-    // Several labels beyond the limit are one scope, which counts a device once.
-    const scopes = new Set(increment.tags.map((tag) => scopeOf(projectId, tag, increment.slot)));
-    addQuarter(
-      increment,
-      hour,
-      [...scopes].map((scope) => rollup(projectId, scope, hour)),
-    );
+    const { hour, quarter } = hourOf(increment);
+    const day = startOf(increment.slot, unitMs.day);
+    const scopes = increment.tags.map((tag) => scopeOf(projectId, tag, increment.slot));
+    // Several labels beyond the limit share one scope, which counts a device once.
+    for (const scope of new Set(scopes)) {
+      addFigures(rollup(projectId, scope, hour), quarter, increment);
+      if (scope.startsWith("other/")) continue;
+      const { dimension, value } = partsOf(scope as Tag);
+      const path = `values.${fieldOfValue(value)}`;
+      addFigures(rollup(projectId, `hour/${dimension}`, hour), path, increment);
+      addFigures(rollup(projectId, `day/${dimension}`, day), path, increment);
+    }
   };
   const addTotal = (projectId: ProjectId, { notificationId, adds, opens }: Increment): void => {
     if (opens === undefined) return;
@@ -71,11 +92,10 @@ export const aggregateDeltas = (
   };
   for (const { projectId, increments } of deltas) {
     for (const increment of increments) {
-      const hour = new Date(Math.floor(increment.slot.getTime() / hourMs) * hourMs);
       const { only } = increment;
-      if (only === undefined || only === "hours") addHours(projectId, increment, hour);
+      if (only === undefined || only === "hours") addHours(projectId, increment);
       if (only === undefined || only === "total") addTotal(projectId, increment);
-      if (only === undefined || only === "tags") addTags(projectId, increment, hour);
+      if (only === undefined || only === "tags") addTags(projectId, increment);
     }
   }
   return [...changes.values()];

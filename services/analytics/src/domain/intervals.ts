@@ -1,10 +1,33 @@
 import { slotMs } from "./stats-delta.ts";
 
-const hourMs = 3_600_000;
+/** A rollup covers an hour, split into quarters, or a day in UTC. */
+export const unitMs = { hour: 3_600_000, day: 86_400_000 } as const;
+
+const hourMs = unitMs.hour;
 /** More than the longest day. */
 const marginMs = 26 * hourMs;
 
 export type Interval = { readonly at: Date; readonly end: Date };
+
+export type Range = { readonly from: Date; readonly to: Date };
+export type RangePart = Range & { readonly unit: "day" | "hour" | "quarter" };
+
+/** Splits a range into whole days (UTC), whole hours before and after them, and parts of hours at its ends. No part spans two hours. */
+export const partsOfRange = (
+  { from, to }: Range,
+  [unit, ...finer]: readonly (keyof typeof unitMs)[] = ["day", "hour"],
+): RangePart[] => {
+  if (from >= to) return [];
+  if (unit === undefined) return [{ unit: "quarter", from, to }];
+  const first = new Date(Math.ceil(from.getTime() / unitMs[unit]) * unitMs[unit]);
+  const last = new Date(Math.floor(to.getTime() / unitMs[unit]) * unitMs[unit]);
+  if (first > last) return partsOfRange({ from, to }, finer);
+  return [
+    ...partsOfRange({ from, to: first }, finer),
+    ...(first < last ? [{ unit, from: first, to: last }] : []),
+    ...partsOfRange({ from: last, to }, finer),
+  ];
+};
 
 /** Minutes that a zone's clocks are ahead of UTC, as a function of time. */
 const offsetIn = (timeZone: string): ((at: number) => number) => {

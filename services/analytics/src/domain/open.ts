@@ -13,20 +13,20 @@ export type Open = {
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
   readonly deviceId: DeviceId;
-  /** Absent: the open token is of version 1. */
+  /** Absent: not known. */
   readonly platform?: Platform;
   readonly openedAt: Date;
 };
 
 export type ReportedOpen = Open & {
-  /** Id of the group that reported it; if several did, of the one stored first. */
+  /** Id of the group of opens that reported it; if several groups did, of the group stored first. */
   readonly report: string;
 };
 
 export const openId = ({ notificationId, deviceId }: Pick<Open, "notificationId" | "deviceId">): string =>
   `${notificationId}/${deviceId}`;
 
-/** Its id depends on the open alone: publishing it again is the same event. */
+/** The event id depends on the open alone, so a repeated publish has the same id. */
 export const openedEvent = (
   open: Open,
   userId: string | null = null,

@@ -12,17 +12,47 @@ import {
   toTags,
 } from "@herald/contracts";
 import { type Open, openId } from "./open.ts";
-import { timeBucket } from "./time-to-open.ts";
+
+/** The end of a bucket is 5 % above its start, so that its middle is at most 2.5 % off. */
+const growth = Math.log(1.05);
+/** Shorter times share the first bucket: people are not faster, and clocks differ by more. */
+const minMs = 100;
+
+export const timeBucket = (ms: number): number => Math.max(0, Math.floor(Math.log(ms / minMs) / growth) || 0);
+
+/** The middle of a bucket, in seconds, to the millisecond. */
+const secondsOf = (bucket: number): number => Math.round(minMs * Math.exp((bucket + 0.5) * growth)) / 1000;
+
+/** Percentiles in seconds of a histogram by bucket; undefined when it is empty. */
+export const timesToOpen = (
+  histogram: Readonly<Record<string, number>>,
+): { p50: number; p75: number; p90: number; p99: number } | undefined => {
+  const buckets = Object.entries(histogram)
+    .map(([bucket, count]) => [Number(bucket), count] as const)
+    .toSorted(([one], [other]) => one - other);
+  const total = buckets.reduce((sum, [, count]) => sum + count, 0);
+  if (total === 0) return undefined;
+  const at = (share: number): number => {
+    // Nearest rank: the smallest value that this share is at or below.
+    let left = Math.ceil(total * share);
+    for (const [bucket, count] of buckets) {
+      left -= count;
+      if (left <= 0) return secondsOf(bucket);
+    }
+    return 0;
+  };
+  return { p50: at(0.5), p75: at(0.75), p90: at(0.9), p99: at(0.99) };
+};
 
 /** The finest unit of statistics: in every time zone days begin on a quarter of an hour. */
 export const slotMs = 900_000;
 
-/** What one fact adds to the figures of one notification within one quarter of an hour. */
+/** The counts that one fact adds to the figures of a notification in one quarter of an hour. */
 export type Increment = {
   readonly notificationId: NotificationId;
   /** Start of the quarter. */
   readonly slot: Date;
-  /** Which rollups it changes: a rebuild may touch only some, and opens come to those of tags on their own; absent: all. */
+  /** Which rollups it changes; absent: all. A rebuild may change only some, and opens change the rollups of tags separately. */
   readonly only?: "hours" | "total" | "tags";
   /** Kind and labels of the notification; absent: none. */
   readonly tags?: readonly Tag[];
@@ -31,18 +61,22 @@ export type Increment = {
   readonly opens?: {
     readonly first: Date;
     readonly last: Date;
-    /** Time to open: bucket and how many. */
+    /** Times to open: each bucket, and how many opens it has. */
     readonly times: readonly (readonly [bucket: number, count: number])[];
   };
 };
 
-/** What one message adds to the statistics. It counts once under its id, however often the message is delivered. */
+/** The counts that one message adds to the statistics. They count once per id, however often the message is delivered. */
 export type StatsDelta = {
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly kind: "deliveries" | "opens" | "taggedOpens";
   readonly increments: readonly Increment[];
 };
+
+/** Groups of the items with the same key, each with at least one. */
+export const groupsOf = <Item>(items: Iterable<Item>, keyOf: (item: Item) => string) =>
+  [...Map.groupBy(items, keyOf).values()] as [Item, ...Item[]][];
 
 const slotOf = (at: Date): Date => new Date(Math.floor(at.getTime() / slotMs) * slotMs);
 
@@ -81,8 +115,8 @@ export const deliveryDelta = (
 const keyLength = 22;
 
 /**
- * What an open adds to the figures of its kind and labels; undefined for one without. Counted from the event, because only dispatch knows
- * them when the open arrives.
+ * The counts that an open adds to the figures of its kind and labels; undefined if it has none. Counted from the event, because only
+ * dispatch knows the kind and labels when the open arrives.
  */
 export const taggedOpenDelta = (data: DataOf<typeof NotificationOpenedV1>): StatsDelta | undefined => {
   const tags = toTags(data);
@@ -98,51 +132,42 @@ export const taggedOpenDelta = (data: DataOf<typeof NotificationOpenedV1>): Stat
   };
 };
 
-/** Opens of the same tags and quarter as one increment: a campaign's opens would take a document each. */
+/** Merges opens of the same tags and quarter into one increment. A campaign would otherwise need one for each open. */
 export const mergeTaggedOpens = (increments: readonly Increment[]): Increment[] => {
-  const groups = Map.groupBy(increments, ({ slot, tags = [] }) => `${slot.getTime()}\n${tags.join("\n")}`);
-  return [...groups.values()].flatMap((group): Increment[] => {
-    const [one] = group;
-    if (one === undefined) return [];
+  const groups = groupsOf(increments, ({ slot, tags = [] }) => `${slot.getTime()}\n${tags.join("\n")}`);
+  return groups.map((group) => {
     const adds = new Map<string, number>();
     for (const increment of group)
       for (const [path, count] of increment.adds) adds.set(path, (adds.get(path) ?? 0) + count);
-    return [{ ...one, adds: [...adds] }];
+    return { ...group[0], adds: [...adds] };
   });
 };
 
-/** Derived from the content: a group of opens that is replayed from the dead letters has a new message id. */
+/** Derived from the content, because a group of opens that is replayed from the dead letters has a new message id. */
 export const reportId = ({ projectId, opens }: DataOf<typeof OpenGroupV1>): string =>
   createHash("sha256")
     .update(JSON.stringify([projectId, opens]))
     .digest("base64url");
 
-/** `sendTimes`: `send_at` of those notifications that have one. */
+/** `sendTimes`: `send_at` of the notifications that have one. */
 export const openIncrements = (opens: readonly Open[], sendTimes: ReadonlyMap<NotificationId, Date>): Increment[] => {
-  const groups = Map.groupBy(
-    opens,
-    ({ notificationId, openedAt }) => `${notificationId}/${slotOf(openedAt).getTime()}`,
-  );
-  return [...groups.values()].flatMap((group): Increment[] => {
-    const [one] = group;
-    if (one === undefined) return [];
-    const { notificationId } = one;
+  const groups = groupsOf(opens, ({ notificationId, openedAt }) => `${notificationId}/${slotOf(openedAt).getTime()}`);
+  return groups.map((group): Increment => {
+    const [{ notificationId, openedAt: at }] = group;
     const start = (sendTimes.get(notificationId) ?? idTime(notificationId)).getTime();
     const times = group.map(({ openedAt }) => openedAt.getTime());
-    return [
-      {
-        notificationId,
-        slot: slotOf(one.openedAt),
-        adds: [
-          ["opened", group.length],
-          ...tally(group.flatMap(({ platform }) => (platform === undefined ? [] : `openedOn.${platform}`))),
-        ],
-        opens: {
-          first: new Date(Math.min(...times)),
-          last: new Date(Math.max(...times)),
-          times: tally(times.map((time) => timeBucket(time - start))),
-        },
+    return {
+      notificationId,
+      slot: slotOf(at),
+      adds: [
+        ["opened", group.length],
+        ...tally(group.flatMap(({ platform }) => (platform === undefined ? [] : `openedOn.${platform}`))),
+      ],
+      opens: {
+        first: new Date(Math.min(...times)),
+        last: new Date(Math.max(...times)),
+        times: tally(times.map((time) => timeBucket(time - start))),
       },
-    ];
+    };
   });
 };

@@ -1,7 +1,7 @@
 import { maxStatsGroups, type OpenTotals, type Platform, type Stats, type StatsRequest } from "@herald/contracts";
 import type { Interval } from "./intervals.ts";
+import { timesToOpen } from "./stats-delta.ts";
 import { maxNamed } from "./tags.ts";
-import { timesToOpen } from "./time-to-open.ts";
 
 export type Quarter = {
   readonly sent?: Partial<Record<Platform, number>>;
@@ -11,7 +11,7 @@ export type Quarter = {
   readonly openedOn?: Partial<Record<Platform, number>>;
 };
 
-/** Figures of one hour, by the minute that a quarter begins with. */
+/** Figures of one hour, by the first minute of each quarter. */
 export type HourFigures = { readonly hour: Date; readonly quarters?: Readonly<Record<string, Quarter>> };
 
 export type OpenFigures = {
@@ -20,6 +20,9 @@ export type OpenFigures = {
   readonly last?: Date;
   readonly times?: Readonly<Record<string, number>>;
 };
+
+/** Figures of all values of a dimension in a whole hour or day, by the field of a value. */
+export type ValueFigures = { readonly hour: Date; readonly values?: Readonly<Record<string, Quarter>> };
 
 type Sum = { sent: number; opened: number; failures: Record<string, number> };
 
@@ -51,7 +54,7 @@ const addSums = (one: Sum, other: Sum): Sum => {
   return { sent: one.sent + other.sent, opened: one.opened + other.opened, failures };
 };
 
-/** The index of the interval that a time is in; -1 when it is in none. `intervals` are in order and have no gaps. */
+/** The index of the interval that contains a time, otherwise -1. `intervals` are in order and have no gaps. */
 const intervalAt = (intervals: readonly Interval[], at: number): number => {
   let low = 0;
   let high = intervals.length - 1;
@@ -94,8 +97,9 @@ export const sumGroups = (range: { readonly from: Date; readonly to: Date }, pla
   return {
     groups,
     other,
-    add: (value: string, hour: HourFigures): void => {
-      const known = groups.get(value) ?? sumHours(whole, platform);
+    /** `on`: the platform whose figures are added. */
+    add: (value: string, hour: HourFigures, on = platform): void => {
+      const known = groups.get(value) ?? sumHours(whole, on);
       groups.set(value, known);
       known.add(hour);
     },
@@ -105,7 +109,7 @@ export const sumGroups = (range: { readonly from: Date; readonly to: Date }, pla
 /** Groups as the API shows them. `named`: values that `other` counts already. */
 export const groupsView = (
   { groups, other }: Pick<ReturnType<typeof sumGroups>, "groups" | "other">,
-  named: readonly string[],
+  named: readonly string[] = [],
 ): Pick<Stats, "groups" | "other"> => {
   const sorted = [...groups]
     .map(([value, { total }]) => ({ value, total, ...figuresOf(total) }))

@@ -1,16 +1,47 @@
-import type { NotificationId } from "@herald/contracts";
-import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
+import { type NotificationId, newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { aggregateDeltas } from "./aggregate.ts";
-import { intervalsOf } from "./intervals.ts";
+import { intervalsOf, partsOfRange } from "./intervals.ts";
 import { statsView, sumHours } from "./stats.ts";
-import { deliveryDelta, openIncrements, reportId } from "./stats-delta.ts";
-import { timeBucket, timesToOpen } from "./time-to-open.ts";
+import { deliveryDelta, openIncrements, reportId, timeBucket, timesToOpen } from "./stats-delta.ts";
+import { fieldOfValue, valueOfField } from "./tags.ts";
 
 const at = (text: string) => new Date(text);
 const projectId = newProjectId(at("2030-01-01T00:00:00Z"));
 const notificationId = newNotificationId(at("2030-01-01T00:00:00Z"));
 const device = () => newDeviceId(at("2030-01-01T00:00:00Z"));
+
+test.each([
+  ["whole days", "01T00:00", "04T00:00", ["day 01T00:00 04T00:00"]],
+  [
+    "hours before and after days",
+    "01T22:00",
+    "04T03:00",
+    ["hour 01T22:00 02T00:00", "day 02T00:00 04T00:00", "hour 04T00:00 04T03:00"],
+  ],
+  ["hours of two days", "01T22:00", "02T02:00", ["hour 01T22:00 02T00:00", "hour 02T00:00 02T02:00"]],
+  [
+    "parts of hours",
+    "01T21:30",
+    "03T00:15",
+    ["quarter 01T21:30 01T22:00", "hour 01T22:00 02T00:00", "day 02T00:00 03T00:00", "quarter 03T00:00 03T00:15"],
+  ],
+  ["parts of two hours", "01T10:45", "01T11:15", ["quarter 01T10:45 01T11:00", "quarter 01T11:00 01T11:15"]],
+  ["a part of one hour", "01T10:15", "01T10:45", ["quarter 01T10:15 01T10:45"]],
+])("a range of %s is split into them", (_, from, to, parts) => {
+  const text = (time: Date) => time.toISOString().slice(8, 16);
+  const range = { from: at(`2030-01-${from}Z`), to: at(`2030-01-${to}Z`) };
+  expect(partsOfRange(range).map((part) => `${part.unit} ${text(part.from)} ${text(part.to)}`)).toEqual(parts);
+});
+
+test.each(["spring", "v1.2", "50% $off.", "__proto__", "a\0b", "größe 🎉", "%2e"])(
+  "the value %j is a field, and back",
+  (value) => {
+    const field = fieldOfValue(value);
+    expect(field).not.toMatch(/[.$\0]|^__/);
+    expect(valueOfField(field)).toBe(value);
+  },
+);
 
 describe("intervals", () => {
   const spans = (from: string, to: string, interval: "hour" | "day", zone: string) =>

@@ -2,15 +2,15 @@ import type { ProjectId, Tag } from "@herald/contracts";
 import type { StatsDelta } from "./stats-delta.ts";
 
 /**
- * What has values of its own: `kind`, `label` (the names of labels), or `label/<name>`. A dimension is also how the scopes of its values
- * begin.
+ * A property that has values: `kind`, `label` (its values are the names of labels), or `label/<name>`. The scopes of its values begin
+ * with the dimension.
  */
 export type Dimension = "kind" | "label" | `label/${string}`;
 
-/** How many values of a dimension have statistics in a month. Others are counted together, so that senders cannot grow them without end. */
+/** How many values of a dimension have statistics in a month. Others are counted together, so that senders cannot grow them endlessly. */
 export const maxValuesOf = (dimension: Dimension): number => (dimension === "label" ? 100 : 1_000);
 
-/** Values beyond the limit that are remembered, to name them. */
+/** Values beyond the limit that are stored, so that statistics can name them. */
 export const maxNamed = 100;
 
 /** `kind/order` is `order` of `kind`; `label/campaign/spring` is `spring` of `label/campaign`. */
@@ -18,6 +18,12 @@ export const partsOf = (tag: Tag): { dimension: Dimension; value: string } => {
   const split = tag.startsWith("label/") ? tag.indexOf("/", "label/".length) : tag.indexOf("/");
   return { dimension: tag.slice(0, split) as Dimension, value: tag.slice(split + 1) };
 };
+
+/** Escapes a value for a field name, where dots and dollar signs have a meaning. `v` keeps it apart from JavaScript's own names. */
+export const fieldOfValue = (value: string): string =>
+  `v${value.replace(/[%.$\0]/g, (sign) => `%${sign.charCodeAt(0).toString(16).padStart(2, "0")}`)}`;
+export const valueOfField = (field: string): string =>
+  field.slice(1).replace(/%(..)/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
 /** The start of the month in UTC, and of the next one. */
 export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1));

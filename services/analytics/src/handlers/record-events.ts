@@ -10,11 +10,10 @@ import {
   NotificationOpenedV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import { notificationFactsOf } from "../domain/notification-facts.ts";
 import { deliveryDelta, type StatsDelta, taggedOpenDelta } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
-import type { NotificationFactsStore } from "../stores/notification-facts-store.ts";
-import type { CreateMessages } from "../webhooks/create-messages.ts";
+import { type NotificationFactsStore, notificationFactsOf } from "../stores/notification-facts-store.ts";
+import type { CreateMessages } from "../webhooks/create-webhooks.ts";
 
 const AnyData = z.record(z.string(), z.unknown());
 
@@ -39,7 +38,7 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
 
 type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
 
-/** Opens without kind and labels were counted when they arrived, so nothing more is parsed of their events. */
+/** Opens without kind and labels were counted when they arrived, so their events are not parsed. */
 const taggedDeltas = (data: Record<string, unknown>): StatsDelta[] => {
   if (data.kind === undefined && data.labels === undefined) return [];
   const parsed = NotificationOpenedV1.schema.safeParse(data);

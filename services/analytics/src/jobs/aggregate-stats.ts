@@ -6,16 +6,16 @@ import type { RollupStore } from "../stores/rollup-store.ts";
 import type { AggregationRun, StatsDeltaStore } from "../stores/stats-delta-store.ts";
 import type { TagValueStore } from "../stores/tag-value-store.ts";
 
-/** Statistics are a second behind under load; a run takes a fraction of one. */
+/** Statistics are a second behind under load; a run takes a fraction of a second. */
 const everyMs = 1_000;
-/** After that another process completes the run in progress. If both do, it costs time and changes nothing. */
+/** After this time another process completes the run in progress. If both processes complete it, the result is the same. */
 const runTimeoutMs = 4_000;
 /** A document has the deltas of up to 500 messages of one project; messages of 500 projects are 500 documents. */
 const page = 500;
-/** About as many rollups are written, in less than a second. A document with more increments is aggregated alone. */
+/** A run writes about as many rollups, in less than a second. A document with more increments is aggregated alone. */
 const maxIncrements = 2_000;
 
-/** `documents`: how many were aggregated. `more`: there are others. */
+/** `documents`: how many were aggregated. `more`: others remain. */
 type Result = { readonly documents: number; readonly more: boolean };
 const nothing: Result = { documents: 0, more: false };
 
@@ -31,7 +31,7 @@ export const createAggregate = ({ deltas, rollups, tagValues }: Stores, now: () 
     await deltas.endRun(number);
   };
   return async (): Promise<Result> => {
-    // Read before the deltas: those found afterwards are in no run up to this one.
+    // Read before the deltas, so that no run up to this one contains the deltas found below.
     const last = await deltas.lastRun();
     if (!last.done) {
       if (last.by !== by && now().getTime() - last.at.getTime() < runTimeoutMs) return nothing;
@@ -53,8 +53,8 @@ export const createAggregate = ({ deltas, rollups, tagValues }: Stores, now: () 
 export type StoreDeltas = (batch: readonly StatsDelta[]) => Promise<void>;
 
 /**
- * A run costs eight commands however few deltas it has, so `store` starts one at once only if none ran for a second; otherwise
- * the next one takes all deltas of that second. The job also finds deltas that other processes stored and left.
+ * A run costs eight commands, however few deltas it has. So `store` starts a run at once only if none ran for a second; otherwise
+ * the next run takes all deltas of that second. The job also finds deltas that other processes stored and left.
  */
 export const createAggregation = (stores: Stores, now: () => Date, log: Logger) => {
   const aggregate = createAggregate(stores, now);

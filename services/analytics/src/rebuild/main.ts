@@ -5,7 +5,10 @@ import { AnalyticsConfig } from "../config.ts";
 import { createStores } from "../stores/create-stores.ts";
 import { rebuildStatistics } from "./rebuild-statistics.ts";
 
-/** `npm run rebuild -w services/analytics`, `node dist/rebuild/main.js` in the image: rebuilds the statistics. Needs only the database; stop analytics first. */
+/**
+ * Rebuilds the statistics: `npm run rebuild -w services/analytics`, or `node dist/rebuild/main.js` in the image. Needs only the database;
+ * stop analytics first.
+ */
 
 const {
   HERALD_MONGO_URL: url,

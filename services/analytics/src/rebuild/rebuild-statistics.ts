@@ -2,18 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { idTime } from "@herald/contracts";
 import { type MongoHandle, readRetentionMark } from "@herald/mongo";
 import { aggregateDeltas } from "../domain/aggregate.ts";
+import { unitMs } from "../domain/intervals.ts";
 import type { Increment } from "../domain/stats-delta.ts";
 import { createAggregate } from "../jobs/aggregate-stats.ts";
 import type { Stores } from "../stores/create-stores.ts";
 
-/** Increments that are summed in memory, a few kilobytes each with the rollups they change. */
+/** Increments that are summed in memory at a time: a few kilobytes each, with the rollups that they change. */
 const maxIncrements = 10_000;
 /** A run that a killed process left can be completed after four seconds. */
 const waitMs = 500;
 
-const hourMs = 3_600_000;
-
-/** Figures that deltas which retention has removed are part of stay as they are. */
+/** Drops the parts of an increment whose rollups are not rebuilt, because retention has removed some of their deltas. */
 const clip = (increment: Increment, since: Date): Increment[] => {
   const inHours = increment.slot >= since;
   if (increment.opens === undefined) return inHours ? [increment] : [];
@@ -24,7 +23,7 @@ const clip = (increment: Increment, since: Date): Increment[] => {
 
 /**
  * Sums all stored deltas again, and replaces every rollup whose deltas are all still stored. No analytics may run meanwhile. After an
- * interruption statistics are incomplete: run it again, and it continues.
+ * interruption, statistics are incomplete until it runs again; it then continues.
  * @throws Error when analytics is running.
  */
 export const rebuildStatistics = async (
@@ -32,7 +31,7 @@ export const rebuildStatistics = async (
   { deltas, rollups, tagValues }: Stores,
   progress: (message: string) => void,
 ): Promise<void> => {
-  // What waits is counted first: figures that stay as they are must have it too.
+  // Waiting deltas are aggregated first: figures that are not rebuilt must include them too.
   const aggregate = createAggregate({ deltas, rollups, tagValues }, () => new Date());
   for (let waiting = true; waiting; ) {
     const { documents } = await aggregate();
@@ -42,9 +41,9 @@ export const rebuildStatistics = async (
 
   let { number, rebuild } = await deltas.lastRun();
   if (rebuild === undefined) {
-    // Retention has removed no deltas of later quarters. A notification of this hour may have opens in the quarter before.
+    // Retention has removed no deltas of later quarters. Rollups cover up to a day, so the rebuild starts with the next whole day.
     const mark = await readRetentionMark(db, "statsDeltas");
-    rebuild = { since: new Date(Math.ceil((mark?.getTime() ?? 0) / hourMs) * hourMs), after: "" };
+    rebuild = { since: new Date(Math.ceil((mark?.getTime() ?? 0) / unitMs.day) * unitMs.day), after: "" };
     await rollups.clear(rebuild.since);
     await deltas.advanceRebuild(number++, rebuild);
     progress(`the figures since ${rebuild.since.toISOString()} are empty`);
@@ -59,7 +58,7 @@ export const rebuildStatistics = async (
       projectId,
       increments: increments.flatMap((increment) => clip(increment, since)),
     }));
-    // A process that is killed between these two repeats the page under the same number, and no rollup takes it twice.
+    // After a kill between these two writes, the page is repeated under the same number, and no rollup takes it twice.
     await rollups.add(number + 1, aggregateDeltas(page, await tagValues.scopesOf(page)));
     await deltas.advanceRebuild(number++, { since, after: last });
     after = last;

@@ -1,11 +1,16 @@
 import { type Bus, handleRequest } from "@herald/bus";
 import { CountOpens, ExportOpens, OpensOfDevices, OpensOfNotifications } from "@herald/contracts";
+import type { Open } from "../domain/open.ts";
 import { openTotals } from "../domain/stats.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
 
-/** Fewer opens of one notification are counted exactly; more come from the rollups, which are a second or two behind. */
+/** Below this, opens of one notification are counted exactly. From here on they come from the rollups, a second or two behind. */
 const exactBelow = 1_000;
+
+const openTimes = (opens: readonly Open[], key: "deviceId" | "notificationId") => ({
+  openedAt: Object.fromEntries(opens.map((open) => [open[key], open.openedAt.toISOString()])),
+});
 
 export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupStore) => [
   handleRequest(bus, CountOpens, async ({ projectId, notificationIds }) => {
@@ -13,7 +18,7 @@ export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupSt
     const counted = await Promise.all(
       notificationIds.map(async (id) => {
         const rolled = known.get(id)?.opened ?? 0;
-        // A page of notifications would need as many scans.
+        // A page of notifications would need one scan for each.
         if (rolled >= exactBelow || notificationIds.length > 1) return [id, rolled] as const;
         // The rollup keeps the count after retention has removed the opens.
         return [id, Math.max(rolled, await opens.count(projectId, id, exactBelow))] as const;
@@ -37,17 +42,11 @@ export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupSt
     };
   }),
   handleRequest(bus, OpensOfDevices, async ({ projectId, notificationId, deviceIds }) => {
-    const found = await opens.find(
-      projectId,
-      deviceIds.map((deviceId) => ({ notificationId, deviceId })),
-    );
-    return { openedAt: Object.fromEntries(found.map((open) => [open.deviceId, open.openedAt.toISOString()])) };
+    const deliveries = deviceIds.map((deviceId) => ({ notificationId, deviceId }));
+    return openTimes(await opens.find(projectId, deliveries), "deviceId");
   }),
   handleRequest(bus, OpensOfNotifications, async ({ projectId, deviceId, notificationIds }) => {
-    const found = await opens.find(
-      projectId,
-      notificationIds.map((notificationId) => ({ notificationId, deviceId })),
-    );
-    return { openedAt: Object.fromEntries(found.map((open) => [open.notificationId, open.openedAt.toISOString()])) };
+    const deliveries = notificationIds.map((notificationId) => ({ notificationId, deviceId }));
+    return openTimes(await opens.find(projectId, deliveries), "notificationId");
   }),
 ];

@@ -1,18 +1,17 @@
 import { type Bus, handleRequest } from "@herald/bus";
 import { GetStats, type NotificationId, Platform, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
 import type { RollupScope } from "../domain/aggregate.ts";
-import { type Interval, intervalsOf } from "../domain/intervals.ts";
+import { type Interval, intervalsOf, partsOfRange, type Range, unitMs } from "../domain/intervals.ts";
 import { groupsView, statsView, sumGroups, sumHours } from "../domain/stats.ts";
-import { type Dimension, partsOf } from "../domain/tags.ts";
+import { type Dimension, partsOf, valueOfField } from "../domain/tags.ts";
 import type { Stores } from "../stores/create-stores.ts";
 import type { ScopedHour } from "../stores/rollup-store.ts";
 
 /** A notification is sent for up to 28 days and opened for another 30; older ones get no new figures. */
 const longestLifeMs = 60 * 86_400_000;
-/** Scopes whose hours are read at a time. */
+/** Scopes whose hours one query reads. */
 const page = 500;
 
-type Range = { readonly from: Date; readonly to: Date };
 type StatsStores = Pick<Stores, "rollups" | "notificationFacts" | "tagValues">;
 
 const scopesOf = async (
@@ -37,7 +36,7 @@ const rangeOf = ({ from, to }: StatsRequest, intervals: readonly Interval[]): Ra
   to: intervals.at(-1)?.end ?? new Date(to),
 });
 
-/** Reads rollups only, and which notifications a topic or a user has. */
+/** Reads only rollups, and the notifications of a topic or user. */
 export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
   const { rollups, notificationFacts, tagValues } = stores;
 
@@ -68,19 +67,43 @@ export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
     await eachHour(projectId, [...topics.keys()] as RollupScope[], range, (hour) => {
       for (const topic of topics.get(hour.scope) ?? []) groups.add(topic, hour);
     });
-    return groupsView(groups, []);
+    return groupsView(groups);
   };
 
-  const byDimension = async (dimension: Dimension, { projectId, platform, ...range }: Asked) => {
-    const groups = sumGroups(range, platform);
-    await rollups.eachHourOf(projectId, dimension, range, (hour) => {
-      groups.add(hour.scope.slice(dimension.length + 1), hour);
+  /** The values of a dimension that have figures in the hour of `at`. */
+  const valuesAt = async (projectId: ProjectId, dimension: Dimension, at: Date): Promise<string[]> => {
+    const from = new Date(Math.floor(at.getTime() / unitMs.hour) * unitMs.hour);
+    const hour = { unit: "hour", from, to: new Date(from.getTime() + unitMs.hour) } as const;
+    const fields: string[] = [];
+    await rollups.eachOfValues(projectId, dimension, hour, ({ values = {} }) => {
+      fields.push(...Object.keys(values));
     });
-    await eachHour(projectId, [`other/${dimension}`], range, groups.other.add);
+    return fields.map(valueOfField);
+  };
+
+  const byDimension = async (dimension: Dimension, { projectId, platform, signal, ...range }: Asked) => {
+    const groups = sumGroups(range, platform);
+    for (const { unit, ...part } of partsOfRange(range)) {
+      signal.throwIfAborted();
+      if (unit === "quarter") {
+        const scopes = (await valuesAt(projectId, dimension, part.from)).map(
+          (value) => `${dimension}/${value}` as RollupScope,
+        );
+        await eachHour(projectId, scopes, { ...part, signal }, (hour) => {
+          groups.add(hour.scope.slice(dimension.length + 1), hour);
+        });
+      } else
+        await rollups.eachOfValues(projectId, dimension, { ...part, unit }, ({ hour, values = {} }) => {
+          // An hour or day is read as a whole, so its figures are added as its first quarter.
+          for (const [field, quarter] of Object.entries(values))
+            groups.add(valueOfField(field), { hour, quarters: { 0: quarter } });
+        });
+    }
+    await eachHour(projectId, [`other/${dimension}`], { ...range, signal }, groups.other.add);
     return groupsView(groups, await tagValues.others(projectId, dimension, range.from, range.to));
   };
 
-  /** Whether what was asked for is beyond the limit of values. */
+  /** Whether the requested tag, or the label of `by`, is beyond the limit of values. */
   const isBeyond = async (projectId: ProjectId, { tag, by }: StatsRequest, range: Range): Promise<boolean> => {
     const name = (tag ?? by)?.match(/^label[:/]([a-z0-9_]+)/)?.[1];
     const asked = [
@@ -96,20 +119,17 @@ export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
     const intervals = intervalsOf(new Date(request.from), new Date(request.to), request.interval, request.timeZone);
     const range = rangeOf(request, intervals);
     const hours = sumHours(intervals, platform);
-    const platforms = by === "platform" ? Platform.options.map((each) => sumGroups(range, each)) : [];
+    const platforms = sumGroups(range, platform);
     await eachHour(projectId, await scopesOf(stores, projectId, request, range), { ...range, signal }, (hour) => {
       hours.add(hour);
-      for (const [at, each] of platforms.entries()) each.add(Platform.options[at] ?? "", hour);
+      if (by === "platform") for (const each of Platform.options) platforms.add(each, hour, each);
     });
     const asked = { projectId, platform, ...range, signal };
     const groups =
       by === undefined
         ? {}
         : by === "platform"
-          ? groupsView(
-              { groups: new Map(platforms.flatMap(({ groups }) => [...groups])), other: sumHours([], undefined) },
-              [],
-            )
+          ? groupsView(platforms)
           : by === "topic"
             ? await byTopic(asked)
             : await byDimension(by === "kind" ? "kind" : `label/${by.slice("label:".length)}`, asked);

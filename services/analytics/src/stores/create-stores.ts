@@ -1,4 +1,6 @@
+import type { RetentionRule } from "@herald/mongo";
 import type { Db } from "mongodb";
+import type { AnalyticsConfig } from "../config.ts";
 import { createNotificationFactsStore } from "./notification-facts-store.ts";
 import { createOpenStore } from "./open-store.ts";
 import { createRollupStore } from "./rollup-store.ts";
@@ -15,3 +17,18 @@ export const createStores = (db: Db) => ({
   notificationFacts: createNotificationFactsStore(db),
   tagValues: createTagValueStore(db),
 });
+
+/** Opens and deltas are removed first; rollups and the data that finds them are kept longer. */
+export const retentionRules = (
+  { opens, deltas, rollups, notificationFacts, tagValues }: Stores,
+  config: Pick<AnalyticsConfig, "HERALD_ANALYTICS_RETENTION" | "HERALD_ANALYTICS_STATISTICS_RETENTION">,
+): RetentionRule[] => {
+  const { HERALD_ANALYTICS_RETENTION: rowsMs, HERALD_ANALYTICS_STATISTICS_RETENTION: figuresMs } = config;
+  return [
+    { name: "opens", keepMs: rowsMs, removeBatch: opens.removeOld },
+    { name: "statsDeltas", keepMs: rowsMs, removeBatch: deltas.removeOld },
+    { name: "rollups", keepMs: figuresMs, removeBatch: rollups.removeOld },
+    { name: "tagValues", keepMs: figuresMs, removeBatch: (before) => tagValues.removeOld(before, rollups) },
+    { name: "notificationFacts", keepMs: figuresMs, removeBatch: notificationFacts.removeOld },
+  ];
+};

@@ -1,19 +1,50 @@
-import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
-  byIndex,
+  type DataOf,
+  firstNotificationId,
+  idTime,
+  type NotificationAcceptedV1,
+  type NotificationId,
+  type ProjectId,
+  userKey,
+} from "@herald/contracts";
+import {
   deadlineOptions,
-  ensureIndexes,
   guardStore,
   type IndexSpec,
   indexName,
   insertMissing,
+  projectRows,
   type RemovedBatch,
-  removeFirst,
   removeOldest,
   retentionBatch,
 } from "@herald/mongo";
 import type { Collection, Db, Filter, FindOptions } from "mongodb";
-import type { NotificationFacts } from "../domain/notification-facts.ts";
+
+/** The data of a notification that statistics need beside its id. */
+export type NotificationFacts = {
+  readonly _id: NotificationId;
+  readonly projectId: ProjectId;
+  readonly topics: readonly string[];
+  /** `userKey` of the users among its targets; absent: none. */
+  readonly userKeys?: readonly string[];
+  /** When sending begins. */
+  readonly at: Date;
+  readonly sendAt?: Date;
+};
+
+/** Undefined for a notification without topics, users and `send_at`. */
+export const notificationFactsOf = (data: DataOf<typeof NotificationAcceptedV1>): NotificationFacts | undefined => {
+  const { project_id: projectId, notification_id: notificationId, at, send_at: sendAt, topics = [], users = [] } = data;
+  if (topics.length === 0 && users.length === 0 && sendAt === undefined) return undefined;
+  return {
+    _id: notificationId,
+    projectId,
+    topics,
+    ...(users.length > 0 && { userKeys: users.map((userId) => userKey(projectId, userId)) }),
+    at: new Date(sendAt ?? at),
+    ...(sendAt !== undefined && { sendAt: new Date(sendAt) }),
+  };
+};
 
 const indexes = {
   byTopic: { fields: { projectId: 1, topics: 1, at: 1 }, purpose: "statistics" },
@@ -24,7 +55,7 @@ const indexes = {
   },
 } as const satisfies Record<string, IndexSpec>;
 
-/** Topics, users and times of notifications. Every function throws `database-unavailable` when the database is. */
+/** Topics, users and times of notifications. Every function throws `database-unavailable` while the database is unavailable. */
 export const createNotificationFactsStore = (db: Db) => {
   const collection: Collection<NotificationFacts> = db.collection("notificationFacts");
   const ofUser = (projectId: ProjectId, key: string) => ({ projectId, userKeys: { $exists: true, $eq: key } });
@@ -34,14 +65,14 @@ export const createNotificationFactsStore = (db: Db) => {
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(collection, Object.values(indexes)),
+    ...projectRows(collection, indexes, indexes.byTopic),
 
-    /** Stores each once; facts never change. */
+    /** Stores the facts of each notification once; they never change. */
     put: async (batch: readonly NotificationFacts[]): Promise<void> => {
       await insertMissing(collection, batch);
     },
 
-    /** `send_at` of those that have one. */
+    /** `send_at` of the notifications that have one. */
     sendTimes: async (ids: readonly NotificationId[]): Promise<Map<NotificationId, Date>> => {
       const found = await collection
         .find(
@@ -89,10 +120,6 @@ export const createNotificationFactsStore = (db: Db) => {
           { $pull: { userKeys: key } },
         );
     },
-
-    /** Removes a page of a project's facts. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> =>
-      (await removeFirst(collection, { projectId }, byIndex(indexes.byTopic))).length > 0,
   });
 };
 

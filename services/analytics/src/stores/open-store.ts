@@ -1,32 +1,92 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import {
   byIndex,
-  ensureIndexes,
+  deadlineOptions,
   guardStore,
   type IndexSpec,
   indexName,
   insertMissing,
+  projectRows,
   type RemovedBatch,
   removeByProject,
-  removeFirst,
 } from "@herald/mongo";
-import type { Collection, Db } from "mongodb";
+import type { Collection, Db, Filter } from "mongodb";
 import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
-import { exportOpens } from "./export-opens.ts";
-import type { OpenDocument } from "./open-document.ts";
+
+/** A stored open. `published` is false until the stream has its event, then absent. */
+export type OpenDocument = ReportedOpen & {
+  /** `<notification>/<device>`, so that an open counts once. */
+  readonly _id: string;
+  readonly published?: false;
+};
+
+type Read = (of: {
+  readonly projectId: ProjectId;
+  readonly notificationId?: NotificationId | undefined;
+  /** The id of an open; absent to begin. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}) => Promise<OpenDocument[]>;
+
+/** Opens of a project by time and id, or of one notification by id. Fewer than `limit`: there are no more. */
+export const exportOpens = (opens: Collection<OpenDocument>, byTime: string): Read => {
+  const read = (filter: Filter<OpenDocument>, hint: string, sort: "_id" | "openedAt", limit: number) =>
+    opens
+      .find(filter, { hint, limit, batchSize: limit + 1, ...deadlineOptions() })
+      .sort({ [sort]: 1 })
+      .toArray();
+
+  const ofNotification: Read = ({ projectId, notificationId, after, limit }) => {
+    // `0` is the character after `/`.
+    const _id = { $gt: after ?? `${notificationId}/`, $lt: `${notificationId}0` };
+    return read({ projectId, _id }, "_id_", "_id", limit);
+  };
+
+  /** The index has no ids, so opens of the same moment need a query of their own that sorts by id. */
+  const ofMoment = (projectId: ProjectId, openedAt: Date, after: string, limit: number) =>
+    read({ projectId, openedAt, _id: { $gt: after } }, byTime, "_id", limit);
+
+  const later = (projectId: ProjectId, than: Date | undefined, limit: number) =>
+    read({ projectId, ...(than && { openedAt: { $gt: than } }) }, byTime, "openedAt", limit);
+
+  const timeOf = async (projectId: ProjectId, id: string): Promise<Date | undefined> =>
+    (await opens.findOne({ _id: id, projectId }, { hint: "_id_", projection: { openedAt: 1 } }))?.openedAt;
+
+  const ofProject: Read = async ({ projectId, after, limit }) => {
+    // If retention has removed the open `after`, the export continues with the oldest open that is left.
+    let at = after === undefined ? undefined : await timeOf(projectId, after);
+    let found = at === undefined ? [] : await ofMoment(projectId, at, after ?? "", limit);
+    while (found.length < limit) {
+      const room = limit - found.length;
+      const page = await later(projectId, at, room);
+      const last = page.at(-1)?.openedAt;
+      if (last === undefined) return found;
+      const whole = page.filter(({ openedAt }) => openedAt < last).sort(byTimeAndId);
+      // The last moment may have more opens than the page.
+      found = [...found, ...whole, ...(await ofMoment(projectId, last, "", limit - found.length - whole.length))];
+      at = last;
+    }
+    return found;
+  };
+
+  return (request) => (request.notificationId === undefined ? ofProject(request) : ofNotification(request));
+};
+
+const byTimeAndId = (one: OpenDocument, other: OpenDocument): number =>
+  one.openedAt.getTime() - other.openedAt.getTime() || (one._id < other._id ? -1 : 1);
 
 const indexes = {
   byTime: { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" },
   unpublished: { fields: { published: 1, openedAt: 1 }, purpose: "sweep", partial: { published: false } },
 } as const satisfies Record<string, IndexSpec>;
 
-/** Every function throws `database-unavailable` when the database is. */
+/** Every function throws `database-unavailable` while the database is unavailable. */
 export const createOpenStore = (db: Db) => {
   const opens: Collection<OpenDocument> = db.collection("opens");
   return guardStore({
-    ensureIndexes: () => ensureIndexes(opens, Object.values(indexes)),
+    ...projectRows(opens, indexes, indexes.byTime),
 
-    /** Stores opens that are not there yet. Resolves to those that these reports added, now or before a crash, and those without a published event. */
+    /** Stores new opens. Resolves to the opens that these reports added, now or before a crash, and to all with an unpublished event. */
     record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toPublish: Open[] }> => {
       const documents = batch.map((open) => ({ ...open, _id: openId(open), published: false as const }));
       if (await insertMissing(opens, documents)) return { added: [...batch], toPublish: [...batch] };
@@ -52,7 +112,7 @@ export const createOpenStore = (db: Db) => {
       );
     },
 
-    /** Opens from before `before` whose event may not be published, oldest first. */
+    /** Opens older than `before` whose event may be unpublished, oldest first. */
     findUnpublished: (before: Date, limit: number): Promise<Open[]> =>
       opens.find({ published: false, openedAt: { $lt: before } }, { ...byIndex(indexes.unpublished), limit }).toArray(),
 
@@ -64,7 +124,7 @@ export const createOpenStore = (db: Db) => {
         { hint: "_id_", limit: max },
       ),
 
-    /** Removes a batch of opens from before `before`, starting with the project behind `after`. */
+    /** Removes a batch of opens older than `before`, starting with the next project after `after`. */
     removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> => {
       const filters = (projectId: string) => [{ projectId, openedAt: { $lt: before } }];
       return removeByProject(opens, { ...byIndex(indexes.byTime), filters }, after);
@@ -74,10 +134,6 @@ export const createOpenStore = (db: Db) => {
 
     find: (projectId: ProjectId, of: readonly Pick<Open, "notificationId" | "deviceId">[]): Promise<Open[]> =>
       opens.find({ projectId, _id: { $in: of.map(openId) } }, { hint: "_id_", batchSize: of.length + 1 }).toArray(),
-
-    /** Removes a page of a project's opens. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> =>
-      (await removeFirst(opens, { projectId }, byIndex(indexes.byTime))).length > 0,
   });
 };
 

@@ -2,22 +2,23 @@ import { firstNotificationId, type NotificationId, type ProjectId } from "@heral
 import {
   byIndex,
   deadlineOptions,
-  ensureIndexes,
   guardStore,
   type IndexSpec,
   indexName,
   insertNew,
+  projectRows,
   type RemovedBatch,
   removeByProject,
   removeFirst,
   retryConflicts,
 } from "@herald/mongo";
-import type { AnyBulkWriteOperation, Collection, Db, Filter } from "mongodb";
+import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
 import { type RollupChange, type RollupScope, rollupId } from "../domain/aggregate.ts";
-import type { HourFigures, OpenFigures, Quarter } from "../domain/stats.ts";
+import { type RangePart, unitMs } from "../domain/intervals.ts";
+import type { HourFigures, OpenFigures, Quarter, ValueFigures } from "../domain/stats.ts";
 import type { Dimension } from "../domain/tags.ts";
 
-/** The figures of one scope in one hour, or of all opens of a notification. */
+/** The figures of one scope in one hour or day, or of all opens of a notification. */
 type RollupDocument = OpenFigures & {
   /** `<project>/<scope>/<hour>`. */
   readonly _id: string;
@@ -25,25 +26,28 @@ type RollupDocument = OpenFigures & {
   readonly scope: RollupScope;
   /** Absent on a total. */
   readonly hour?: Date;
-  /** The number of the last aggregation run that it has. */
+  /** The number of the last aggregation run that it includes. */
   readonly run: number;
   readonly quarters?: Readonly<Record<string, Quarter>>;
+  /** By the field of a value. */
+  readonly values?: Readonly<Record<string, Quarter>>;
 };
 
-/** The figures of one hour, and whose they are. */
+/** The figures of one hour, and their scope. */
 export type ScopedHour = HourFigures & { readonly scope: RollupScope };
 
 const indexes = {
   byHour: { fields: { projectId: 1, scope: 1, hour: 1 }, purpose: "statistics" },
 } as const satisfies Record<string, IndexSpec>;
 
-const hourMs = 3_600_000;
 /** FerretDB refuses more than 25,000 writes a batch; a thousand keep the statements small. */
 const writesPage = 1_000;
-/** Rollups that one statement of a rebuild looks at and removes, in less than a second. */
+/** Rollups of all values of a dimension that are read at once: up to a few hundred kilobytes each. */
+const valuesPage = 16;
+/** Rollups that one statement of a rebuild scans, in less than a second. */
 const clearedPage = 20_000;
 
-/** Changes a rollup that exists and does not have the run yet. */
+/** Updates an existing rollup that does not include the run yet. */
 const updateOf = (
   number: number,
   { _id, projectId, adds, first, last }: RollupChange,
@@ -61,7 +65,7 @@ const updateOf = (
 
 type Figures = { [name: string]: Figures | number };
 
-/** A rollup that has nothing but the change. */
+/** A new rollup with only this change. */
 const rollupOf = (number: number, change: RollupChange): RollupDocument => {
   const { _id, projectId, scope, hour, adds, first, last } = change;
   const figures: Figures = {};
@@ -87,22 +91,9 @@ const rollupOf = (number: number, change: RollupChange): RollupDocument => {
   };
 };
 
-/** Only aggregation and rebuild write them. Every function throws `database-unavailable` when the database is. */
+/** Only aggregation and rebuild write rollups. Every function throws `database-unavailable` while the database is unavailable. */
 export const createRollupStore = (db: Db) => {
   const rollups: Collection<RollupDocument> = db.collection("rollups");
-
-  const findHours = (filter: Filter<RollupDocument>, from: Date, to: Date) => {
-    const start = new Date(Math.floor(from.getTime() / hourMs) * hourMs);
-    return rollups.find(
-      { ...filter, hour: { $gte: start, $lt: to } },
-      {
-        hint: indexName(indexes.byHour),
-        projection: { scope: 1, hour: 1, quarters: 1 },
-        batchSize: 10_000,
-        ...deadlineOptions(),
-      },
-    );
-  };
 
   const findExisting = async (changes: readonly RollupChange[]): Promise<Set<string>> => {
     const _id = { $in: changes.map((change) => change._id) };
@@ -115,13 +106,13 @@ export const createRollupStore = (db: Db) => {
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(rollups, Object.values(indexes)),
+    ...projectRows(rollups, indexes, indexes.byHour),
 
-    /** Adds the changes of run `number` to the rollups that do not have it yet. */
+    /** Adds the changes of run `number` to the rollups that do not include it yet. */
     add: async (number: number, changes: readonly RollupChange[]): Promise<void> => {
       for (let at = 0; at < changes.length; at += writesPage) {
         const page = changes.slice(at, at + writesPage);
-        // Reading which exist and inserting the others costs the database a third of upserting all of them.
+        // Finding the existing rollups and inserting the others costs the database a third of upserting all of them.
         const existing = await findExisting(page);
         const missing = page.filter(({ _id }) => !existing.has(_id)).map((change) => rollupOf(number, change));
         for (const { _id } of await insertNew(rollups, missing)) existing.add(_id);
@@ -130,26 +121,45 @@ export const createRollupStore = (db: Db) => {
       }
     },
 
-    /** Hours with figures of some scopes. */
-    hours: (projectId: ProjectId, scope: readonly RollupScope[], from: Date, to: Date): Promise<ScopedHour[]> =>
-      findHours({ projectId, scope: { $in: [...scope] } }, from, to).toArray() as unknown as Promise<ScopedHour[]>,
+    /** The hours of a range that have figures of these scopes. */
+    hours: (projectId: ProjectId, scopes: readonly RollupScope[], from: Date, to: Date): Promise<ScopedHour[]> => {
+      const start = new Date(Math.floor(from.getTime() / unitMs.hour) * unitMs.hour);
+      const hours = rollups.find(
+        { projectId, scope: { $in: [...scopes] }, hour: { $gte: start, $lt: to } },
+        {
+          hint: indexName(indexes.byHour),
+          projection: { scope: 1, hour: 1, quarters: 1 },
+          batchSize: 10_000,
+          ...deadlineOptions(),
+        },
+      );
+      return hours.toArray() as unknown as Promise<ScopedHour[]>;
+    },
 
-    /** The same of all values of a dimension, one by one: they may be hundreds of thousands. */
-    eachHourOf: async (
+    /** Figures of all values of a dimension, by the hours or days that begin in a range. */
+    eachOfValues: async (
       projectId: ProjectId,
       dimension: Dimension,
-      { from, to }: { readonly from: Date; readonly to: Date },
-      visit: (hour: ScopedHour) => void,
+      { unit, from, to }: Omit<RangePart, "unit"> & { readonly unit: keyof typeof unitMs },
+      visit: (figures: ValueFigures) => void,
     ): Promise<void> => {
-      const scope = { $gte: `${dimension}/`, $lt: `${dimension}0` } as unknown as RollupScope;
-      for await (const hour of findHours({ projectId, scope }, from, to)) visit(hour as ScopedHour);
+      const found = rollups.find(
+        { projectId, scope: `${unit}/${dimension}`, hour: { $gte: from, $lt: to } },
+        {
+          hint: indexName(indexes.byHour),
+          projection: { hour: 1, values: 1 },
+          batchSize: valuesPage,
+          ...deadlineOptions(),
+        },
+      );
+      for await (const figures of found) visit(figures as unknown as ValueFigures);
     },
 
     /** All aggregated opens of one notification. */
     total: async (projectId: ProjectId, id: NotificationId): Promise<OpenFigures> =>
       (await rollups.findOne({ projectId, _id: rollupId(projectId, `total/${id}`) })) ?? {},
 
-    /** The same for several; those without opens are missing. */
+    /** The same for several notifications; notifications without opens are missing. */
     totals: async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<Map<string, OpenFigures>> => {
       const wanted = new Map(ids.map((id) => [rollupId(projectId, `total/${id}`), id]));
       const found = await rollups.find({ projectId, _id: { $in: [...wanted.keys()] } }, { hint: "_id_" }).toArray();
@@ -174,7 +184,7 @@ export const createRollupStore = (db: Db) => {
       }
     },
 
-    /** Removes a batch of hours from before `before` and of figures of notifications accepted before it, starting with the project behind `after`. */
+    /** Removes a batch of old hours and of figures of notifications accepted before `before`, from the next project after `after` on. */
     removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> => {
       const first = firstNotificationId(before);
       const filters = (projectId: string) => [
@@ -184,15 +194,11 @@ export const createRollupStore = (db: Db) => {
       return removeByProject(rollups, { ...byIndex(indexes.byHour), filters }, after);
     },
 
-    /** Removes a batch of the hours of some scopes from before `before`. Resolves to how many. */
+    /** Removes a batch of hours of these scopes that are older than `before`. Resolves to how many. */
     removeScopes: async (projectId: ProjectId, scopes: readonly RollupScope[], before: Date): Promise<number> => {
       const filter = { projectId, scope: { $in: [...scopes] }, hour: { $lt: before } };
       return (await removeFirst(rollups, filter, byIndex(indexes.byHour))).length;
     },
-
-    /** Removes a page of a project's rollups. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> =>
-      (await removeFirst(rollups, { projectId }, byIndex(indexes.byHour))).length > 0,
   });
 };
 

@@ -13,9 +13,9 @@ import {
   upsertOnce,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { mergeTaggedOpens, type StatsDelta } from "../domain/stats-delta.ts";
+import { groupsOf, mergeTaggedOpens, type StatsDelta } from "../domain/stats-delta.ts";
 
-/** Deltas of one project that were stored together: either all of them count or none. `aggregated` is false until they are in the rollups, then absent. */
+/** Deltas of one project, stored together: all of them count or none. `aggregated` is false until they are in the rollups, then absent. */
 type StatsDeltaDocument = Pick<StatsDelta, "projectId" | "kind" | "increments"> & {
   /** `<project>/<at>/<random>`: a rebuild reads the documents of an hour together, because they change the same rollups. */
   readonly _id: string;
@@ -32,21 +32,21 @@ type StoredDeltas = Pick<StatsDelta, "projectId" | "increments">;
 
 /**
  * The only run that may be in progress. A rollup stores the number of the last run it took, and run n + 1 begins only when n is in every
- * rollup, so each delta is added to each rollup at most once.
+ * rollup, so each rollup takes each delta at most once.
  */
 type RunDocument = {
   readonly _id: "head";
   readonly number: number;
   readonly done: boolean;
-  /** Ids of documents. */
+  /** Ids of the documents that it aggregates. */
   readonly deltas: readonly string[];
-  /** Which process runs it, and since when: others leave it alone for a while. */
+  /** The process that runs it, and since when: other processes wait before they take over. */
   readonly by: string;
   readonly at: Date;
-  /** How far a rebuild is that was interrupted. The next run of analytics removes it, because then the rebuild must start over. */
+  /** Progress of an interrupted rebuild. The next run of analytics removes it, because the rebuild must then start over. */
   readonly rebuild?: RebuildProgress;
 };
-/** `since`: it replaces the figures from that time on. `after`: the last document that it has counted. */
+/** `since`: the rebuild replaces the figures from this time on. `after`: the last document that it has counted. */
 type RebuildProgress = { readonly since: Date; readonly after: string };
 export type AggregationRun = Omit<RunDocument, "_id">;
 
@@ -73,23 +73,22 @@ const fullKey = ({ projectId, _id }: Pick<StatsDelta, "projectId" | "_id">): str
 const fullKeysOf = ({ projectId, keys }: Pick<StatsDeltaDocument, "projectId" | "keys">): string[] =>
   keys.map((_id) => fullKey({ projectId, _id }));
 
-/** One document for the deltas of one project, kind and last quarter of an hour, so that retention and a rebuild keep or remove whole documents. */
+/** Makes one document per project, kind and last quarter of an hour, so that retention and a rebuild keep or remove whole documents. */
 export const statsDeltaDocuments = (deltas: Iterable<StatsDelta>): StatsDeltaDocument[] => {
-  const groups = Map.groupBy(deltas, (one) => `${one.projectId}/${one.kind}/${lastSlotOf(one).getTime()}`);
-  return [...groups.values()].flatMap((group) => {
+  const groups = groupsOf(deltas, (one) => `${one.projectId}/${one.kind}/${lastSlotOf(one).getTime()}`);
+  return groups.map((group) => {
     const [one] = group;
-    if (one === undefined) return [];
     const { projectId, kind } = one;
     const keys = group.map(({ _id }) => _id);
     const all = group.flatMap((each) => each.increments);
     const increments = kind === "taggedOpens" ? mergeTaggedOpens(all) : all;
     const at = lastSlotOf(one);
     const _id = `${projectId}/${at.toISOString()}/${randomUUID()}`;
-    return [{ _id, projectId, kind, keys, size: increments.length, increments, at, aggregated: false }];
+    return { _id, projectId, kind, keys, size: increments.length, increments, at, aggregated: false };
   });
 };
 
-/** Stores what each message adds to the statistics, once. Every function throws `database-unavailable` when the database is. */
+/** Stores the delta of each message once. Every function throws `database-unavailable` while the database is unavailable. */
 export const createStatsDeltaStore = (db: Db) => {
   const deltas: Collection<StatsDeltaDocument> = db.collection("statsDeltas");
   const runs: Collection<RunDocument> = db.collection("aggregationRuns");
@@ -126,7 +125,7 @@ export const createStatsDeltaStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(deltas, Object.values(indexes)),
 
-    /** Stores each delta once; those of one project, kind and quarter of an hour in one write. */
+    /** Stores each delta once; deltas of one project, kind and quarter of an hour share a document. */
     put: async (batch: readonly StatsDelta[]): Promise<void> => {
       let left = new Map(batch.map((one) => [fullKey(one), one]));
       for (let tries = 0; left.size > 0; tries++) {
@@ -152,7 +151,7 @@ export const createStatsDeltaStore = (db: Db) => {
         .find({ aggregated: false }, { hint: indexName(indexes.notAggregated), projection: { _id: 1, size: 1 }, limit })
         .toArray(),
 
-    /** By the ids of documents; those that this process stored come from memory. */
+    /** Deltas by the ids of their documents. Documents that this process stored come from memory. */
     get: async (ids: readonly string[]): Promise<StoredDeltas[]> => {
       const own = ids.flatMap((id) => cached.get(id) ?? []);
       const others = ids.filter((id) => !cached.has(id));
@@ -181,20 +180,20 @@ export const createStatsDeltaStore = (db: Db) => {
       return (await runs.findOne({ _id: "head" })) ?? nothing;
     },
 
-    /** Begins the run after `last`. False when another process did. */
+    /** Begins the run after `last`. False when another process has begun it. */
     beginRun: async (last: AggregationRun, next: Pick<AggregationRun, "deltas" | "by" | "at">): Promise<boolean> => {
       const update = { $set: { ...next, number: last.number + 1, done: false }, $unset: { rebuild: "" as const } };
       return (await runs.updateOne({ _id: "head", number: last.number, done: true }, update)).modifiedCount === 1;
     },
 
-    /** Call it when all rollups have the run and its documents are marked. */
+    /** Call it when all rollups include the run and its documents are marked. */
     endRun: async (number: number): Promise<void> => {
       await runs.updateOne({ _id: "head", number }, { $set: { done: true, deltas: [] } });
     },
 
     /**
-     * For a rebuild: the aggregated documents after a position, by project and time, up to so many increments; at least one. The same
-     * position always leads to the same documents.
+     * For a rebuild: the aggregated documents after a position, by project and time, up to `maxIncrements`; at least one. The same
+     * position always gives the same documents.
      */
     pageAfter: async (
       after: string,
@@ -233,7 +232,7 @@ export const createStatsDeltaStore = (db: Db) => {
       if (matchedCount === 0) throw new Error("analytics is running: stop all of its processes, then rebuild again");
     },
 
-    /** Removes a batch of aggregated documents from before `before`. */
+    /** Removes a batch of aggregated documents that are older than `before`. */
     removeOld: (before: Date): Promise<RemovedBatch> =>
       removeOldest(deltas, { at: { $lt: before }, aggregated: { $exists: false } }, byIndex(indexes.byTime)),
 

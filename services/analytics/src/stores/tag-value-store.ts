@@ -10,7 +10,7 @@ import {
   removeFirst,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import type { RollupScope } from "../domain/aggregate.ts";
+import type { RollupScope, TagScope } from "../domain/aggregate.ts";
 import type { StatsDelta } from "../domain/stats-delta.ts";
 import {
   type Dimension,
@@ -26,7 +26,7 @@ import {
 } from "../domain/tags.ts";
 import type { RollupStore } from "./rollup-store.ts";
 
-/** Which values of a dimension have statistics of their own in a month: the first ones. Values are only ever added. */
+/** The values of a dimension that have statistics of their own in a month: the first to arrive. Values are added, never removed. */
 type TagValuesDocument = {
   /** `<project>/<dimension>/<month>`. */
   readonly _id: string;
@@ -34,7 +34,7 @@ type TagValuesDocument = {
   readonly dimension: Dimension;
   readonly month: Date;
   readonly values: readonly string[];
-  /** How many they are. */
+  /** The number of values. */
   readonly size: number;
   /** Some of the values beyond the limit. */
   readonly others?: readonly string[];
@@ -52,9 +52,9 @@ const sizeOfKnown = ({ values, named }: Known): number =>
   [...values, ...named].reduce((bytes, value) => bytes + 2 * value.length + 64, 0);
 
 /** The scope that counts a tag at a time. */
-export type ScopeOf = (projectId: ProjectId, tag: Tag, at: Date) => RollupScope;
+export type ScopeOf = (projectId: ProjectId, tag: Tag, at: Date) => TagScope;
 
-/** Decides which values have statistics of their own. Every function throws `database-unavailable` when the database is. */
+/** Decides which values have statistics of their own. Every function throws `database-unavailable` while the database is unavailable. */
 export const createTagValueStore = (db: Db) => {
   const collection: Collection<TagValuesDocument> = db.collection("tagValues");
   const cache = createByteCache<string, Known>({
@@ -81,7 +81,7 @@ export const createTagValueStore = (db: Db) => {
     }
   };
 
-  /** Names some of the values beyond the limit. */
+  /** Stores some of the values beyond the limit, so that statistics can name them. */
   const name = async (of: Wanted, { values, named }: Known): Promise<void> => {
     const others = [...of.values].filter((value) => !values.has(value) && !named.has(value));
     const added = others.slice(0, maxNamed - named.size);
@@ -94,8 +94,8 @@ export const createTagValueStore = (db: Db) => {
   };
 
   /**
-   * The values that have statistics of their own. A value that is in, or a document that is full, stays so: a run that a crash
-   * repeats decides the same.
+   * The values that have statistics of their own. Admitted values stay admitted, and full documents stay full: a run that is
+   * repeated after a crash decides the same.
    */
   const admit = async (of: Wanted): Promise<ReadonlySet<string>> => {
     const key = wantedKey(of);
@@ -120,7 +120,7 @@ export const createTagValueStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(collection, Object.values(indexes)),
 
-    /** Decides about all values that deltas count. Costs nothing where they have none. */
+    /** Decides which scopes count the values of the deltas. Costs nothing if the deltas have none. */
     scopesOf: async (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): Promise<ScopeOf> => {
       const wanted = [...valuesIn(deltas).values()];
       const admitted = new Map<string, ReadonlySet<string>>();
@@ -128,7 +128,7 @@ export const createTagValueStore = (db: Db) => {
         admitted.get(wantedKey({ projectId, dimension, month }))?.has(value) ?? false;
       const hasName = ({ projectId, dimension, month }: Omit<Wanted, "values">): boolean =>
         dimension === "kind" || isAdmitted(projectId, "label", month, dimension.slice("label/".length));
-      // The names of labels first: values of one without statistics need no room.
+      // The names of labels first: the values of a label without statistics need no room.
       for (const of of wanted) if (of.dimension === "label") admitted.set(wantedKey(of), await admit(of));
       for (const of of wanted)
         if (of.dimension !== "label" && hasName(of)) admitted.set(wantedKey(of), await admit(of));
@@ -140,7 +140,7 @@ export const createTagValueStore = (db: Db) => {
       };
     },
 
-    /** Some values of a dimension that were counted together in a range. */
+    /** Some of the values of a dimension that were counted together, as `other`, in a range. */
     others: async (projectId: ProjectId, dimension: Dimension, from: Date, to: Date): Promise<string[]> => {
       const ids = monthsOf(from, to).map((month) => wantedKey({ projectId, dimension, month }));
       const found = await collection
@@ -149,7 +149,7 @@ export const createTagValueStore = (db: Db) => {
       return [...new Set(found.flatMap(({ others = [] }) => others))];
     },
 
-    /** Whether a value had no statistics of its own in some month of a range, because others came first. */
+    /** Whether a value had no statistics of its own in some month of a range, because other values came first. */
     isBeyond: async (
       projectId: ProjectId,
       { dimension, value }: { dimension: Dimension; value: string },
@@ -160,7 +160,7 @@ export const createTagValueStore = (db: Db) => {
       return (await collection.countDocuments(full, { hint: "_id_", limit: 1 })) > 0;
     },
 
-    /** Removes the oldest month from before `before`, after a batch of the rollups of its values. */
+    /** Removes a batch of the rollups of the oldest month before `before`, or the month itself when none is left. */
     removeOld: async (before: Date, rollups: Pick<RollupStore, "removeScopes">): Promise<RemovedBatch> => {
       const [oldest] = await collection
         .find({ month: { $lt: monthOf(before) } }, byIndex(indexes.byMonth))
@@ -168,7 +168,12 @@ export const createTagValueStore = (db: Db) => {
         .toArray();
       if (oldest === undefined) return { removed: 0, more: false };
       const { _id, projectId, dimension, month, values } = oldest;
-      const scopes = [...values.map((value) => `${dimension}/${value}` as RollupScope), `other/${dimension}` as const];
+      const scopes: RollupScope[] = [
+        ...values.map((value) => `${dimension}/${value}` as TagScope),
+        `other/${dimension}`,
+        `hour/${dimension}`,
+        `day/${dimension}`,
+      ];
       const removed = await rollups.removeScopes(projectId, scopes, nextMonth(month));
       if (removed > 0) return { removed, more: true };
       await collection.deleteOne({ _id, projectId });

@@ -1,20 +1,30 @@
-import { publishEvent } from "@herald/bus";
-import type { OutboxEvent } from "@herald/contracts";
+import { type Delivery, publishEvent } from "@herald/bus";
+import { eventTypeOf, headerNames, type OutboxEvent, ProjectId } from "@herald/contracts";
 import type { Resolve } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import type { ServiceDeps } from "@herald/service";
 import type { AnalyticsConfig } from "../config.ts";
-import { createCheckUrl } from "./check-url.ts";
-import { createCreateMessages } from "./create-messages.ts";
-import { createSendMessage } from "./send-message.ts";
-import { createWebhookClient } from "./webhook-client.ts";
+import { createCheckUrl, createWebhookClient } from "./webhook-client.ts";
+import { isSubscribed, messageFor, type ReceivedEvent } from "./webhook-message.ts";
 import { createWebhookMessageStore } from "./webhook-message-store.ts";
 import { handleWebhookRequests } from "./webhook-requests.ts";
 import { createWebhookSender } from "./webhook-sender.ts";
 import { createWebhookStore, webhookCollection } from "./webhook-store.ts";
 
+type AnyEvent = Delivery<Readonly<Record<string, unknown>>>;
+
+/** Stores one message for each event and subscribed webhook, and starts to send it. */
+export type CreateMessages = (events: readonly AnyEvent[]) => Promise<void>;
+
+const receivedEvent = (event: AnyEvent, projectId: ProjectId): ReceivedEvent => {
+  const { id, subject, data, publishedAt, header } = event;
+  const at = new Date(header(headerNames.ceTime) ?? publishedAt);
+  const type = eventTypeOf(subject)?.type ?? "";
+  return { projectId, id, type, at: Number.isNaN(at.getTime()) ? publishedAt : at, publishedAt, data };
+};
+
 const connectTimeoutMs = 5_000;
-/** After the timeout of a request, for the database to store its outcome. */
+/** Time for the database to store the outcome after a request's timeout. */
 const claimMarginMs = 15_000;
 
 /** What a test may replace. */
@@ -41,19 +51,38 @@ export const createWebhooks = (config: AnalyticsConfig, ground: ServiceDeps & We
     log,
   });
   const client = createWebhookClient({ timeoutMs, connectTimeoutMs, anyHost, resolve });
-  const send = createSendMessage({
+  const sender = createWebhookSender({
     webhooks,
     messages,
     client,
     flush: (projectId, _id) => outbox.flush(collection, { _id, projectId }),
+    claimMs: timeoutMs + claimMarginMs,
     now,
     random,
+    log,
+    pollIntervalMs,
   });
-  const claimMs = timeoutMs + claimMarginMs;
-  const sender = createWebhookSender({ webhooks, messages, send, claimMs, now, log, pollIntervalMs });
+
+  const createMessages: CreateMessages = async (events) => {
+    const byProject = Map.groupBy(events, ({ subject }) => eventTypeOf(subject)?.projectId);
+    const projectIds = [...byProject.keys()].flatMap((id) => ProjectId.safeParse(id).data ?? []);
+    const found = await webhooks.ofProjects(projectIds);
+    const created = found.flatMap((webhook) =>
+      (byProject.get(webhook.projectId) ?? [])
+        .map((event) => receivedEvent(event, webhook.projectId))
+        .filter((event) => isSubscribed(webhook, event))
+        .map((event) => ({
+          ...messageFor(webhook, event),
+          // The message is stored, so that it can be recovered when the webhook is enabled again.
+          ...(webhook.disabled && { failure: "the webhook was disabled" }),
+        })),
+    );
+    await messages.put(created, now());
+    for (const { _id, projectId } of found) sender.sendNow(projectId, _id);
+  };
 
   return {
-    createMessages: createCreateMessages(webhooks, messages, sender, now),
+    createMessages,
     stores: [webhooks, messages],
     rewrite: messages.rewrite,
     /** Prepares the database. Repeatable. */

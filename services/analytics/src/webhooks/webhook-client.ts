@@ -1,7 +1,34 @@
 import * as http from "node:http";
 import * as https from "node:https";
-import { checkPublicEndpoint, publicLookup, type Resolve, socketErrorText } from "@herald/kit";
-import type { WebhookResponse } from "./webhook-outcome.ts";
+import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve, socketErrorText } from "@herald/kit";
+import type { WebhookResponse } from "./webhook-attempt.ts";
+
+/** Resolves to the problem of a webhook's URL; undefined when Herald may call the URL. */
+export type CheckUrl = (url: string) => Promise<string | undefined>;
+
+/** The caller's timeout is only a little longer. A name that does not resolve in time is checked when the webhook is called. */
+const lookupTimeoutMs = 1_500;
+
+/** Checks URLs when they are stored. Each request resolves and checks the name again. */
+export const createCheckUrl = ({ anyHost, resolve }: { anyHost: boolean; resolve?: Resolve | undefined }): CheckUrl => {
+  const lookup = publicLookup(resolve);
+  return async (text) => {
+    if (anyHost) {
+      const url = new URL(text);
+      if (!/^https?:$/.test(url.protocol)) return "must be an http or https URL";
+      return url.username === "" && url.password === "" ? undefined : "may not carry a user";
+    }
+    const checked = checkPublicEndpoint(text);
+    if (!checked.ok) return checked.problem;
+    return new Promise((done) => {
+      const timer = setTimeout(done, lookupTimeoutMs, undefined);
+      lookup(checked.hostname, { all: true }, (error) => {
+        clearTimeout(timer);
+        done(error?.message === notPublicText ? notPublicText : undefined);
+      });
+    });
+  };
+};
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -94,7 +121,7 @@ export const createWebhookClient = ({ timeoutMs, connectTimeoutMs, anyHost, reso
     /** Rejects only when `signal` is aborted; failures of receiver and network are part of the response. */
     async post(url: string, headers: Headers, body: string, signal: AbortSignal): Promise<WebhookResponse> {
       signal.throwIfAborted();
-      // The URL may have been stored while any host was allowed; and a literal address needs no lookup.
+      // Checked again: the URL may have been stored while any host was allowed, and a literal IP address needs no lookup.
       const checked = anyHost ? undefined : checkPublicEndpoint(url);
       if (checked?.ok === false) return { kind: "unanswered", problem: checked.problem };
       const all = { ...headers, "content-length": String(Buffer.byteLength(body)) };

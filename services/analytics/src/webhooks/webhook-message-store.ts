@@ -20,7 +20,7 @@ import {
   retentionBatch,
   retryConflicts,
 } from "@herald/mongo";
-import type { Collection, Db, UpdateFilter } from "mongodb";
+import type { Collection, Db, Filter, FindOptions, UpdateFilter } from "mongodb";
 
 export type AttemptDocument = {
   readonly at: Date;
@@ -43,18 +43,18 @@ export type WebhookMessageDocument = {
   /** The body as it is posted and signed, to the byte. */
   readonly payload: string;
   readonly state: WebhookMessageStatus;
-  /** When it is sent; while claimed, when the claim ends. Only while it is waiting. */
+  /** When it is due; while claimed, when the claim ends. Only while it is waiting. */
   readonly dueAt?: Date;
-  /** Which claim is sending it. */
+  /** Id of the claim whose process is sending it. */
   readonly claim?: string;
   /** A ping: one attempt, and its failure does not disable the webhook. */
   readonly isTest?: true;
-  /** Attempts since the schedule began; resending begins it again. */
+  /** Attempts since the schedule began; a resend restarts the schedule. */
   readonly scheduleAttempts: number;
   readonly attemptCount: number;
-  /** The latest ones. */
+  /** The latest attempts. */
   readonly attempts: readonly AttemptDocument[];
-  /** Of the last attempt. */
+  /** Error of the last attempt. */
   readonly error?: string;
   readonly expiresAt: Date;
 };
@@ -80,7 +80,7 @@ const maxStoredAttempts = 20;
 /** A claimed message. The claim ends when another process claims it. */
 type Claimed = Pick<WebhookMessageDocument, "_id" | "projectId" | "claim">;
 
-/** Every function throws `database-unavailable` when the database is. */
+/** Every function throws `database-unavailable` while the database is unavailable. */
 export const createWebhookMessageStore = (db: Db) => {
   const messages: Collection<WebhookMessageDocument> = db.collection("webhookMessages");
   const counts = createCounts();
@@ -105,10 +105,24 @@ export const createWebhookMessageStore = (db: Db) => {
       await messages.updateOne({ _id, projectId }, { $push: { attempts }, $inc: { attemptCount: 1 } });
   };
 
+  /** Changes the first messages that match, unless their state changes meanwhile. Resolves to how many were found. */
+  const changePage = async (
+    { projectId, webhookId, state, ...more }: Filter<WebhookMessageDocument>,
+    options: FindOptions,
+    update: UpdateFilter<WebhookMessageDocument>,
+  ): Promise<number> => {
+    const page = await messages
+      .find({ projectId, webhookId, state, ...more }, { ...options, projection: { _id: 1 } })
+      .toArray();
+    const _id = { $in: page.map((message) => message._id) };
+    if (page.length > 0) await messages.updateMany({ projectId, _id, state }, update);
+    return page.length;
+  };
+
   return guardStore({
     ensureIndexes: () => ensureIndexes(messages, Object.values(indexes)),
 
-    /** Stores new messages. Those with a `failure` are not sent. */
+    /** Stores new messages. Messages with a `failure` are not sent. */
     put: async (batch: readonly (NewMessage & { readonly failure?: string })[], now: Date): Promise<void> => {
       const documents = batch.map(
         ({ failure, ...message }): WebhookMessageDocument => ({
@@ -123,7 +137,7 @@ export const createWebhookMessageStore = (db: Db) => {
       await insertMissing(messages, documents);
     },
 
-    /** Replaces the payloads of messages about events up to `at`. A message about an erasure is replaced after it was sent. */
+    /** Replaces the payloads of messages about events up to `at`. A message about an erasure is replaced once it is sent. */
     rewrite: async (projectId: ProjectId, at: Date, change: (payload: string) => string): Promise<void> => {
       const all = messages.find(
         { projectId, at: { $lte: at } },
@@ -148,7 +162,7 @@ export const createWebhookMessageStore = (db: Db) => {
         counts,
       }),
 
-    /** The next webhook after `after` with waiting messages, and when its first one is due. */
+    /** The next webhook after `after` with waiting messages, and when its first message is due. */
     nextWaiting: async (after: string) => {
       const [found] = await messages
         .find(
@@ -197,7 +211,7 @@ export const createWebhookMessageStore = (db: Db) => {
     markDelivered: (claimed: Claimed, attempt: AttemptDocument) =>
       recordAttempt(claimed, attempt, { $set: { state: "delivered" }, $unset: { dueAt: "", error: "" } }),
 
-    /** `next`: when it is retried; without, it has failed for good. */
+    /** `next`: when it is retried; undefined: it has failed for good. */
     markFailed: (claimed: Claimed, attempt: AttemptDocument, error: string, next: Date | undefined) =>
       recordAttempt(
         claimed,
@@ -207,23 +221,15 @@ export const createWebhookMessageStore = (db: Db) => {
           : { $set: { dueAt: next, error } },
       ),
 
-    /** Marks a page of waiting messages as failed. False when none is left. */
-    failPage: async (projectId: ProjectId, webhookId: WebhookId, error: string): Promise<boolean> => {
-      const page = await messages
-        .find(
-          { state: "waiting", webhookId },
-          { hint: indexName(indexes.waiting), projection: { _id: 1 }, limit: retentionBatch },
-        )
-        .toArray();
-      if (page.length === 0) return false;
-      await messages.updateMany(
-        { projectId, _id: { $in: page.map(({ _id }) => _id) }, state: "waiting" },
+    /** Marks a page of waiting messages as failed. Resolves to how many. */
+    failPage: (projectId: ProjectId, webhookId: WebhookId, error: string): Promise<number> =>
+      changePage(
+        { projectId, webhookId, state: "waiting" },
+        { hint: indexName(indexes.waiting), limit: retentionBatch },
         { $set: { state: "failed", error }, $unset: { dueAt: "", claim: "" } },
-      );
-      return true;
-    },
+      ),
 
-    /** Makes one message due and begins its schedule again. Null when there is none. */
+    /** Makes one message due and restarts its schedule. Null when there is no such message. */
     resend: (projectId: ProjectId, webhookId: WebhookId, id: WebhookMessageId, now: Date) =>
       messages.findOneAndUpdate(
         { _id: id, projectId, webhookId },
@@ -231,25 +237,17 @@ export const createWebhookMessageStore = (db: Db) => {
         { returnDocument: "after" },
       ),
 
-    /** Makes a page of messages that failed since then due, oldest first. Resolves to how many. */
-    recoverPage: async (
+    /** Makes a page of failed messages due whose events are from `since` or later, oldest first. Resolves to how many. */
+    recoverPage: (
       projectId: ProjectId,
       webhookId: WebhookId,
       { since, limit, now }: { since: Date; limit: number; now: Date },
-    ): Promise<number> => {
-      const page = await messages
-        .find(
-          { projectId, webhookId, state: "failed", _id: { $gte: firstWebhookMessageId(since) } },
-          { hint: indexName(indexes.byState), projection: { _id: 1 }, sort: { _id: 1 }, limit },
-        )
-        .toArray();
-      if (page.length === 0) return 0;
-      await messages.updateMany(
-        { projectId, _id: { $in: page.map(({ _id }) => _id) }, state: "failed" },
+    ): Promise<number> =>
+      changePage(
+        { projectId, webhookId, state: "failed", _id: { $gte: firstWebhookMessageId(since) } },
+        { hint: indexName(indexes.byState), sort: { _id: 1 }, limit },
         { $set: { state: "waiting", dueAt: now, scheduleAttempts: 0 } },
-      );
-      return page.length;
-    },
+      ),
 
     /** Removes a page of the messages of a project or of one webhook. False when none is left. */
     removePage: async (projectId: ProjectId, webhookId?: WebhookId): Promise<boolean> => {

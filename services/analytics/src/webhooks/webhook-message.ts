@@ -1,4 +1,4 @@
-import { type EventMessage, type ProjectId, type WebhookId, webhookMessageId } from "@herald/contracts";
+import { type EventMessage, type ProjectId, userKey, type WebhookId, webhookMessageId } from "@herald/contracts";
 
 export type ReceivedEvent = {
   readonly projectId: ProjectId;
@@ -20,10 +20,10 @@ type Subscriber = {
   readonly createdAt: Date;
 };
 
-/** How much the clocks of broker and service may differ. A webhook rather gets an event from just before it was created than misses one. */
+/** How much the clocks of broker and service may differ. A webhook may get an event from just before its creation, but misses none. */
 const clockSkewMs = 60_000;
 
-/** The event is of its project and types, and was published after it was created. */
+/** Whether an event has the webhook's project and types, and was published after the webhook was created. */
 export const isSubscribed = ({ projectId, events, createdAt }: Subscriber, event: ReceivedEvent): boolean =>
   projectId === event.projectId &&
   (events === null || events.includes(event.type)) &&
@@ -33,7 +33,7 @@ export const isSubscribed = ({ projectId, events, createdAt }: Subscriber, event
 export const webhookPayload = ({ id, type, at, data }: Pick<ReceivedEvent, "id" | "type" | "at" | "data">): string =>
   JSON.stringify({ id, type, timestamp: at.toISOString(), data } satisfies EventMessage);
 
-/** The same message however often the event is delivered. */
+/** The same message, however often the event is delivered. */
 export const messageFor = (webhook: Pick<Subscriber, "_id" | "projectId">, event: ReceivedEvent) => ({
   _id: webhookMessageId(webhook._id, event.id, event.at),
   projectId: webhook.projectId,
@@ -43,3 +43,14 @@ export const messageFor = (webhook: Pick<Subscriber, "_id" | "projectId">, event
   at: event.at,
   payload: webhookPayload(event),
 });
+
+/** Replaces each string that is the user's id by null; returns the same text when there is none. */
+export const erasePayload = (payload: string, projectId: ProjectId, key: string): string => {
+  let found = false;
+  const erased: unknown = JSON.parse(payload, (_, value: unknown) => {
+    if (typeof value !== "string" || value.length > 128 || userKey(projectId, value) !== key) return value;
+    found = true;
+    return null;
+  });
+  return found ? JSON.stringify(erased) : payload;
+};

@@ -1,6 +1,6 @@
-import { type ProjectId, type WebhookId, webhookMessageId } from "@herald/contracts";
+import { type ProjectId, userKey, type WebhookId, webhookMessageId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { isSubscribed, messageFor, type ReceivedEvent } from "./webhook-message.ts";
+import { erasePayload, isSubscribed, messageFor, type ReceivedEvent } from "./webhook-message.ts";
 
 const at = new Date("2030-01-01T00:00:00.000Z");
 const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -46,4 +46,22 @@ test("the message id depends on webhook and event alone", () => {
     webhookMessageId("whk_06bq4ghm31tz5d2ns8y7k9w0ad", "e1", at),
   ];
   expect(new Set(ids).size).toBe(3);
+});
+
+const erase = (value: unknown) => erasePayload(JSON.stringify(value), projectId, userKey(projectId, "ann"));
+
+test("removes the user's id wherever it is, and nothing else", () => {
+  const event = { data: { users: ["ann", null, "bob"], failures: [{ userId: "ann", reason: "moved" }], ann: "an" } };
+  expect(JSON.parse(erase(event))).toEqual({
+    data: { users: [null, null, "bob"], failures: [{ userId: null, reason: "moved" }], ann: "an" },
+  });
+});
+
+test("a payload without the user stays the same, to the byte", () => {
+  const payload = '{ "data": {"users":["bob"],  "n":1.0 } }';
+  expect(erasePayload(payload, projectId, userKey(projectId, "ann"))).toBe(payload);
+});
+
+test("the same id in another project is another user", () => {
+  expect(erasePayload('["ann"]', other, userKey(projectId, "ann"))).toBe('["ann"]');
 });

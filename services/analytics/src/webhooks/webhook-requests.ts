@@ -12,17 +12,57 @@ import {
   RecoverWebhookRequest,
   ResendWebhookMessage,
   RotateWebhookSecret,
+  type Webhook,
   type WebhookId,
+  type WebhookMessage,
+  type WebhookMessageDetail,
   type WebhookMessageId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { CheckUrl } from "./check-url.ts";
-import { messageDetailView, messageView, webhookView } from "./views.ts";
+import { newWebhookSecret } from "./webhook-attempt.ts";
+import type { CheckUrl } from "./webhook-client.ts";
 import { webhookPayload } from "./webhook-message.ts";
 import type { WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
-import { newWebhookSecret } from "./webhook-signature.ts";
 import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
+
+/** Never contains the secrets. */
+export const webhookView = (webhook: WebhookDocument, now: Date): Webhook => {
+  const { description, disabled, failingSince, previousUntil } = webhook;
+  return {
+    id: webhook._id,
+    url: webhook.url,
+    events: webhook.events === null ? null : [...webhook.events],
+    ...(description !== undefined && { description }),
+    enabled: disabled === undefined,
+    ...(disabled && { disabled_reason: disabled.reason, disabled_at: disabled.at.toISOString() }),
+    ...(failingSince && { failing_since: failingSince.toISOString() }),
+    ...(previousUntil && previousUntil > now && { previous_secret_until: previousUntil.toISOString() }),
+    created_at: webhook.createdAt.toISOString(),
+    updated_at: webhook.updatedAt.toISOString(),
+  };
+};
+
+export const messageView = (message: Omit<WebhookMessageDocument, "payload" | "attempts">): WebhookMessage => ({
+  id: message._id,
+  event_id: message.eventId,
+  type: message.type,
+  timestamp: message.at.toISOString(),
+  status: message.state,
+  attempt_count: message.attemptCount,
+  ...(message.error !== undefined && { last_error: message.error }),
+  ...(message.state === "waiting" && message.dueAt && { next_attempt_at: message.dueAt.toISOString() }),
+});
+
+export const messageDetailView = (message: WebhookMessageDocument): WebhookMessageDetail => ({
+  ...messageView(message),
+  payload: JSON.parse(message.payload),
+  attempts: message.attempts.map(({ at, durationMs, ...rest }) => ({
+    at: at.toISOString(),
+    duration_ms: durationMs,
+    ...rest,
+  })),
+});
 
 /** Each event is stored once for each subscribed webhook. */
 const maxWebhooks = 20;

@@ -1,21 +1,97 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectId, WebhookId } from "@herald/contracts";
-import { createShares, type Logger } from "@herald/kit";
-import type { SendMessage } from "./send-message.ts";
-import type { WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
+import { createShares, type Logger, retryAfterMs } from "@herald/kit";
+import {
+  maxFailureMs,
+  nextWebhookAttempt,
+  outcomeOf,
+  type WebhookResponse,
+  webhookSignature,
+} from "./webhook-attempt.ts";
+import type { WebhookClient } from "./webhook-client.ts";
+import type { AttemptDocument, WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
 import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
-
-export type WebhookSender = ReturnType<typeof createWebhookSender>;
 
 type Deps = {
   readonly webhooks: WebhookStore;
   readonly messages: WebhookMessageStore;
-  readonly send: SendMessage;
+  readonly client: WebhookClient;
+  /** Publishes the outbox of a webhook. */
+  readonly flush: (projectId: ProjectId, id: WebhookId) => Promise<void>;
   /** Longer than a request may take: a process that stored no outcome by then is dead. */
   readonly claimMs: number;
   readonly now: () => Date;
+  /** In [0, 1): the jitter of retries. */
+  readonly random: () => number;
   readonly log: Logger;
   readonly pollIntervalMs?: number | undefined;
+};
+
+/** Sends a claimed message once and stores the outcome. Rejects, and stores nothing, when `signal` is aborted. */
+const createSendMessage = ({ webhooks, messages, client, flush, now, random }: Deps) => {
+  const headersFor = (secrets: readonly string[], id: string, body: string, at: Date) => {
+    const timestamp = Math.floor(at.getTime() / 1_000);
+    return {
+      "content-type": "application/json",
+      "user-agent": "Herald-Webhooks/1",
+      "webhook-id": id,
+      "webhook-timestamp": String(timestamp),
+      "webhook-signature": webhookSignature(secrets, { id, timestamp, body }),
+    };
+  };
+
+  const disable = async (webhook: WebhookDocument, why: Parameters<WebhookStore["disable"]>[1]) => {
+    if (await webhooks.disable(webhook, why, now())) await flush(webhook.projectId, webhook._id);
+  };
+
+  const recordFailure = async (webhook: WebhookDocument, at: Date) => {
+    const { _id, projectId, failingSince } = webhook;
+    if (failingSince === undefined) await webhooks.recordFailure(projectId, _id, at);
+    else if (at.getTime() - failingSince.getTime() >= maxFailureMs)
+      await disable(webhook, { reason: "failing", since: failingSince });
+  };
+
+  const storeOutcome = async (
+    webhook: WebhookDocument,
+    message: WebhookMessageDocument,
+    response: WebhookResponse,
+    timing: Pick<AttemptDocument, "at" | "durationMs">,
+  ) => {
+    const outcome = outcomeOf(response);
+    const answer = response.kind === "answered" ? response : undefined;
+    const attempt: AttemptDocument = {
+      ...timing,
+      ...(answer && { status: answer.status }),
+      ...(answer?.body && { response: answer.body }),
+      ...(outcome.kind !== "delivered" && { error: outcome.error }),
+    };
+    if (outcome.kind === "delivered") {
+      await messages.markDelivered(message, attempt);
+      if (webhook.failingSince !== undefined) await webhooks.recordSuccess(webhook.projectId, webhook._id);
+      return;
+    }
+    const next =
+      outcome.kind === "failed" && !message.isTest
+        ? nextWebhookAttempt({
+            attempts: message.scheduleAttempts + 1,
+            now: now(),
+            retryAfterMs: answer && retryAfterMs(answer.retryAfter, now()),
+            random: random(),
+          })
+        : undefined;
+    await messages.markFailed(message, attempt, outcome.error, next);
+    if (outcome.kind === "gone") await disable(webhook, { reason: "gone", url: webhook.url });
+    else if (!message.isTest) await recordFailure(webhook, timing.at);
+  };
+
+  return async (webhook: WebhookDocument, message: WebhookMessageDocument, signal: AbortSignal): Promise<void> => {
+    const { _id: id, payload } = message;
+    const at = now();
+    const headers = headersFor(await webhooks.secretsAt(webhook, at), id, payload, at);
+    const begun = performance.now();
+    const response = await client.post(webhook.url, headers, payload, signal);
+    await storeOutcome(webhook, message, response, { at, durationMs: Math.round(performance.now() - begun) });
+  };
 };
 
 /** Concurrent requests of this process to one webhook; one while it fails. */
@@ -38,7 +114,8 @@ type Worker = {
  * that a crash left are due again when their claim ends.
  */
 export const createWebhookSender = (deps: Deps) => {
-  const { webhooks, messages, send, claimMs, now, log, pollIntervalMs = defaultPollMs } = deps;
+  const { webhooks, messages, claimMs, now, log, pollIntervalMs = defaultPollMs } = deps;
+  const send = createSendMessage(deps);
   const workers = new Map<WebhookId, Worker>();
   const aborting = new AbortController();
   const shares = createShares(maxRequests);
@@ -48,7 +125,7 @@ export const createWebhookSender = (deps: Deps) => {
   let failing = false;
 
   const warn = (err: unknown) => {
-    // Once: while the database is unavailable, every poll fails.
+    // Logs once: while the database is unavailable, every poll fails.
     if (!failing) log.warn({ err }, "webhooks will be sent later");
     failing = true;
   };
@@ -58,7 +135,7 @@ export const createWebhookSender = (deps: Deps) => {
       await send(webhook, message, aborting.signal);
       failing = false;
     } catch (error) {
-      // An error of our own, such as a missing master key, would repeat at once: the message waits until its claim ends.
+      // An internal error, such as a missing master key, would occur again at once: the message waits until its claim ends.
       if (aborting.signal.aborted) await messages.release(message, now()).catch(() => {});
       else warn(error);
     }
@@ -164,3 +241,5 @@ export const createWebhookSender = (deps: Deps) => {
     },
   };
 };
+
+export type WebhookSender = ReturnType<typeof createWebhookSender>;

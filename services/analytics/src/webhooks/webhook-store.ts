@@ -8,16 +8,14 @@ import {
 } from "@herald/contracts";
 import { type Envelope, type Logger, type MasterKeys, rewrapAll, seal, unseal } from "@herald/kit";
 import {
-  byIndex,
   createCounts,
-  ensureIndexes,
   findPage,
   guardStore,
   type IndexSpec,
   indexName,
   isDuplicateKey,
   outboxIndex,
-  removeFirst,
+  projectRows,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 
@@ -33,9 +31,9 @@ export type WebhookDocument = {
   /** Time of the first failed attempt since the last success. */
   readonly failingSince?: Date;
   readonly secrets: Envelope;
-  /** Until then the previous secret signs too. */
+  /** Until this time the previous secret signs too. */
   readonly previousUntil?: Date;
-  /** Which rotation made the present secret. */
+  /** Id of the rotation that made the current secret. */
   readonly rotationId?: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -51,7 +49,7 @@ const indexes = {
 
 export const webhookCollection = (db: Db): Collection<WebhookDocument> => db.collection("webhooks");
 
-/** Every function throws `database-unavailable` when the database is. */
+/** Every function throws `database-unavailable` while the database is unavailable. */
 export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
   const webhooks = webhookCollection(db);
   const counts = createCounts();
@@ -59,7 +57,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
   const find = (projectId: ProjectId, id: WebhookId) => webhooks.findOne({ _id: id, projectId });
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(webhooks, Object.values(indexes)),
+    ...projectRows(webhooks, indexes, indexes.byProject),
     find,
 
     list: (projectId: ProjectId, request: ListRequest) =>
@@ -77,7 +75,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
     ofProjects: (projectIds: readonly ProjectId[]): Promise<WebhookDocument[]> =>
       webhooks.find({ projectId: { $in: [...projectIds] } }, { hint: indexName(indexes.byProject) }).toArray(),
 
-    /** Stores a new one. A repeat replaces the secret, which no client has received yet. */
+    /** Stores a new webhook. A repeat replaces the secret, which no client has received yet. */
     create: async (
       projectId: ProjectId,
       id: WebhookId,
@@ -113,7 +111,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       return (await find(projectId, id)) ?? undefined;
     },
 
-    /** The current secret signs until `previousUntil`, the one before it no longer. Undefined when there is no such webhook. Repeatable by `rotationId`. */
+    /** Replaces the secret; the replaced one signs until `previousUntil`. Undefined: no such webhook. Repeatable by `rotationId`. */
     rotate: async (
       projectId: ProjectId,
       id: WebhookId,
@@ -159,7 +157,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       );
     },
 
-    /** Only if its URL or its time of failure has not changed. True when this call disabled it. */
+    /** Disables a webhook unless its URL, or the time of its first failure, has changed. True when this call disabled it. */
     disable: async (
       { projectId, _id }: Pick<WebhookDocument, "projectId" | "_id">,
       why: { reason: "gone"; url: string } | { reason: "failing"; since: Date },
@@ -186,10 +184,6 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       );
       return modifiedCount === 1;
     },
-
-    /** Removes a page of a project's webhooks. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> =>
-      (await removeFirst(webhooks, { projectId }, byIndex(indexes.byProject))).length > 0,
 
     /** Encrypts every data key with the first master key. */
     rewrap: (log: Logger): Promise<void> => {
