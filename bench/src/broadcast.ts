@@ -5,7 +5,7 @@ import { countedBy, pushed, resetSink, type Sink } from "./sinks.ts";
 import type { Line } from "./table.ts";
 import { until } from "./until.ts";
 
-/** What one send to a topic cost. CPU in microseconds a push; memory is the most that was held while it ran. */
+/** The cost of one send to a topic. CPU is in microseconds per push; memory is the peak during the send. */
 export type Broadcast = {
   readonly pushesPerSecond: number;
   readonly cost: Cost;
@@ -13,7 +13,7 @@ export type Broadcast = {
   readonly peakMegabytes: Readonly<Record<string, number>>;
 };
 
-/** Sends to a topic of so many devices, from the POST to the last push at the sink; then checks that each was counted once. */
+/** Measures a send to a topic with `devices` devices, from the POST to the last push at the sink. Checks that each is counted once. */
 export const broadcast = async (system: System, sink: Sink, topic: string, devices: number): Promise<Broadcast> => {
   await resetSink(sink);
   for (const name of services) forgetPeak(system.processes[name] ?? 0);
@@ -39,7 +39,7 @@ export const broadcast = async (system: System, sink: Sink, topic: string, devic
   };
 };
 
-/** The CPU of each part, and the most memory that each service held. */
+/** The CPU of each process, and the peak memory of each service. */
 export const linesOfEach = (broadcasts: readonly Broadcast[]): Line[] => [
   ...partLines(
     broadcasts.map(({ cost }) => cost),

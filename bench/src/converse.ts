@@ -3,16 +3,16 @@ import { connect, type TcpNetConnectOpts } from "node:net";
 export type Conversation = {
   /** Complete HTTP/1.1 requests, in order. */
   readonly requests: readonly string[];
-  /** How many of them may have been sent, when so many are answered. */
+  /** How many requests may be sent in total once `answered` of them are answered. */
   readonly allowed: (answered: number) => number;
-  /** Told of each answer, in order. */
+  /** Called for each answer, in order. */
   readonly onAnswer: (index: number, status: string) => void;
 };
 
-/** How often is looked what is due. */
+/** Interval of the check for due requests. */
 const tickMs = 2;
 
-/** Sends requests over one connection and reads nothing but the status of their answers: a client that costs little. */
+/** Sends requests over one connection and reads only the status of each answer, so the client itself costs little CPU. */
 export const converse = (to: TcpNetConnectOpts, { requests, allowed, onAnswer }: Conversation): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect({ ...to, noDelay: true });
@@ -39,7 +39,7 @@ export const converse = (to: TcpNetConnectOpts, { requests, allowed, onAnswer }:
         onAnswer(answered++, status);
         last = index + "HTTP/1.1 200 ".length;
       }
-      // A status line may be cut in two by the next chunk's border.
+      // The end of a chunk may cut a status line in two.
       rest = text.slice(Math.max(last, text.length - "HTTP/1.1 200".length));
       if (answered < requests.length) more();
       else end(resolve);

@@ -31,14 +31,14 @@ export const connectFloor = async (url: string): Promise<FloorClient> => {
   return { push, close: () => session.close() };
 };
 
-/** What a push tells the app, without Herald. */
+/** The data of a push, built without Herald. */
 export const pushData = {
   notification_id: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac",
   project_id: "prj_06bq4ghm31tz5d2ns8y7k9w0ac",
   token: "x".repeat(96),
 };
 
-/** As Herald asks APNs. */
+/** The headers of Herald's requests to APNs. */
 export const apnsHeaders: Headers = {
   ":path": `/3/device/${"a".repeat(64)}`,
   authorization: `bearer ${"x".repeat(220)}`,

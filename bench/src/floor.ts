@@ -3,10 +3,10 @@ import { encryptPush, newSenderKeys } from "../../services/dispatch/src/provider
 import { apnsBody, apnsHeaders, connectFloor, pushData } from "./floor-client.ts";
 
 /**
- * The floor: `node:http2` alone sends so many pushes over one connection with 500 in flight, and does nothing else; for Web Push
- * it encrypts each. A process of its own: `floor.ts <apns | fcm | webpush> <url> <pushes>`, CA in BENCH_CA. Prints
- * `{ pushes, seconds, cpuMicros, encryptMicros, agreeMicros }`, the last two of them what encryption alone takes, and of it the key
- * agreement, which nothing can do without: in all threads of the process.
+ * The floor: `node:http2` alone sends the pushes over one connection with 500 in flight, and does nothing else; for Web Push it
+ * encrypts each. A process of its own: `floor.ts <apns | fcm | webpush> <url> <pushes>`, CA in BENCH_CA. Prints
+ * `{ pushes, seconds, cpuMicros, encryptMicros, agreeMicros }`. `encryptMicros` is the CPU of encryption alone, and `agreeMicros` its
+ * part for the key agreement, which no sender can avoid. CPU counts all threads of the process.
  */
 
 const inFlightMost = 500;
@@ -18,7 +18,7 @@ const alert = { title: "Hello", body: "World" };
 const browser = createECDH("prime256v1");
 browser.generateKeys();
 const keys = { p256dh: browser.getPublicKey("base64url"), auth: randomBytes(16).toString("base64url") };
-/** As in Herald, one of these serves a batch. */
+/** As in Herald, one pair of keys serves a batch. */
 const senderKeys = newSenderKeys();
 const encrypt = async (): Promise<Buffer> => {
   const encrypted = await encryptPush(JSON.stringify({ ...pushData, ...alert }), keys, senderKeys);
@@ -33,7 +33,7 @@ const agree = (): Promise<unknown> =>
     diffieHellman(pair, (error, secret) => (error === null ? resolve(secret) : reject(error)));
   });
 
-/** What Herald sends, without Herald. */
+/** Requests like Herald's, built without Herald. */
 const requests = {
   apns: { headers: apnsHeaders, body: () => apnsBody(alert) },
   fcm: {
@@ -61,7 +61,7 @@ const requests = {
   },
 };
 const request = requests[provider as keyof typeof requests];
-/** Does it so many times, as many at once as fit in flight; what it took of the CPU, in microseconds. */
+/** Calls `once` `total` times with up to 500 in flight. Resolves to the CPU used, in microseconds. */
 const repeat = async (total: number, once: () => Promise<unknown>): Promise<number> => {
   const before = process.cpuUsage();
   let left = total;
@@ -77,7 +77,7 @@ const push = async (): Promise<void> => {
   await client.push(request.headers, typeof body === "string" ? body : await body);
 };
 
-// Warm, as the services are.
+// Warm up, because the services are warm too.
 await repeat(Math.min(5_000, pushes), push);
 const begin = performance.now();
 const cpuMicros = await repeat(pushes, push);

@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { end, firstLine, start } from "./processes.ts";
 import type { Sink } from "./sinks.ts";
 
-/** Takes requests where Herald's gateway would. */
+/** A server that takes requests in place of Herald's gateway. */
 export type SendFloor = { readonly gateway: string; readonly processes: { readonly floor: number } };
 
 const beside = async <T>(child: ChildProcess, work: (floor: SendFloor) => Promise<T>): Promise<T> => {
@@ -14,13 +14,13 @@ const beside = async <T>(child: ChildProcess, work: (floor: SendFloor) => Promis
   }
 };
 
-/** Runs `send-floor.ts`, which pushes to the sink where there is one, for as long as the work takes. */
+/** Runs `send-floor.ts` during the work. It pushes to the sink if one is given. */
 export const besideFloor = <T>(sink: Sink | undefined, work: (floor: SendFloor) => Promise<T>): Promise<T> =>
   beside(
     sink ? start("bench/src/send-floor.ts", [sink.url], { BENCH_CA: sink.ca }) : start("bench/src/send-floor.ts"),
     work,
   );
 
-/** Runs `register-floor.ts` on a database of its own for as long as the work takes. */
+/** Runs `register-floor.ts` with its own database during the work. */
 export const besideRegisterFloor = <T>(mongoUrl: string, work: (floor: SendFloor) => Promise<T>): Promise<T> =>
   beside(start("bench/src/register-floor.ts", [mongoUrl]), work);

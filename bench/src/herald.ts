@@ -25,7 +25,7 @@ type Local = {
 
 type Project = { readonly id: ProjectId; readonly token: string };
 
-/** Well formed; the sinks look at none. */
+/** Well-formed credentials; the sinks do not check them. */
 const credentials = () => ({
   apns: {
     key_id: "ABCDE12345",
@@ -48,12 +48,12 @@ const credentials = () => ({
   webpush: { subject: "mailto:bench@example.com" },
 });
 
-/** What the local stack itself says, and what a service says that is not well. */
+/** Log lines of the local stack itself, and warnings and errors of services. */
 const notable = /^(herald +\| |\w+ +\| [\d:]{8} (warn|error|fatal) )/;
 /** Enough to see why a row failed. */
 const maxLastWords = 5;
 
-/** How many browsers the subscriptions are of: making a key for each would take longer than the bench. */
+/** Subscriptions share the keys of 50 browsers: a key pair for each would take longer than the bench. */
 const browsers = 50;
 const browserKeys = () =>
   Array.from({ length: browsers }, () => {
@@ -62,7 +62,7 @@ const browserKeys = () =>
     return { p256dh: browser.getPublicKey("base64url"), auth: randomBytes(16).toString("base64url") };
   });
 
-/** What is timed: one bare request. The client adds an Idempotency-Key to each POST, which costs a write, and retries. */
+/** One bare request, for timing. The client would add retries, and to each POST an Idempotency-Key, which costs a write. */
 const request = async <T>(url: string, token: string, method = "GET", body?: unknown): Promise<T> => {
   const response = await fetch(url, {
     method,
@@ -91,7 +91,7 @@ type Wanted = { readonly title: string; readonly body: string; readonly targets:
 
 let tokens = 0;
 
-/** What a project that sends to the sinks can do. */
+/** Functions of a project that sends to the sinks. */
 const createSender = (
   gateway: string,
   mongo: MongoClient,
@@ -115,10 +115,10 @@ const createSender = (
     /** Reads below `/api/v1`. */
     get,
     post,
-    /** Several in one request; resolves to how each ended. */
+    /** Sends several notifications in one request. Resolves to the result of each. */
     postBatch: async (notifications: readonly Wanted[]): Promise<readonly Taken[]> =>
       (await request<{ data: Taken[] }>(`${api}/notifications/batch`, project.token, "POST", { notifications })).data,
-    /** Puts so many new devices of a provider's platform, all subscribed to the topic, and resolves to the ids of the first thousands. */
+    /** Stores new devices of a provider's platform, all subscribed to the topic. Resolves to the ids of the first thousands. */
     seed: async (
       provider: Provider,
       topic: string,
@@ -142,10 +142,10 @@ const createSender = (
     },
     send: (topic: string): Promise<string> =>
       post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
-    /** How many pushes the statistics have. */
+    /** The number of pushes in the statistics. */
     sent: async (): Promise<number> => (await herald.stats()).totals.sent,
     progress: (id: string) => herald.notifications.get(id),
-    /** How many opens of a notification the statistics have. */
+    /** The number of opens of a notification in the statistics. */
     opened: async (notification: string): Promise<number> => (await herald.stats({ notification })).totals.opened,
   };
 };
@@ -153,8 +153,8 @@ const createSender = (
 export type Sender = ReturnType<typeof createSender>;
 
 /**
- * The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to the sinks. Profiles
- * of the services go to the folder that is named, if one is.
+ * Starts the whole system as `npm start` runs it, in its own folder and on free ports, with a project that sends to the sinks. Profiles
+ * of the services are written to the folder `profiles`, if given.
  */
 export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profiles?: string) => {
   const openKeys = `bench:${randomBytes(32).toString("base64")}`;
@@ -163,8 +163,9 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     ...freePortsEnvironment,
     HERALD_DATA_DIR: dataDir,
     HERALD_LOG_LEVEL: "warn",
+    HERALD_DEMO_HISTORY: "off",
     HERALD_OPEN_KEYS: openKeys,
-    // As in production: the local stack's own are for tests.
+    // The default of production: the local stack has its own limit for tests.
     HERALD_GATEWAY_LIMIT_FAILURES: "100",
     // All apps of the bench share one address.
     HERALD_GATEWAY_LIMIT_CLIENTS: "10000000",
@@ -177,7 +178,6 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     if (notable.test(line) && lastWords.push(line) > maxLastWords) lastWords.shift();
   });
   const profiler = profiles === undefined ? undefined : createProfiler(printed, services, profiles);
-  // It writes its addresses before it has made the demo project's history, which would be measured, too.
   let isReady = false;
   printed.on("line", (line: string) => {
     isReady ||= line === "Herald is ready.";
@@ -192,7 +192,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
   const admin = new HeraldAdmin({ url: local.gateway, token: local.adminToken });
   const senderOf = async (name: string): Promise<Sender> =>
     createSender(local.gateway, mongo, sinks, await newProject(admin, sinks, name));
-  // FerretDB stands before a PostgreSQL that the local stack starts beside it, and does not name.
+  // The local stack also starts the PostgreSQL behind FerretDB, but does not list its process.
   const postgres = child.pid === undefined ? undefined : childOf(child.pid, "/bin/postgres");
   const started: Record<string, number | undefined> = { ...local.processes, postgres };
   const processes = [...services, "nats", "mongo", "postgres"].flatMap((name) => {
@@ -201,20 +201,20 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
   });
   return {
     ...(await senderOf("bench")),
-    /** Of Herald's services, and of broker and database where they run on this machine. */
+    /** Process ids of Herald's services, and of broker and database if they run on this machine. */
     processes: Object.fromEntries(processes),
     profiler,
     versions: await versionsOf(local.nats.url, mongo),
     gateway: local.gateway,
     openKeys,
-    /** The newest lines of its log that may say why a row failed. */
+    /** The newest lines of the system's log that may explain a failed row. */
     lastWords: (): readonly string[] => lastWords,
-    /** Sends to the same sinks. */
+    /** Creates another project that sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
-    /** A token of a project with the scope `export`. */
+    /** Creates a token with the scope `export`. */
     exportToken: async ({ id }: Project): Promise<string> =>
       (await admin.tokens.create(id, { name: "export", scopes: ["export"] })).token ?? "",
-    /** The database of a service, for what would take too long through the interface. */
+    /** The database of a service, for data that would take too long to create through the API. */
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     mongoUrl: local.mongo.url,
     stop: async (): Promise<void> => {

@@ -6,7 +6,7 @@ export type HttpRequest = {
   readonly body: unknown;
 };
 
-/** A complete HTTP/1.1 request with a body of JSON, for {@link converse}. */
+/** A complete HTTP/1.1 request with a JSON body, for {@link converse}. */
 export const httpRequest = ({ method, to, path, headers = {}, body }: HttpRequest): string => {
   const json = JSON.stringify(body);
   const fields = {

@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import type { Express } from "express";
 
-/** Serves a floor until SIGTERM, and tells the bench where by a line on stdout. `close`: what it used. */
+/** Serves a floor until SIGTERM, and prints its address as one line on stdout. `close` releases its resources. */
 export const listenFloor = (app: Express, close: () => Promise<unknown>): void => {
   const server = app.listen(0, "127.0.0.1", () => {
     const { port } = server.address() as AddressInfo;

@@ -2,26 +2,26 @@ import { converse } from "./converse.ts";
 
 export type Load = {
   readonly to: URL;
-  /** Complete HTTP/1.1 requests, partitioned to the connections in turn. */
+  /** Complete HTTP/1.1 requests, assigned to the connections in turn. */
   readonly requests: readonly string[];
   readonly connections: number;
-  /** Requests a second; absent: the next on each connection as soon as one is answered. */
+  /** Requests a second. Absent: each connection sends its next request as soon as the previous one is answered. */
   readonly pace?: number | undefined;
 };
 
-/** How a load ended. */
+/** The result of a load. */
 export type Answered = {
-  /** Milliseconds since 1970: a process takes a while until it begins. */
+  /** Milliseconds since 1970, without the start-up time of the process. */
   readonly beganAt: number;
   readonly seconds: number;
   readonly statuses: Readonly<Record<string, number>>;
-  /** Until each was answered, in ms, at a pace from when it was due, so that one that waits behind another counts its waiting. */
+  /** Latency of each request in ms. At a pace it counts from the due time, so it includes the wait behind slow requests. */
   readonly latencies: readonly number[];
   /** CPU of the load itself. */
   readonly cpuMicros: number;
 };
 
-/** Sends them all from this process and prints how they ended as one line of JSON. */
+/** Sends all requests from this process, and prints an {@link Answered} as one line of JSON. */
 export const runLoad = async ({ to, requests, connections, pace }: Load): Promise<void> => {
   const lanes = Math.min(connections, requests.length);
   const everyMs = pace === undefined ? undefined : 1000 / pace;

@@ -1,4 +1,4 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Provider } from "@herald/contracts";
@@ -11,7 +11,7 @@ import type { Profiler } from "./profiler.ts";
 import type { Context } from "./row.ts";
 import { allRows } from "./rows/all-rows.ts";
 import type { Sink } from "./sinks.ts";
-import { printTable, type Table } from "./table.ts";
+import { figureIn, printTable, type Table } from "./table.ts";
 import { topFunctions } from "./top-functions.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
@@ -51,12 +51,12 @@ const system = await startSystem(sinks, profiles);
 const context: Context = { ...options, system, sinks, sizes: options.devices };
 
 const tables: Table[] = [];
+const pageFile = join(docs, "performance.md");
+const earlier = await readFile(pageFile, "utf8");
 const write = async (): Promise<void> => {
-  await writeFile(
-    join(docs, "performance.md"),
-    page({ tables, runs, args, versions: system.versions, at: new Date() }),
-  );
-  await writeFile(join(docs, "performance.svg"), plot(tables, context.peer?.name));
+  await writeFile(pageFile, page({ tables, runs, args, versions: system.versions, at: new Date(), earlier }));
+  if (figureIn(tables)("direct") !== undefined)
+    await writeFile(join(docs, "performance.svg"), plot(tables, context.peer?.name));
 };
 
 try {
@@ -66,12 +66,12 @@ try {
       for await (const table of row.measure(context)) {
         printTable(table, runs);
         tables.push(table);
-        // At once: what a later row meets must not lose what was measured.
+        // Write at once, so that the failure of a later row loses no results.
         if (options.write) await write();
       }
       if (system.profiler) printProfile(system.profiler);
     } catch (error) {
-      // Nor must it keep the rows after it from being measured.
+      // The rows after a failed row are still measured.
       console.error(`\n${row.name}: ${(error as Error).message}`);
       for (const line of system.lastWords()) console.error(`  ${line}`);
       process.exitCode = 1;

@@ -1,21 +1,22 @@
 import { newDeviceId, newNotificationId, type ProjectId } from "@herald/contracts";
-import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { parseOpenKeys } from "@herald/kit";
+import { createOpenTokens } from "@herald/payload";
 import { converse } from "./converse.ts";
 import { httpRequest } from "./http-request.ts";
 
 /**
- * Reports opens over plain sockets: a client that costs little. A process of its own, with the keys in BENCH_OPEN_KEYS:
- * `open-load.ts <gateway> <project> <count> true` as fast as they are answered,
- * `open-load.ts <gateway> <project> <count> forged <a second>` at that pace, from as many addresses as none is over its limit.
+ * Reports opens over plain sockets, which cost little CPU. A process of its own, with the keys in BENCH_OPEN_KEYS:
+ * `open-load.ts <gateway> <project> <count> true` sends as fast as Herald answers,
+ * `open-load.ts <gateway> <project> <count> forged <a second>` at this pace, from so many addresses that none exceeds its limit.
  * Prints `{ notification, seconds, statuses }`.
  */
 
 const connections = 20;
 
 const [gateway = "", projectId = "", count = "0", kind = "true", pace = "1000"] = process.argv.slice(2);
-/** True opens on one connection that are not answered yet: they stand for many phones, together more than one group of opens. */
+/** Unanswered true opens per connection. They simulate many phones, and together exceed one group of opens. */
 const ahead = 20;
-/** Less than the 100 refusals that an address is told the reason of. */
+/** Forged opens per address, below the limit of 100 failures, so that each gets the same answer. */
 const perAddress = 90;
 
 const parsed = parseOpenKeys(process.env.BENCH_OPEN_KEYS ?? "");
@@ -39,7 +40,7 @@ const requestOf = (): string => {
 };
 
 const perConnection = Math.ceil(Number(count) / connections);
-// Made beforehand: signing is the sender's work, and would be measured with the rest.
+// Built before the measurement, because signing is not the client's work.
 const requests = Array.from({ length: perConnection * connections }, requestOf);
 const statuses: Record<string, number> = {};
 
@@ -50,12 +51,12 @@ const to = { port: Number(gatewayUrl.port), host: gatewayUrl.hostname };
 
 const begin = performance.now();
 
-/** One address after the other, each with a connection of its own, at a pace that the answers do not slow down. */
+/** Uses one address after the other, each with its own connection, at a pace that slow answers do not change. */
 const flood = async (mine: readonly string[], lane: number): Promise<void> => {
   const everyMs = (1000 * connections) / Number(pace);
   for (let from = 0; from < mine.length; from += perAddress) {
     const due = () => Math.floor((performance.now() - begin) / everyMs) - from;
-    // All of 127.0.0.0/8 is this machine, on Linux.
+    // On Linux every address of 127.0.0.0/8 is local.
     const localAddress = `127.1.${lane}.${from / perAddress + 1}`;
     await converse({ ...to, localAddress }, { requests: mine.slice(from, from + perAddress), allowed: due, onAnswer });
   }

@@ -7,7 +7,7 @@ export type Reported = {
   readonly statuses: Readonly<Record<string, number>>;
 };
 
-/** Reports so many opens, each of another device, from a process of its own; forged ones so many a second. */
+/** Reports opens, each from another device, in a separate process. Forged opens have a pace. */
 export const reportOpens = async (
   system: System,
   count: number,

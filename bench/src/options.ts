@@ -24,7 +24,7 @@ const described = {
 const nameWidth = 18;
 const column = (name: string, about: string): string => `  ${name.padEnd(nameWidth)} ${about}`;
 
-/** What `--help` prints. */
+/** The text of `--help`. */
 export const help = (rows: readonly Row[]): string =>
   [
     "npm run bench -- [options]",
@@ -68,7 +68,7 @@ const number = (name: string, text: string): number => {
   return first;
 };
 
-/** Reads the command line. Throws an error fit to show. Without a peer's command its row is left out of all. */
+/** Parses the command line. Throws an error with a message for users. Without the command of a peer, the peer's row does not run. */
 export const readOptions = (args: readonly string[], all: readonly Row[], hasPeer: boolean): Options => {
   const { values } = parseArgs({ args: [...args], options: described });
   const names = all.map(({ name }) => name);

@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type Line, median } from "./table.ts";
 
-/** What another sender did with one kind of work. */
+/** The figures of another sender for one kind of work. */
 export type PeerFigures = {
-  /** A second, by run. */
+  /** Sends a second, by run. */
   readonly rates: readonly number[];
-  /** CPU of its own process; absent when it did not say. */
+  /** CPU of its own process in µs per send or push, if it reports any. */
   readonly cpuMicros?: number;
 };
 
-/** Another sender on the same machine, in the same run, with a fake provider and a load of its own. */
+/** Another sender, measured on the same machine in the same run, with its own fake provider and load. */
 export type Peer = {
   readonly name: string;
   readonly broadcast?: PeerFigures;
@@ -30,7 +30,7 @@ const works: Readonly<Record<string, PeerWork>> = {
 const peerLine =
   /^(broadcast|batches of 100|singles): (\d+(?:\.\d+)?(?: \/ \d+(?:\.\d+)?)*) a second(?:, (\d+(?:\.\d+)?) µs(?: of (\S+)'s CPU)?)?/;
 
-/** Reads lines such as `singles: 7512 / 7608 / 7690 a second, 120 µs of gorush's CPU each`. Throws when there is none. */
+/** Reads lines such as `singles: 7512 / 7608 / 7690 a second, 120 µs of gorush's CPU each`. Throws if there are none. */
 export const parsePeer = (output: string): Peer => {
   const found: Partial<Record<PeerWork, PeerFigures>> = {};
   let name = "the peer";
@@ -58,7 +58,7 @@ export const runPeer = async (command: string): Promise<Peer> => {
   return parsePeer(output);
 };
 
-/** Lines that put rates of Herald beside the peer's; none when the peer did not do that work in this run. */
+/** Lines that compare Herald's rates with the peer's. Empty if the peer did not do this work in this run. */
 export const besidePeer = (peer: Peer | undefined, work: PeerWork, rates: readonly number[]): Line[] => {
   const figures = peer?.[work];
   if (peer === undefined || figures === undefined) return [];

@@ -3,7 +3,7 @@ import { figureIn, type Table } from "./table.ts";
 type Bar = { readonly label: string; readonly value: number; readonly kind: "before" | "now" | "beside" };
 type Panel = { readonly title: string; readonly bars: readonly Bar[] };
 
-/** Earlier medians of single sends to one device each, on two cores with everything on them. */
+/** Earlier medians of single sends to one device each. Two cores ran all processes. */
 const before = [
   { label: "before small sends had a path of their own", perSecond: 139, micros: 9_700 },
   { label: "when they got it", perSecond: 414, micros: 3_500 },
@@ -12,7 +12,7 @@ const before = [
 const barsOf = (bars: readonly (Omit<Bar, "value"> & { readonly value: number | undefined })[]): Bar[] =>
   bars.flatMap((bar) => (bar.value === undefined ? [] : [{ ...bar, value: bar.value }]));
 
-/** Old against new, and beside both what was measured in the same run. */
+/** Earlier figures and this run, with the floor and the peer of the same run. */
 const panelsOf = (tables: readonly Table[], peer: string): Panel[] => {
   const figure = figureIn(tables);
   return [
@@ -68,7 +68,7 @@ const panelAt = ({ title, bars }: Panel, top: number): string => {
   return [`  <text x="20" y="${top + 24}" font-weight="bold">${escaped(title)}</text>`, ...rows].join("\n");
 };
 
-/** docs/performance.svg: horizontal bars, on white, because a page may be dark. The peer is shown by its name. */
+/** The text of docs/performance.svg: horizontal bars, on white because a page may be dark. `peer` is the name in the plot. */
 export const plot = (tables: readonly Table[], peer = "the peer"): string => {
   const panels = panelsOf(tables, peer);
   const tops = panels.map((_, index) => panels.slice(0, index).reduce((sum, one) => sum + panelHeight(one), 0));

@@ -3,12 +3,12 @@ import type { Sender } from "./herald.ts";
 import { countedBy, markedFrom, type Sink } from "./sinks.ts";
 import { until } from "./until.ts";
 
-/** Sends to one device at a steady pace, beside other work. */
+/** Sends to one device at a steady pace, while other work runs. */
 export type Probe = { readonly sender: Sender; readonly device: string; readonly everyMs: number };
 
 let marks = 0;
 
-/** Sends to one device again and again while there is to be more, and resolves to each one's time from the POST to its push at the sink, in ms. */
+/** Sends to one device as long as `more` returns true. Resolves to the time of each from the POST to the push at the sink, in ms. */
 export const probe = async (
   sink: Sink,
   { sender, device, everyMs }: Probe,

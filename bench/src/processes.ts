@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 /** Linux counts CPU time in hundredths of a second. */
 const ticksPerSecond = 100;
 
-/** What Linux says of a process; empty when it has ended, as a database's workers do all the time. */
+/** A file of a process in /proc. Empty if the process has ended, which workers of a database do often. */
 const aboutProcess = (pid: number, file: string): string => {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
@@ -31,10 +31,10 @@ const megabytes = (pid: number, field: "VmHWM" | "VmRSS"): number => {
 /** The memory that a process holds now, in MB. */
 export const residentMegabytes = (pid: number): number => megabytes(pid, "VmRSS");
 
-/** From now on {@link peakMegabytes} starts again. */
+/** Resets the peak that {@link peakMegabytes} reads. */
 export const forgetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, "5");
 
-/** The most memory that a process held since it started, or since its peak was forgotten, in MB. */
+/** The peak memory of a process since its start or since {@link forgetPeak}, in MB. */
 export const peakMegabytes = (pid: number): number => megabytes(pid, "VmHWM");
 
 const childrenOf = (pid: number): number[] => {
@@ -42,11 +42,11 @@ const childrenOf = (pid: number): number[] => {
   return text.split(" ").filter(Boolean).map(Number);
 };
 
-/** CPU seconds of a process and of all that it started: a database is made of several. */
+/** CPU seconds of a process and all its child processes: a database has several. */
 export const cpuSeconds = (pid: number): number =>
   cpuSecondsOfOne(pid) + childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), 0);
 
-/** The first process that a process started with an argument that ends in this: a program may be started by another, such as a loader. */
+/** The first child process with an argument that ends in `argument`: a loader may start the program, so its name is not the first one. */
 export const childOf = (pid: number, argument: string): number | undefined =>
   childrenOf(pid).find((child) =>
     aboutProcess(child, "cmdline")
@@ -73,7 +73,7 @@ export const firstLine = async <T>(child: ChildProcess): Promise<T> => {
   return JSON.parse(line) as T;
 };
 
-/** Runs one of the repository's programs to its end, and resolves to the line that it prints, as JSON. */
+/** Runs one of the repository's programs to its end, and resolves to its line of JSON. */
 export const resultOf = async <T>(entry: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<T> => {
   const child = start(entry, args, env);
   const result = await firstLine<T>(child);
@@ -81,7 +81,7 @@ export const resultOf = async <T>(entry: string, args: readonly string[], env: N
   return result;
 };
 
-/** Asks a program to end and waits until it has. */
+/** Asks a program to end, and waits for its end. */
 export const end = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");

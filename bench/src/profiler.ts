@@ -5,21 +5,21 @@ import type { Interface } from "node:readline";
 import type { CpuProfile } from "./top-functions.ts";
 import { until } from "./until.ts";
 
-/** Makes every Node process that it reaches open an inspector on a port of its own, and say where. */
+/** Makes every Node process with this option open an inspector on a free port, and print its address. */
 export const inspectorOptions = "--inspect=127.0.0.1:0";
 
 const announced = /^(\w+) +\| Debugger listening on (ws:\S+)/;
 
-/** Takes CPU profiles of services while work is measured. */
+/** Records CPU profiles of services during a measurement. */
 export type Profiler = {
-  /** Names what is measured from now on, in file names. */
+  /** Begins a row, whose name is part of the file names. */
   readonly begin: (row: string) => void;
   readonly start: () => Promise<void>;
-  /** Writes what was sampled since the start: one file for each service. */
+  /** Writes the samples since `start`: one file for each service. */
   readonly stop: () => Promise<void>;
-  /** What was sampled since `begin`, by service. */
+  /** The profiles since `begin`, by service. */
   readonly profiles: () => ReadonlyMap<string, readonly CpuProfile[]>;
-  /** Lets go of the services: a process whose inspector is in use waits at its end. */
+  /** Disconnects from the services: a process does not exit while a client is connected to its inspector. */
   readonly close: () => void;
 };
 
@@ -27,7 +27,7 @@ type Session = { readonly call: <T>(method: string) => Promise<T>; readonly clos
 
 type Reply = { readonly id?: number; readonly result?: unknown; readonly error?: { readonly message: string } };
 
-/** A service's inspector, spoken to as the Chrome DevTools protocol says. */
+/** Connects to a service's inspector over the Chrome DevTools protocol. */
 const openSession = async (url: string): Promise<Session> => {
   const socket = new WebSocket(url);
   await once(socket, "open");
@@ -51,7 +51,7 @@ const openSession = async (url: string): Promise<Session> => {
   return { call, close: () => socket.close() };
 };
 
-/** Finds the services' inspectors in what the local stack prints, and writes profiles into the folder. */
+/** Reads the addresses of the services' inspectors from the output of the local stack, and writes profiles into the folder. */
 export const createProfiler = (printed: Interface, services: readonly string[], folder: string): Profiler => {
   mkdirSync(folder, { recursive: true });
   const urls = new Map<string, string>();

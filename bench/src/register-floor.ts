@@ -19,9 +19,9 @@ import {
 import { listenFloor } from "./listen-floor.ts";
 
 /**
- * What a registration costs at the least: express 5 with its own body parser, the schema of the body, and one grouped insert of the
- * document with the indexes that Herald has; of a known device one grouped read. A process of its own: `register-floor.ts <url of the
- * database>`. No authentication, no limits, no broker, no telemetry. Prints `{ url, pid }`.
+ * The minimum cost of a registration: express 5 with its own body parser, the schema of the body, and one grouped insert of the document
+ * with Herald's indexes; for a known device one grouped read. No authentication, no limits, no broker, no telemetry. A process of its
+ * own: `register-floor.ts <url of the database>`. Prints `{ url, pid }`.
  */
 
 const [url = ""] = process.argv.slice(2);

@@ -4,16 +4,16 @@ import { runLoad } from "./load.ts";
 export type RegisterLoad = {
   readonly gateway: string;
   readonly project: { readonly id: string; readonly token: string };
-  /** By whom: a backend with the project's token (`POST /devices`), or apps without a credential (`PUT /identification`). */
+  /** The caller: a backend with the project's token (`POST /devices`), or apps without a credential (`PUT /identification`). */
   readonly by: "backend" | "app";
-  /** Devices are told by their number: so many from this one on. */
+  /** The number of the first device; `count` devices have the numbers from here on. */
   readonly first: number;
   readonly count: number;
 };
 
 /**
- * Registers devices over plain sockets, one on each connection at a time, as apps that know nothing of each other. A process of its
- * own: `register-load.ts <RegisterLoad as JSON>`. Prints an `Answered`.
+ * Registers devices over plain sockets, one at a time on each connection, like independent apps. A process of its own:
+ * `register-load.ts <RegisterLoad as JSON>`. Prints an `Answered`.
  */
 
 const connections = 64;

@@ -4,7 +4,7 @@ import type { Peer } from "./peer.ts";
 import type { Sink } from "./sinks.ts";
 import type { Table } from "./table.ts";
 
-/** What rows measure with; the system runs once for all of them. */
+/** The system and sizes that rows measure with. All rows share one running system. */
 export type Context = {
   readonly system: System;
   readonly sinks: Readonly<Record<Provider, Sink>>;
@@ -14,23 +14,23 @@ export type Context = {
   readonly singles: number;
   /** Audiences of broadcasts. */
   readonly sizes: readonly number[];
-  /** The largest audience, which is sent to once. */
+  /** The largest audience, for one send. */
   readonly largest: number;
   /** Opens in one run, true or forged. */
   readonly opens: number;
-  /** Opens that are stored when statistics are asked for, and devices of a project that are listed: by project. */
+  /** Numbers of stored opens for the statistics, and of devices for the device list; each number gets its own project. */
   readonly opensStored: readonly number[];
   readonly listed: readonly number[];
-  /** What another sender did in this run; absent: none was named, or its row was left out. */
+  /** The figures of another sender in this run. Absent if no peer was given or its row did not run. */
   peer?: Peer;
 };
 
-/** One row of what Herald must reach: a file in `rows/`, listed in `rows/all-rows.ts`. */
+/** One benchmark: a file in `rows/`, listed in `rows/all-rows.ts`. */
 export type Row = {
-  /** What `--only` calls it. */
+  /** Its name for `--only`. */
   readonly name: string;
-  /** What it measures, for `--help`. */
+  /** Description for `--help`. */
   readonly about: string;
-  /** Gives a table after the other. Throws where a count is not exact: a speed without that is worth nothing. */
+  /** Yields tables one by one. Throws if a count is not exact, because a speed with wrong counts means nothing. */
   readonly measure: (context: Context) => AsyncIterable<Table>;
 };

@@ -17,10 +17,10 @@ import { apnsBody, apnsHeaders, connectFloor } from "./floor-client.ts";
 import { listenFloor } from "./listen-floor.ts";
 
 /**
- * What a send to one device costs at the least: express 5 with its own body parser, the schema of the body, one publish for those of
- * the same moment, whose ack is awaited, into a stream on disk; then, where a sink is named, the push by `node:http2`. A broker and a
- * process of its own: `send-floor.ts [<url of the sink>]`, its CA in BENCH_CA. No authentication, no limits, no database, no
- * telemetry. Prints `{ url, pid }`.
+ * The minimum cost of a send to one device: express 5 with its own body parser, the schema of the body, and one publish per group of
+ * concurrent sends into a stream on disk, whose ack is awaited; then, if a sink is given, the push by `node:http2`. No authentication, no
+ * limits, no database, no telemetry. A process with its own broker: `send-floor.ts [<url of the sink>]`, the CA of the sink in BENCH_CA.
+ * Prints `{ url, pid }`.
  */
 
 const [sinkUrl] = process.argv.slice(2);
@@ -53,7 +53,7 @@ const publishGroup = async (contents: readonly Content[]) => {
 };
 const commit = createGroupCommit(publishGroup, { max: maxGroupSize, concurrent: 1 });
 
-/** Resolves when the send is on disk; the push comes after. */
+/** Resolves when the send is on disk, before the push. */
 const accept = async (body: unknown) => {
   const { dry_run: _, ...content } = SendNotification.parse(body).notification;
   const id = await commit(content);

@@ -6,7 +6,7 @@ import type { Line } from "./table.ts";
 export type DirectFigure = `direct${"" | "-user" | "-metadata"}${"" | "-keyed"}`;
 
 type Sent = {
-  /** By run, through Herald and through the floor. */
+  /** Results by run, through Herald and through the floor. */
   readonly singles: readonly Singles[];
   readonly floors: readonly Singles[];
   readonly peer: Peer | undefined;
@@ -14,7 +14,7 @@ type Sent = {
   readonly figure: DirectFigure | "batch";
 };
 
-/** CPU of a send in each process, the load and the sink among them. */
+/** CPU per send of each process, including load and sink. */
 export const costLines = (costs: readonly Cost[]): Line[] => [
   { label: "CPU of Herald's services, µs a send", values: costs.map((cost) => sumOf(cost, services)) },
   ...partLines(costs, "µs a send"),
@@ -24,7 +24,7 @@ export const costLines = (costs: readonly Cost[]): Line[] => [
 export const sendLines = ({ singles, floors, peer, work, figure }: Sent): Line[] => {
   const rates = singles.map(({ perSecond }) => perSecond);
   const costs = singles.map(({ cost }) => cost);
-  // The floor is the same program in every row: one of them stands for it where goals and the plot ask.
+  // The floor is the same program in every row, so goals and the plot read it from one row.
   const floorFigure = <Name extends string>(name: Name) => (figure === "direct" ? { figure: name } : {});
   return [
     { label: "sends/s, pushed", values: rates, figure },

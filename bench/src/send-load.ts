@@ -5,7 +5,7 @@ import type { SendLoad } from "./sends.ts";
 
 /** Sends notifications over plain sockets. A process of its own: `send-load.ts <SendLoad as JSON>`. Prints an `Answered`. */
 
-/** As many as the peer's load takes. */
+/** As many as the peer's load uses. */
 const connections = { single: 50, batch: 20 } as const;
 
 const { gateway, token, count, pace, targets, keys, batchOf }: SendLoad = JSON.parse(process.argv[2] ?? "");
@@ -26,7 +26,7 @@ const batchFrom = (size: number) => (_: unknown, index: number) => {
   const notifications = Array.from({ length: size }, (__, at) => notificationAt(index * size + at));
   return requestOf("/batch", { notifications });
 };
-// Made beforehand: what is measured is their sending.
+// Built before the measurement starts.
 const requests =
   batchOf === undefined
     ? Array.from({ length: count }, single)

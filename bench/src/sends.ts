@@ -9,22 +9,22 @@ import { until } from "./until.ts";
 export type SendLoad = {
   readonly gateway: string;
   readonly token: string;
-  /** Notifications; of whole batches where they go in batches. */
+  /** The number of notifications; a multiple of `batchOf`. */
   readonly count: number;
-  /** Requests a second; absent: as fast as they are answered. */
+  /** Requests a second. Absent: as fast as they are answered. */
   readonly pace?: number;
-  /** One of them after the other, each for one notification. */
+  /** Used in turn, one for each notification. */
   readonly targets: readonly string[];
-  /** Each request under an Idempotency-Key of its own. */
+  /** Whether each request has its own Idempotency-Key. */
   readonly keys?: boolean;
-  /** Notifications in one request to `POST /notifications/batch`; absent: a request for each. */
+  /** Notifications per request to `POST /notifications/batch`. Absent: one request for each notification. */
   readonly batchOf?: number;
 };
 
-/** Asking costs gateway and analytics what a send does: seldom enough not to be seen in their CPU. */
+/** A poll costs gateway and analytics as much as a send. This interval keeps it invisible in their CPU. */
 const pollMs = 250;
 
-/** Sends notifications and waits until each request is accepted. Throws where one is not. */
+/** Sends notifications and waits until each request is accepted. Throws if one is not. */
 export const sends = async (load: SendLoad): Promise<Answered> => {
   const answered = await resultOf<Answered>("bench/src/send-load.ts", [JSON.stringify(load)]);
   const requests = load.count / (load.batchOf ?? 1);
@@ -33,7 +33,7 @@ export const sends = async (load: SendLoad): Promise<Answered> => {
   return answered;
 };
 
-/** Does what sends so many pushes of the bench's project, and waits until its statistics have all of them: nothing is left to do. */
+/** Runs `work`, which sends `pushes` pushes, and waits until the statistics count all of them: then no work is left. */
 export const settled = async <T>(system: System, pushes: number, work: () => Promise<T>): Promise<T> => {
   const before = await system.sent();
   const result = await work();
@@ -42,7 +42,7 @@ export const settled = async <T>(system: System, pushes: number, work: () => Pro
   return result;
 };
 
-/** Does something while services stand still. */
+/** Runs `work` while services are paused with SIGSTOP. */
 export const without = async <T>(
   { processes }: System,
   names: readonly string[],
@@ -57,14 +57,14 @@ export const without = async <T>(
   }
 };
 
-/** Notifications to one device each, from the first POST to the last push. */
+/** The result of notifications to one device each, measured from the first POST to the last push. */
 export type Singles = {
   readonly perSecond: number;
-  /** Of every process that takes part, the load and the sink among them. */
+  /** Of every process, including load and sink. */
   readonly cost: Cost;
 };
 
-/** Sends them and waits until each is pushed and all that `settle` waits for is done, then checks that each was pushed once. */
+/** Sends, waits until each notification is pushed and `settle` resolves, then checks that each was pushed once. */
 const sendSingles = async (
   of: Measured,
   sink: Sink,
@@ -92,15 +92,15 @@ type Singly = Omit<SendLoad, "gateway" | "token">;
 
 const toHerald = ({ gateway, project }: System, load: Singly): SendLoad => ({ ...load, gateway, token: project.token });
 
-/** Through Herald, until nothing is left to do. */
+/** Sends through Herald, and measures until all follow-up work is done. */
 export const sendThroughHerald = (system: System, sink: Sink, load: Singly): Promise<Singles> =>
   sendSingles(system, sink, toHerald(system, load), (work) => settled(system, load.count, work));
 
-/** The same without measuring: what is measured after it is compiled by then. */
+/** Sends through Herald without measuring, so that the code is compiled before a measurement. */
 export const warmUpHerald = async (system: System, load: Singly): Promise<void> => {
   await settled(system, load.count, () => sends(toHerald(system, load)));
 };
 
-/** Through the floor, which does nothing after the push. */
+/** Sends through the floor, which does nothing after the push. */
 export const sendThroughFloor = ({ gateway, ...floor }: SendFloor, sink: Sink, load: Singly): Promise<Singles> =>
   sendSingles(floor, sink, { ...load, gateway, token: "" }, (work) => work());

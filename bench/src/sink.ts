@@ -5,10 +5,10 @@ import { generate } from "selfsigned";
 import { markedFrom } from "./sinks.ts";
 
 /**
- * A provider that accepts everything and counts: HTTP/2 frames read and written by hand over `node:tls`, without reading HPACK,
- * because a sink that costs as much as the sender measures the sink. A process of its own, at 1 to 2 µs a push:
- * `sink.ts <apns | fcm | webpush>`. Prints one JSON line when it is ready: `{ url, ca, control, pid }`; GET control gives
- * `{ pushes, firstAt, lastAt, marked }`, DELETE resets these, PUT `{ delayMs }` says how long every answer is to take.
+ * A provider that accepts and counts all pushes. It handles HTTP/2 frames by hand over `node:tls` and does not decode HPACK: a sink as
+ * expensive as the sender would limit the measurement. A process of its own, which takes 1 to 2 µs a push:
+ * `sink.ts <apns | fcm | webpush>`. Prints one JSON line when it is ready: `{ url, ca, control, pid }`. On `control`, GET returns
+ * `{ pushes, firstAt, lastAt, marked }`, DELETE resets these, and PUT `{ delayMs }` sets the delay of every answer.
  */
 
 const preface = 24;
@@ -16,7 +16,7 @@ const frame = { data: 0, headers: 1, settings: 4, ping: 6 } as const;
 const endStream = 1;
 const endHeaders = 4;
 const ack = 1;
-/** Most frames are small: what a client may send before the sink must grant more. */
+/** Bytes that a client may send before a WINDOW_UPDATE: large, so that the sink rarely sends one. */
 const connectionWindow = 1 << 30;
 const regrantAfter = 1 << 28;
 
@@ -38,11 +38,11 @@ const windowUpdate = (bytes: number): Buffer => {
 /** SETTINGS_MAX_CONCURRENT_STREAMS = 1,000, as APNs says after the first valid request. */
 const settings = Buffer.concat([head(6, frame.settings, 0, 0), Buffer.from([0, 3, 0, 0, 0x03, 0xe8])]);
 
-/** In front of each block: nine bytes of frame, whose stream is written later. */
+/** A HEADERS frame: nine bytes of frame header, whose stream id is written later, then the HPACK block. */
 const headers = (flags: number, ...hpack: number[]): Buffer =>
   Buffer.concat([head(hpack.length, frame.headers, flags | endHeaders, 0), Buffer.from(hpack)]);
 const text = (words: string): number[] => [words.length, ...Buffer.from(words)];
-/** Google's token endpoint is here too, and paths are ignored: one body is the answer to both. */
+/** The answer to pushes and to Google's token endpoint alike, because the sink ignores paths. */
 const fcmBody = Buffer.from(
   JSON.stringify({ name: "projects/bench/messages/1", access_token: "bench", expires_in: 3_600, token_type: "Bearer" }),
 );
@@ -60,13 +60,13 @@ const [provider = "apns"] = process.argv.slice(2);
 const answer = accepted[provider];
 if (answer === undefined) throw new Error(`there is no ${provider}; there are ${Object.keys(accepted).join(", ")}`);
 const template = Buffer.concat(answer);
-/** Where in the template streams are named: five bytes into each frame. */
+/** Offsets of the stream ids in the template: five bytes into each frame. */
 const streamsAt = answer.map((_, index) => answer.slice(0, index).reduce((sum, { length }) => sum + length, 5));
 
-/** How a message's JSON begins; what asks for a token is a form. */
+/** The first byte of a push, which is JSON. A token request is a form. */
 const brace = "{".charCodeAt(0);
 
-/** `marked`: when a push came whose title tells it from others, by its title. Those are not among `pushes`. */
+/** `marked`: the arrival times of marked pushes, by title. `pushes` does not count them. */
 const nothing = () => ({ pushes: 0, firstAt: 0, lastAt: 0, marked: {} as Record<string, number> });
 let counted = nothing();
 let delayMs = 0;

@@ -3,22 +3,22 @@ import { until } from "./until.ts";
 /** Stands in for a provider; `control` counts what it accepted. */
 export type Sink = { readonly url: string; readonly ca: string; readonly control: string; readonly pid: number };
 
-/** What a sink counted since the last reset; times are milliseconds since 1970. */
+/** A sink's counts since the last reset; times are milliseconds since 1970. */
 export type Counted = {
   readonly pushes: number;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** When a marked push came, by its title: "mark " and what tells it from others. */
+  /** Arrival times of marked pushes, by their title: "mark " and a unique text. */
   readonly marked: Readonly<Record<string, number>>;
 };
 
-/** A sink looks for titles only in bodies larger than this, because looking costs more than all else that it does. */
+/** A sink searches titles only in bodies larger than this, because the search costs more than all its other work. */
 export const markedFrom = 600;
 
 export const countedBy = async ({ control }: Sink): Promise<Counted> =>
   (await (await fetch(control)).json()) as Counted;
 
-/** Waits until so many pushes were accepted. */
+/** Waits until the sink has accepted `pushes` pushes. */
 export const pushed = (sink: Sink, pushes: number, everyMs?: number): Promise<Counted> =>
   until(
     `${pushes} pushes at the sink`,
@@ -33,7 +33,7 @@ export const resetSink = async ({ control }: Sink): Promise<void> => {
   await fetch(control, { method: "DELETE" });
 };
 
-/** How long every answer takes from now on. */
+/** Sets the delay of every answer. */
 export const delaySink = async ({ control }: Sink, delayMs: number): Promise<void> => {
   await fetch(control, { method: "PUT", body: JSON.stringify({ delayMs }) });
 };

@@ -20,7 +20,7 @@ export type Line = {
   readonly label: string;
   readonly values: readonly number[];
   readonly digits?: number;
-  /** Absent: nothing but the table shows it. */
+  /** Absent: only the table shows the line. */
   readonly figure?: Figure;
 };
 export type Table = {
@@ -28,11 +28,11 @@ export type Table = {
   readonly lines: readonly Line[];
 };
 
-/** Of an even number the lower of the two in the middle. */
+/** For an even count, the lower of the two middle values. */
 export const median = (numbers: readonly number[]): number =>
   numbers.toSorted((one, other) => one - other)[Math.floor((numbers.length - 1) / 2)] ?? 0;
 
-/** The median of a figure; undefined when it was not measured. Of several audiences the last counts, which is the largest. */
+/** The median of a figure; undefined if it was not measured. With several audiences, the last and largest counts. */
 export const figureIn =
   (tables: readonly Table[]) =>
   (figure: Figure): number | undefined => {
@@ -40,13 +40,13 @@ export const figureIn =
     return line === undefined ? undefined : median(line.values);
   };
 
-/** Minimum, median and maximum: a machine that others share gives no single figure. */
+/** Minimum, median and maximum, because values vary on a shared machine. */
 export const spread = (numbers: readonly number[], digits = 0): [string, string, string] => {
   const [min, max] = [Math.min(...numbers), Math.max(...numbers)];
   return [min.toFixed(digits), median(numbers).toFixed(digits), max.toFixed(digits)];
 };
 
-/** The value below which so many of a hundred are. */
+/** The value that `percent` per cent of the values do not exceed. */
 export const percentile = (values: readonly number[], percent: number): number =>
   values.toSorted((one, other) => one - other)[Math.ceil((values.length * percent) / 100) - 1] ?? 0;
 

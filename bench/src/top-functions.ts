@@ -1,4 +1,4 @@
-/** A V8 CPU profile, as far as it is read here. `timeDeltas` are microseconds before each sample. */
+/** The fields of a V8 CPU profile that are read here. `timeDeltas` are the microseconds before each sample. */
 export type CpuProfile = {
   readonly nodes: readonly {
     readonly id: number;
@@ -12,7 +12,7 @@ export type FunctionTime = {
   /** Its name, file and line. */
   readonly name: string;
   readonly selfMs: number;
-  /** Of the time in which anything ran. */
+  /** Share of the non-idle time. */
   readonly share: number;
 };
 
@@ -23,14 +23,14 @@ const nameOf = ({ functionName, url, lineNumber }: CpuProfile["nodes"][number]["
   return url === "" ? name : `${name} ${url.replace(root, "")}:${lineNumber + 1}`;
 };
 
-/** The functions that took the most time themselves, without what they called, in all of these profiles together. */
+/** The functions with the highest self time, without their callees, over all profiles. */
 export const topFunctions = (profiles: readonly CpuProfile[], max: number): FunctionTime[] => {
   const micros = new Map<string, number>();
   for (const { nodes, samples, timeDeltas } of profiles) {
     const names = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]));
     for (const [index, id] of samples.entries()) {
       const name = names.get(id) ?? "(unknown)";
-      // The time until the next sample is this one's.
+      // The time until the next sample belongs to this sample.
       micros.set(name, (micros.get(name) ?? 0) + (timeDeltas[index + 1] ?? 0));
     }
   }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What takes longer than the largest broadcast on a slow machine will never come. */
+/** Longer than the largest broadcast on a slow machine: after this time an event will not happen. */
 const withinMs = 600_000;
 
-/** Asks until there is an answer; `what` says what was waited for, for the error when there is none in ten minutes. */
+/** Calls `ask` until it returns a value. Throws after ten minutes, with `what` in the message. */
 export const until = async <T>(what: string, ask: () => Promise<T | undefined>, everyMs = 100): Promise<T> => {
   const giveUpAt = Date.now() + withinMs;
   for (;;) {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { MongoClient } from "mongodb";
 
-/** What the broker greets each client with: `INFO {…}`. */
+/** Reads the version from the greeting of the broker: `INFO {…}`. */
 const natsVersion = async (url: string): Promise<string> => {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -14,10 +14,10 @@ const natsVersion = async (url: string): Promise<string> => {
   }
 };
 
-/** Name and version of what the services stand on. */
+/** Name and version of the broker and the database. */
 export type Versions = { readonly broker: string; readonly database: string };
 
-/** FerretDB says at its start what it stands on. */
+/** The start-up warning in which FerretDB names its backend. */
 const poweredBy = /Powered by (.+?)\.?"/;
 
 const databaseVersion = async (mongo: MongoClient): Promise<string> => {

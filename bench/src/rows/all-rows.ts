@@ -20,9 +20,9 @@ import { statsRow } from "./stats-row.ts";
 
 /** Every row, in the order in which they are measured. */
 export const allRows: readonly Row[] = [
-  // Before anything is sent.
+  // First, before anything is sent.
   idleMemoryRow,
-  // Before those that say their ratio to it.
+  // Before the rows that compare themselves with the peer.
   peerRow,
   ...directRows,
   slowDirectRow,
@@ -40,6 +40,6 @@ export const allRows: readonly Row[] = [
   deviceListRow,
   exportsRow,
   statsRow,
-  // The longest last.
+  // Last, because it takes longest.
   growthRow,
 ];

@@ -5,10 +5,10 @@ import { sendLines } from "../send-lines.ts";
 import { type Singles, sendThroughFloor, sendThroughHerald, settled, warmUpHerald } from "../sends.ts";
 import { seedTargets, warmUp } from "./direct-row.ts";
 
-/** As the peer is fed. */
+/** The size of the peer's batches. */
 const batchOf = 100;
 
-/** Says what is wrong before a load says it of every request: a batch must be taken, and each of it have an id. */
+/** Checks with one small batch that each notification gets an id, so that an error shows once and not for every request. */
 const expectBatches = async (system: System, targets: readonly string[]): Promise<void> => {
   const two = targets.slice(0, 2).map((target) => ({ title: "Hello", body: "World", targets: [target], ttl: 3_600 }));
   const answer = await system.postBatch(two).catch((error: Error) => {
@@ -20,13 +20,13 @@ const expectBatches = async (system: System, targets: readonly string[]): Promis
     );
 };
 
-/** Many notifications in one request, each with content and a target of its own. */
+/** Many notifications in one request, each with its own content and target. */
 export const batchRow: Row = {
   name: "batch",
   about: `${batchOf} different notifications a request through POST /notifications/batch, each to one device`,
   async *measure({ system, sinks, runs, singles, peer }) {
     const sink = sinks.apns;
-    // Whole batches, and several for each connection.
+    // Only full batches, and several for each connection.
     const count = Math.max(1, Math.round((2 * singles) / batchOf)) * batchOf;
     const targets = await seedTargets(system);
     await settled(system, 2, () => expectBatches(system, targets));

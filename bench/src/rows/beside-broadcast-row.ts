@@ -4,12 +4,12 @@ import type { Row } from "../row.ts";
 import { resetSink } from "../sinks.ts";
 import { percentile } from "../table.ts";
 
-/** Ten sends a second and project: enough for a percentile of one broadcast, and no load of their own. */
+/** Ten sends a second per project: enough for a percentile during one broadcast, but no significant load. */
 const everyMs = 100;
-/** As many samples without a broadcast as tell a 99th percentile. */
+/** Samples without a broadcast: enough for a 99th percentile. */
 const quietSamples = 100;
 
-/** Direct sends, of the project that broadcasts and of another, while nothing else runs and while a broadcast does. */
+/** Direct sends of the broadcasting project and of another, each with and without the broadcast. */
 export const besideBroadcastRow: Row = {
   name: "beside-broadcast",
   about: "POST to push of direct sends beside a broadcast to the last of --devices, of the same project and of another",

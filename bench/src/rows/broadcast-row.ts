@@ -14,13 +14,13 @@ type Floor = {
   readonly agreeMicros: number;
 };
 
-/** `node:http2` alone, in the same run, against the same sink. */
+/** Measures `node:http2` alone, in the same run and against the same sink. */
 const measureFloor = (provider: Provider, sink: Sink, pushes: number): Promise<Floor> =>
   resultOf("bench/src/floor.ts", [provider, sink.url, String(pushes)], { BENCH_CA: sink.ca });
 
 const nameOf: Readonly<Record<Provider, string>> = { apns: "APNs", fcm: "FCM", webpush: "Web Push" };
 
-/** The largest audience counts, and is measured last. */
+/** The figure is that of the largest audience, which is measured last. */
 const figuresOf: Readonly<Record<Provider, Pick<Line, "figure">>> = {
   apns: { figure: "broadcast" },
   fcm: {},
@@ -82,7 +82,7 @@ const broadcastsOf = (
     const { system, sinks, runs, sizes } = context;
     const sink = sinks[provider];
     await system.seed(provider, `${provider}-warm-up`, warmUp);
-    // What is compiled meanwhile belongs in no profile.
+    // The profile must not contain the compilation of code.
     await broadcast({ ...system, profiler: undefined }, sink, `${provider}-warm-up`, warmUp);
     for (const devices of sizesOf(sizes)) {
       const topic = `${provider}-of-${devices}`;
@@ -98,7 +98,7 @@ const broadcastsOf = (
   },
 });
 
-/** One send to a topic, beside the floor: APNs at every size, the others at the first, where what differs shows as well. */
+/** One send to a topic, beside the floor: APNs at every size; the others at the first size, which shows their differences as well. */
 export const broadcastRows: readonly Row[] = [
   broadcastsOf("apns", "broadcast", (sizes) => sizes),
   broadcastsOf("fcm", "broadcast-fcm", (sizes) => sizes.slice(0, 1)),

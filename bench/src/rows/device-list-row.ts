@@ -3,25 +3,14 @@ import { encodeAfter } from "@herald/mongo";
 import { seedDevices } from "../../../services/registry/test/seed-devices.ts";
 import type { Sender } from "../herald.ts";
 import type { Row } from "../row.ts";
+import { samplesOf } from "../samples.ts";
 import { percentile } from "../table.ts";
 
-const samples = 100;
 const perPage = 20;
-
-/** The milliseconds of each call. */
-const timesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
-  const took: number[] = [];
-  for (let index = 0; index < samples; index++) {
-    const begin = performance.now();
-    await work();
-    took.push(performance.now() - begin);
-  }
-  return took;
-};
 
 const tokenOf = (index: number) => index.toString(16).padStart(64, "0");
 
-/** One in ten is an Android device, subscribed to a topic, and one in fifty a user's. */
+/** One device in ten is an Android device with a topic, and one in fifty has a user. */
 const newDevices = function* (count: number) {
   for (let index = 0; index < count; index++)
     yield {
@@ -42,6 +31,7 @@ const queries: readonly (readonly [name: string, path: (middle: string, count: n
   ["of a status", () => "&status=active"],
   ["of a platform, newest first", () => "&platform=android&sort=-created_at"],
   ["of a platform and a status", () => "&platform=android&status=active"],
+  ["of a platform and a status that match none", () => "&platform=android&status=inactive"],
   ["of a user", () => "&user_id=u_0"],
   ["of a token", () => `&token=${tokenOf(17)}`],
   ["that match a topic", () => "&match=topic:tenth"],
@@ -51,7 +41,7 @@ const queries: readonly (readonly [name: string, path: (middle: string, count: n
   ],
 ];
 
-/** Pages of a project's devices by order, filter and target, by the number of its devices. */
+/** Pages of the device list with different orders, filters and targets, for each number of devices. */
 export const deviceListRow: Row = {
   name: "device-list",
   about: "pages of the device list, by each number of --listed",
@@ -72,7 +62,7 @@ export const deviceListRow: Row = {
       for (const { of, middle, count } of projects) {
         const took: number[][] = [];
         for (let run = 0; run < runs; run++)
-          took.push(await timesOf(() => of.get(`/devices?per_page=${perPage}${path(middle, count)}`)));
+          took.push(await samplesOf(() => of.get(`/devices?per_page=${perPage}${path(middle, count)}`)));
         for (const percent of [50, 99]) {
           const values = took.map((times) => percentile(times, percent));
           lines.push({ label: `${name} of ${count}, p${percent} ms`, values, digits: 1 });

@@ -5,9 +5,9 @@ import { costLines, type DirectFigure, sendLines } from "../send-lines.ts";
 import { type Singles, sendThroughFloor, sendThroughHerald, warmUpHerald } from "../sends.ts";
 import { delaySink } from "../sinks.ts";
 
-/** Each gets one notification after the other. */
+/** The devices get the notifications in turn. */
 const devices = 1_000;
-/** All is compiled by then. */
+/** After so many sends the code is compiled. */
 export const warmUp = 1_000;
 const latencyMs = 50;
 
@@ -18,7 +18,7 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** Targets of so many new devices, each the only one of its user. */
+/** Stores new devices and returns a target for each. With `user` each device has its own user. */
 export const seedTargets = async (system: System, kind: Kind = "device"): Promise<string[]> => {
   const ids = await system.seed("apns", "each-alone", devices, (index) => {
     if (kind === "user") return { user: { by: "project", userId: `u${index}` } };
@@ -58,10 +58,10 @@ const directTo = (kind: Kind): Row => ({
   },
 });
 
-/** Single sends, beside the floor: to each kind of target that few devices answer. */
+/** Single sends, beside the floor, to each kind of target that matches few devices. */
 export const directRows: readonly Row[] = [directTo("device"), directTo("user"), directTo("metadata")];
 
-/** The same of a provider that takes its time: a slow answer must hold nothing but itself. */
+/** Single sends to a slow provider: a slow answer must not delay other pushes. */
 export const slowDirectRow: Row = {
   name: "direct-50ms",
   about: `single sends to \`device:\` targets of one project, to a provider that takes ${latencyMs} ms and to one that does not`,

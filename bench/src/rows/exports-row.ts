@@ -3,7 +3,7 @@ import { costOf, sumOf } from "../cost.ts";
 import type { Row } from "../row.ts";
 import type { Line } from "../table.ts";
 
-/** Devices of the project that is exported. */
+/** Devices of the exported project. */
 const rows = 50_000;
 
 const newDevices = function* (count: number) {
@@ -37,7 +37,7 @@ export const exportsRow: Row = {
         let seconds = 0;
         const cost = await costOf(system, rows, async () => {
           const begin = performance.now();
-          // Raw: the client asks for no coding of its choice, and parses each row.
+          // Plain fetch, because the client cannot choose the coding and parses each row.
           const response = await fetch(`${system.gateway}/api/v1/exports/devices?format=${format}`, {
             headers: { authorization: `Bearer ${token}`, "accept-encoding": coding },
           });

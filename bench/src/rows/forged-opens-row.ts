@@ -7,14 +7,14 @@ import { percentile } from "../table.ts";
 
 /** The pace of other traffic: a read and a send 20 times a second. */
 const everyMs = 50;
-/** Forged opens a second. The load shares the cores, and faster than both together can be served, it would measure the machine alone. */
+/** Forged opens a second. The load shares the cores with Herald: a faster pace would only measure the machine's limit. */
 const pace = 2_500;
-/** As many samples without a flood as tell a 99th percentile. */
+/** Samples without a flood: enough for a 99th percentile. */
 const quietSamples = 200;
 
 type Latencies = { readonly read: number[]; readonly send: number[] };
 
-/** How long it took in ms; an error is the row's to throw, at its end. */
+/** The duration of `work` in ms. Errors stay in the promise, and the row throws them at its end. */
 const timed = (work: () => Promise<unknown>): Promise<number> => {
   const begin = performance.now();
   const done = work().then(() => performance.now() - begin);
@@ -22,7 +22,7 @@ const timed = (work: () => Promise<unknown>): Promise<number> => {
   return done;
 };
 
-/** Asks at its pace, whatever the answers take, until it is told to end. Throws what was not answered as it should be. */
+/** Reads and sends at a steady pace as long as `more` returns true. Throws if a request failed. */
 const probe = async (system: System, more: (asked: number) => boolean): Promise<Latencies> => {
   const reads: Promise<number>[] = [];
   const sends: Promise<number>[] = [];
@@ -36,7 +36,7 @@ const probe = async (system: System, more: (asked: number) => boolean): Promise<
 
 const p99 = (values: readonly number[]): number => percentile(values, 99);
 
-/** What a flood of forged opens does to the rest: the 99th percentile of other routes, with it and without. */
+/** The effect of a flood of forged opens: the 99th percentile of other routes, with and without the flood. */
 export const forgedOpensRow: Row = {
   name: "forged-opens",
   about: "other routes beside --opens forged opens from many addresses",

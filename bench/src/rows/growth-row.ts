@@ -14,7 +14,7 @@ const tableOf = (devices: number, broadcasts: readonly Broadcast[]): Table => ({
 const medianOf = (broadcasts: readonly Broadcast[], pick: (one: Broadcast) => number): number =>
   median(broadcasts.map(pick));
 
-/** Whether a push to the largest audience, sent to once, costs more than one to an audience of the usual sizes. */
+/** Whether a push to the largest audience costs more than a push to one of the usual sizes. The largest gets one send. */
 export const growthRow: Row = {
   name: "broadcast-growth",
   about: "one send to a topic of --largest devices, in proportion to one to each of --devices",

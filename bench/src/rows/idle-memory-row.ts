@@ -3,10 +3,10 @@ import { services } from "../cost.ts";
 import { residentMegabytes } from "../processes.ts";
 import type { Row } from "../row.ts";
 
-/** Between two looks: the services are started, and what that took has settled. */
+/** Pause before each measurement, so that the memory of the start is released. */
 const pauseMs = 3_000;
 
-/** What a service holds that has started and done nothing yet. Must be the first row: later ones leave memory behind. */
+/** The memory of each service after its start, without any work. Must be the first row, because later rows leave memory in use. */
 export const idleMemoryRow: Row = {
   name: "idle-memory",
   about: "resident memory of each service after the start, before anything is sent",

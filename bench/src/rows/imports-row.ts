@@ -5,10 +5,10 @@ import type { Row } from "../row.ts";
 import type { Figure, Line } from "../table.ts";
 import { until } from "../until.ts";
 
-/** Some seconds of the highest rate. */
+/** Some seconds of work at the highest rate. */
 const count = 20_000;
 
-/** Devices as a backend exports them, others in every run. */
+/** A file of devices as a backend exports them. Every run has new devices. */
 const fileOf = (run: number): string =>
   Array.from({ length: count }, (_, at) =>
     JSON.stringify({
@@ -23,7 +23,7 @@ const fileOf = (run: number): string =>
 
 type Result = { readonly perSecond: number; readonly cost: Cost };
 
-/** Uploads a file and waits until all its lines are processed. Returns devices a second, and what one of them cost. */
+/** Uploads a file and waits until all its lines are processed. Returns devices a second and the CPU per device. */
 const importFile = async (
   system: System,
   { herald: { imports } }: Sender,
@@ -54,7 +54,7 @@ const linesOf = (label: string, results: readonly Result[], figure?: Figure): Li
   ];
 };
 
-/** Imports of new devices, and of the same file again. */
+/** Imports of new devices, and repeated imports of the same file. */
 export const importsRow: Row = {
   name: "imports",
   about: "devices imported from a file: new ones, and the same file again",

@@ -5,14 +5,14 @@ import type { Row } from "../row.ts";
 import { pushed, resetSink, type Sink } from "../sinks.ts";
 import { percentile, type Table } from "../table.ts";
 
-/** As many as tell a 99th percentile. */
+/** Enough for a 99th percentile. */
 const samples = 200;
 const warmUp = 30;
-/** Between two sends: the first is done by then, its ledger included. */
+/** Pause between two sends, after which the first is complete, including its ledger. */
 const pauseMs = 50;
 const pollMs = 5;
 
-/** From the POST to the push, in ms, one send after the other. */
+/** Times from the POST to the push in ms, one send after the other. */
 const latencies = async (sink: Sink, count: number, send: () => Promise<unknown>): Promise<number[]> => {
   const took: number[] = [];
   for (let index = 0; index < count; index++) {
@@ -27,7 +27,7 @@ const latencies = async (sink: Sink, count: number, send: () => Promise<unknown>
 
 const notification = (target: string) => ({ title: "Hello", body: "World", targets: [target], ttl: 3600 });
 
-/** One send to one device at a time: named itself, beside the floor, and by a topic of its own, which is expanded first. */
+/** One send at a time to one device: as a `device:` target, beside the floor, and by its own topic, which must be expanded. */
 export const latencyRow: Row = {
   name: "latency",
   about: "POST to push with nothing else going on, of a send to a device and of one to a topic of one device",
@@ -37,7 +37,7 @@ export const latencyRow: Row = {
     const toFloor = (gateway: string) => async () => {
       const body = JSON.stringify({ notification: notification(`device:${device}`) });
       const headers = { "content-type": "application/json" };
-      // The floor is no Herald: its answers are not the client's.
+      // Plain fetch, because the floor's answers are not those of Herald.
       const { ok, status } = await fetch(`${gateway}/api/v1/notifications`, { method: "POST", headers, body });
       if (!ok) throw new Error(`the floor answered ${status}`);
     };

@@ -5,13 +5,13 @@ import { pushed, resetSink } from "../sinks.ts";
 import { percentile } from "../table.ts";
 
 const waiting = 10_000;
-/** Twenty a second: no load of their own, and enough for a percentile while the noisy project's wait. */
+/** Twenty sends a second: no significant load, but enough for a percentile while the noisy project's sends wait. */
 const everyMs = 50;
 const quietSamples = 100;
 
 /**
- * Direct sends of one project while those of another wait. Dispatch stands still until the noisy project's are accepted, so that all of
- * them wait when the first of the other project is sent.
+ * Direct sends of one project while sends of a noisy project wait. Dispatch is paused until all sends of the noisy project are accepted,
+ * so all of them wait when the first send of the other project arrives.
  */
 export const neighbourRow: Row = {
   name: "neighbour",

@@ -3,12 +3,12 @@ import { type Cost, costOf, partLines } from "../cost.ts";
 import { reportOpens } from "../opens.ts";
 import type { Row } from "../row.ts";
 
-/** Often enough for a lag in tenths of a second. */
+/** Short enough to measure the lag in tenths of a second. */
 const pollMs = 100;
-/** What is not counted by then never will be. */
+/** Opens that are not counted after this time are lost. */
 const patienceMs = 120_000;
 
-/** True opens, as fast as the gateway takes them, until the last one is in the statistics. */
+/** True opens as fast as the gateway accepts them, until the statistics contain the last one. */
 export const opensRow: Row = {
   name: "opens",
   about: "--opens true opens, until each is in the statistics",

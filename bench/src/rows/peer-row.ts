@@ -9,7 +9,7 @@ const labels: Readonly<Record<PeerWork, string>> = {
 };
 const works = ["broadcast", "batches", "singles"] as const;
 
-/** Another sender in the same run: rows after this one stand beside it. */
+/** Another sender in the same run: later rows compare Herald with it. */
 export const peerRow: Row = {
   name: "peer",
   about:

@@ -7,14 +7,14 @@ import type { RegisterLoad } from "../register-load.ts";
 import type { Row } from "../row.ts";
 import { until } from "../until.ts";
 
-/** Some seconds of the highest rate. */
+/** Some seconds of work at the highest rate. */
 const count = 4_000;
-/** All is compiled by then. */
+/** After so many registrations the code is compiled. */
 const warmUp = 1_000;
 
 type Registrations = { readonly perSecond: number; readonly cost: Cost };
 
-/** Registers and waits until nothing is left to do, then checks that each was answered so. */
+/** Registers devices, waits for all follow-up work, then checks the status of each answer. */
 const register = async (
   of: Measured,
   load: RegisterLoad,
@@ -36,7 +36,7 @@ const register = async (
   };
 };
 
-/** Resolves when no event of a device waits to be published. */
+/** Resolves when all device events are published. */
 const eventsAreOut = async (system: System): Promise<void> => {
   const registry = system.database("registry");
   const waiting = { devices: { outbox: { $exists: true } }, pendingEvents: {} };
@@ -60,7 +60,7 @@ const kinds = [
   { title: "devices that a backend registers again: a new credential each", by: "backend", status: "200" },
 ] as const;
 
-/** Apps that register: on their first start, and as they do on every later one. */
+/** Registrations of apps: on their first start, and on every later start. */
 export const registrationsRow: Row = {
   name: "registrations",
   about: "devices that register, one a request: new ones, and the same again by their app and by a backend",

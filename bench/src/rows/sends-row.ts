@@ -5,15 +5,15 @@ import { sends, settled, without } from "../sends.ts";
 import { percentile } from "../table.ts";
 import { seedTargets, warmUp } from "./direct-row.ts";
 
-/** A second of the highest rate, and little of what may wait in a project's queue. */
+/** About a second of work at the highest rate, and far below the limit of a project's queue. */
 const burst = 2_000;
-/** Of the pace at which the slowest hundredth is looked at, for three seconds. */
+/** Requests a second, for three seconds, when measuring the 99th percentile. */
 const pace = 500;
 const paced = 1_500;
-/** While these stand still the gateway runs as the floor does, which has none. */
+/** Paused so that the gateway runs alone, like the floor. */
 const others = ["registry", "dispatch", "analytics"];
 
-/** Single sends, accepted by the gateway, beside the least that accepting one costs. */
+/** Single sends accepted by the gateway, beside the minimum cost of accepting one. */
 export const sendsRow: Row = {
   name: "sends",
   about: "single sends accepted by the gateway: with all else at rest, and while they are sent",

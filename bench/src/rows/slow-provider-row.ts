@@ -4,7 +4,7 @@ import { delaySink } from "../sinks.ts";
 
 const latencyMs = 50;
 
-/** One send to a topic whose provider takes its time: how many pushes are under way at once is what counts then. */
+/** One send to a topic with a slow provider, where the number of pushes in flight limits the speed. */
 export const slowProviderRow: Row = {
   name: "broadcast-50ms",
   about: `one send to a topic of the last of --devices, to a provider that takes ${latencyMs} ms`,
