@@ -36,7 +36,7 @@ test("each notification of a batch arrives once on its own device, and a repeat 
   const ids = answer.body.data.map(({ id }: { id?: string }) => id);
   expect(ids.filter((id: string | undefined) => id === undefined)).toHaveLength(1);
   expect(answer.body.data[40]).toEqual({ errors: ["notifications.40.targets: at least one target is required"] });
-  // Each is found from the answer on.
+  // Each notification is readable as soon as the batch is answered.
   for (const id of ids.slice(0, 3)) expect((await project.notification(id)).id).toBe(id);
   expect((await post()).body).toEqual(answer.body);
 

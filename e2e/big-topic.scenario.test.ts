@@ -12,7 +12,7 @@ import { logOnFailure, type System } from "./harness/system.ts";
 /** Eight batches; the row `three-platforms` of the faults has 10,000 devices. */
 const audience = 4_000;
 const singles = 100;
-/** Ids that nothing has. */
+/** Ids that do not exist. */
 const [lost, never] = ["ntf_01m7yrszajfsprzbd1z1br2ywr", "ntf_01m7yrszajfsprzbd1z1br2yww"];
 
 let system: System;
@@ -22,10 +22,10 @@ test.beforeAll(({ system: shared }) => {
 afterAll(() => system.simulators.script([]));
 logOnFailure(() => system);
 
-test("a topic of 4,000 devices gets its notification, each once, while single sends go through beside it", async () => {
+test("each of a topic's 4,000 devices gets its notification once, while single sends continue", async () => {
   const [broadcaster, neighbour] = [await system.project("Broadcaster"), await system.project("Neighbour")];
   const subscribers = await seed(system, broadcaster, audience, { prefix: "b0b0", topics: ["everyone"] });
-  // A provider that takes its time, so that the broadcast lasts as long as what goes on beside it.
+  // A slow provider, so that the broadcast lasts as long as the other work.
   await system.simulators.script([{ provider: "apns", tokenPrefix: "b0b0", delayMs: 200 }]);
   const projects = [
     { project: broadcaster, devices: await seed(system, broadcaster, singles) },
@@ -35,7 +35,7 @@ test("a topic of 4,000 devices gets its notification, each once, while single se
   const follow = system.simulators.follow();
   const arriving = async () => (await follow()).map((push) => payloadOf(push)?.notification_id);
   await eventually(async () => expect(await arriving()).toContain(broadcast.id), { timeoutMs: 30_000 });
-  // From here on the broadcast is under way.
+  // Now the broadcast is running.
   const sent = await Promise.all(
     projects.map(({ project, devices }) =>
       inParallel(devices, 4, async ({ id, token }, index) => {
@@ -84,7 +84,7 @@ test("a topic of 4,000 devices gets its notification, each once, while single se
   for (const { id, device } of [...own, ...foreign]) expect(gotSingle.get(id)).toBe(device);
 });
 
-test("a cancel in the middle stops what is not sent yet, and the counts stay exact", async () => {
+test("a cancel during delivery stops unsent pushes, and the counts stay exact", async () => {
   const project = await system.project("Regretful");
   const subscribers = 1_500;
   await seed(system, project, subscribers, { prefix: "b0b0", topics: ["everyone"] });
@@ -108,7 +108,7 @@ test("a cancel in the middle stops what is not sent yet, and the counts stay exa
   expect((await cancel()).status).toBe(409);
 });
 
-test("the checker of all this sees what it is for", async () => {
+test("the checker detects lost, repeated and unmarked pushes", async () => {
   const project = await system.project("Broken on purpose");
   const [first, second] = await seed(system, project, 2);
   const { id } = await project.send({ title: "Once", targets: ["all"] });

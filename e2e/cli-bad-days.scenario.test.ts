@@ -20,7 +20,7 @@ logOnFailure(() => system);
 
 const ctrlC = "\u0003";
 
-/** Without control sequences. */
+/** Removes control sequences. */
 const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
 
 test("an error has the API's own sentences, a hint and an exit code", async () => {
@@ -66,7 +66,7 @@ test("an error has the API's own sentences, a hint and an exit code", async () =
   });
 });
 
-test("Ctrl-C ends what waits with 130, and says what continues", async () => {
+test("Ctrl-C ends a waiting command with 130, and prints what continues", async () => {
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
   const watch = cli.terminal(`herald send --title Later --to all --at ${tomorrow} --watch`);
   await eventually(() => expect(read(watch.written.stdout)).toContain("scheduled: 0 of 0"));
@@ -98,6 +98,6 @@ test("Ctrl-C ends what waits with 130, and says what continues", async () => {
   const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();
   expect(head).toMatchObject({ exitCode: 0, stderr: "" });
   expect(head.stdout.split("\n")).toHaveLength(3);
-  // Nothing reads its errors.
+  // No process reads its errors.
   expect(await shell("set -o pipefail; herald topic get none 2>&1 | true").ended()).toMatchObject({ exitCode: 4 });
 });

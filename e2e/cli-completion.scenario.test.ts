@@ -66,7 +66,7 @@ test("zsh completes commands, options, choices and files", async ({ skip }) => {
   ] as const) {
     const before = screen().length;
     shell.type(`${typed}\t`);
-    // zsh writes what it adds, and steps back over what it writes again.
+    // zsh writes the completion, and uses backspaces before it rewrites text.
     await eventually(() => expect(replayed(screen().slice(before))).toContain(completed), { timeoutMs: 30_000 });
     shell.type("\u0015");
   }
@@ -74,7 +74,7 @@ test("zsh completes commands, options, choices and files", async ({ skip }) => {
   expect((await shell.ended()).exitCode).toBe(0);
 });
 
-/** What stands on the line, with the backspaces done. */
+/** The text of the line after applying backspaces. */
 const replayed = (text: string): string => {
   const line: string[] = [];
   let at = 0;

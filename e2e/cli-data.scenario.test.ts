@@ -28,12 +28,12 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-/** What a person reads at a terminal of so many columns. */
+/** The output of a command at a terminal with `columns` columns. */
 const screen = async (words: string, columns = 200) => {
   const { exitCode, stdout } = await cli.terminal(`herald ${words}`, columns).ended();
   return { exitCode, text: stripVTControlCharacters(stdout).replaceAll("\r", "") };
 };
-/** The cells of a table's row that begins so. */
+/** The cells of the first table row with this beginning. */
 const row = (text: string, begins: string): string[] | undefined =>
   text
     .split("\n")
@@ -142,7 +142,7 @@ test("device import shows its progress, and refused lines", async () => {
   expect(await herald("device", "import", file, "--resume", "imp_x")).toMatchObject({ exitCode: 4 });
 });
 
-test("Ctrl-C in the middle of an import says how to resume it, and that loses nothing", async () => {
+test("Ctrl-C during an import prints how to resume it, and resuming loses nothing", async () => {
   const mine = await system.project("Interrupted");
   const count = 8_000;
   const file = join(system.folder, "many.ndjson");
@@ -156,7 +156,7 @@ test("Ctrl-C in the middle of an import says how to resume it, and that loses no
   expect([exitCode, id], stdout).toEqual([130, expect.stringMatching(/^imp_/)]);
   const resumed = await json("device", "import", file, "--resume", id);
   expect(resumed).toMatchObject({ ...{ id, status: "completed", created: count, refused: 0, errors: [] } });
-  // The import is complete: the same command shows its report again.
+  // After the import is complete, the same command shows its report again.
   expect(await json("device", "import", file, "--resume", id)).toMatchObject({ id, created: count });
 });
 
@@ -235,7 +235,7 @@ test("the status lists a process that was killed, and a service that does not an
   }, patience);
   expect(await screen("status")).toMatchObject({ exitCode: 0, text: expect.stringMatching(/^dispatch .* ready /m) });
 
-  // The supervisor starts what was killed again, under a name of its own; what is stopped it leaves alone.
+  // The supervisor restarts a killed service as a new instance, but does not touch a paused one.
   await system.services.dispatch.kill();
   const stopped = system.services.analytics.pid();
   process.kill(stopped, "SIGSTOP");

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-/** All commands that there are, as completion knows them: groups have theirs, `provider get` and the like are not gone into. */
+/** All commands that completion offers, with the commands of groups one level deep. */
 const commands = async (): Promise<string[]> => {
   const complete = (words: string) => `herald __complete -- ${words}`;
   const script = `for one in $(${complete("''")}); do echo "$one" $(${complete("$one ''")}); done`;
@@ -41,7 +41,7 @@ const commands = async (): Promise<string[]> => {
 
 test("every command works at a terminal of 80 columns", { timeout: 400_000 }, async () => {
   const ran = new Set<string>();
-  /** Runs a command, and returns what its pattern captures. Where a table is too wide, the id stands above the rest. */
+  /** Runs a command, and returns the capture of its pattern. In a table that is too wide, the id is above the other cells. */
   const run = async (words: string, pattern: RegExp, exitCode = 0): Promise<string> => {
     const [first = "", second = ""] = words.split(" ");
     ran.add(all.includes(first) ? first : `${first} ${second}`);

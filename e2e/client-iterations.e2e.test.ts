@@ -41,7 +41,7 @@ test("a list that changes while it is walked has every row that stays, once", as
   for await (const { id } of herald.devices.list({ perPage: 2 })) {
     walked.push(id);
     if (walked.length !== 2) continue;
-    // One that was read, the next one, one of a later page, and a new one.
+    // Delete a device that was read, the next one and one of a later page, and add a new one.
     for (const gone of [first, third, fifth]) await herald.devices.delete(gone);
     ids.push((await project.register()).device.id);
   }
@@ -55,7 +55,7 @@ test("a token that is revoked ends every iteration with 401, after the rows that
   let rows = 0;
   const listed = await endOf(herald.devices.list({ perPage: 1 }), async () => {
     if (++rows === 2) await revoke();
-    // The gateway learns of it within a second.
+    // The gateway refuses the token within a second.
     if (rows >= 2) await eventually(() => expect(herald.stats()).rejects.toMatchObject({ status: 401 }));
   });
   expect([listed.status, listed.slug, rows]).toEqual([401, "unauthenticated", 2]);

@@ -19,7 +19,7 @@ let project: Project;
 let secret: string;
 let folder: string;
 
-/** Writes a recipe behind the page's first block, next to the published package. */
+/** Writes a file with the page's first block and a recipe, next to the published package. */
 const recipe = async (heading: string): Promise<string> => {
   const file = join(folder, `${heading.toLowerCase().replaceAll(/\W+/g, "-")}.ts`);
   await writeFile(file, [...codeBlocks(page, "Start", "ts"), ...codeBlocks(page, heading, "ts")].join("\n"));
@@ -93,11 +93,11 @@ test("a batch under one key has one effect, however often it is sent", async () 
   expect(await follow("Send many different notifications")).toEqual(ids);
 });
 
-test("what is scheduled can be cancelled", async () => {
+test("a scheduled send can be cancelled", async () => {
   expect(await follow("Schedule, and cancel")).toEqual(["scheduled cancelled"]);
 });
 
-test("a trace says in sentences why a device got it", async () => {
+test("a trace explains in sentences why a device got the notification", async () => {
   expect((await follow("Find out why a device got nothing")).join("\n")).toContain("topic:news");
 });
 
@@ -121,7 +121,7 @@ test("a user token logs its user in", async () => {
   expect(expectStatus(changed, 200).body.data.user_id).toBe("u-17");
 });
 
-test("events are followed, and gone on with behind a position", async () => {
+test("events are followed, and resumed after a position", async () => {
   const since = new Date().toISOString();
   const ids: string[] = [];
   for (const title of ["one", "two"]) {

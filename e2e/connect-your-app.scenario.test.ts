@@ -27,7 +27,7 @@ test.beforeAll(async ({ system: shared }) => {
 });
 logOnFailure(() => system);
 
-/** Each is made a second later than the one before. */
+/** Each token is issued a second later than the previous one. */
 let made = 0;
 const userToken = (user: string): string => {
   made += 1;
@@ -79,7 +79,7 @@ test("the file for React Native registers, rotates, logs in and out, subscribes 
   const herald = new Herald({ ...options, gateway: system.gateway });
   const [first, second] = [androidToken(), androidToken()];
 
-  // The app starts without a network: nothing is lost.
+  // The app starts without a network, and no change is lost.
   expect(await offline.register(first)).toEqual([]);
   expect(await offline.login(userToken("u-native"))).toEqual([]);
   expect(await offline.subscribe("news")).toEqual([]);
@@ -105,7 +105,7 @@ test("the file for React Native registers, rotates, logs in and out, subscribes 
   await herald.unsubscribe("news");
   expect((await project.call(`GET /devices/${device.id}`)).body.data).toMatchObject({ user_id: null, topics: [] });
 
-  // The backend deleted it.
+  // The backend deletes the device.
   await project.call(`DELETE /devices/${device.id}`);
   await herald.subscribe("news");
   await herald.login(userToken("u-native"));
@@ -123,10 +123,10 @@ describe("the files of other languages", async () => {
   };
   const files = ["swift", "kotlin/src", "react-native", "flutter"].map((folder) => join(root, "examples", folder));
 
-  test.each(files)("%s calls what there is, with the fields that it takes", async (folder) => {
+  test.each(files)("%s calls existing routes with their fields", async (folder) => {
     const texts = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), "utf8")));
     const source = texts.join("\n");
-    // A call with `path` is one of a topic.
+    // Calls with `path` are calls for topics.
     const calls = [...source.matchAll(/["'](PUT|PATCH|DELETE)["'],\s*(?:(["'`])(\/.*?)\2|path)/g)].map(
       ([, method, , path = "/devices/{}/topics/{}"]) =>
         `${method} ${path.replaceAll(/\\\([^)]*\)+|\$\{[^}]*\}+|\$\w+/g, "{}")}`,

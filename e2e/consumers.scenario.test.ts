@@ -44,7 +44,7 @@ const variables = (text: string) =>
       .map((line) => line.split("=", 2)),
   );
 
-/** An event as any version of Herald may publish it; a new message each time, whatever its id. */
+/** Publishes an event as any version of Herald might. Every call is a new message, also with the same id. */
 const event = (id: string, type = "notification.opened", body: unknown = { projectId, later: { added: true } }) =>
   hands.publish(`push.evt.v1.${projectId}.${type}`, typeof body === "string" ? body : JSON.stringify(body), {
     "Nats-Msg-Id": randomUUID(),
@@ -67,7 +67,7 @@ describe.each(examples)("the example in $language", ({ language, command, file }
   beforeAll(async () => {
     access = variables((await consumer("add", name, "--project", projectId, "--from", "new")).stdout);
   });
-  /** In good order, so that it takes back what it has asked for. */
+  /** Stops it gracefully, so that it cancels its pending requests. */
   afterEach(async () => {
     if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
     running.kill("SIGTERM");
@@ -90,7 +90,7 @@ describe.each(examples)("the example in $language", ({ language, command, file }
   };
   const ids = () => printed.map(({ id }) => id);
 
-  test("shows an event once however often it comes, and keeps what it does not know", async () => {
+  test("shows a repeated event once, and keeps unknown fields", async () => {
     start();
     for (const id of ["a", "a", "b"]) await event(`${name}-${id}`);
     await event(`${name}-c`, "notification.snoozed", { projectId, until: "tomorrow" });
@@ -108,10 +108,10 @@ describe.each(examples)("the example in $language", ({ language, command, file }
     if (running) expect(await once(running, "exit")).toEqual([0, null]);
   });
 
-  test("goes on where it was killed, and takes no more than it can handle", async () => {
+  test("continues after a kill, and takes no more than it can handle", async () => {
     await hands.setAckWait("PUSH_EVENTS", access.NATS_DURABLE ?? "", 3_000);
     const slow = start({ MAX_MESSAGES: "2", SLOWLY_MS: "200" });
-    // Of this try alone: what an earlier one has seen is not shown again.
+    // Unique ids for this attempt, because events that an earlier attempt has seen are not shown again.
     const prefix = `${name}-${randomUUID()}-`;
     const many = Array.from({ length: 12 }, (_, index) => prefix + index);
     const shown = () => ids().filter((id) => id.startsWith(prefix));
@@ -123,12 +123,12 @@ describe.each(examples)("the example in $language", ({ language, command, file }
     await once(slow, "exit");
     const before = shown();
     start();
-    // What was on its way to the killed one comes again when its ack wait is over.
+    // Messages in flight to the killed consumer are redelivered after the ack wait.
     await eventually(() => expect(new Set([...before, ...shown()])).toEqual(new Set(many)), { timeoutMs: 90_000 });
     expect([...before, ...shown()]).toHaveLength(many.length);
   });
 
-  test("gets everything since a time again when its durable is replayed", async () => {
+  test("gets all events since a time again when its durable is replayed", async () => {
     const since = new Date().toISOString();
     for (const id of ["x", "y"]) await event(`${name}-${id}`);
     const both = new Set([`${name}-x`, `${name}-y`]);
@@ -142,7 +142,7 @@ describe.each(examples)("the example in $language", ({ language, command, file }
   });
 });
 
-/** Where a folder of the PATH has it, or the Go proxy gives it; the reason where neither does. */
+/** The folder of the program, from PATH or built from the Go proxy; otherwise the reason why neither works. */
 const natsCommand = async (): Promise<{ folder: string } | { why: string }> => {
   try {
     return { folder: dirname((await run("sh", ["-c", "command -v nats"])).stdout) };
@@ -154,9 +154,7 @@ const natsCommand = async (): Promise<{ folder: string } | { why: string }> => {
   }
 };
 
-test("the page's commands work with the nats command alone, and a removed consumer is let in no more", async ({
-  skip,
-}) => {
+test("the page's commands work with the nats command alone, and a removed consumer is refused", async ({ skip }) => {
   const nats = await natsCommand();
   if ("why" in nats) return skip(nats.why);
   const path = `${nats.folder}:${env.PATH}`;

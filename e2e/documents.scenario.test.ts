@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-test("every request of api.http is answered with the status that stands behind its title", async () => {
+test("every request of api.http gets the status in its title", async () => {
   const project = await system.project();
   const done = await runHttpFile(await readFile(join(root, "api.http"), "utf8"), {
     gateway: system.gateway,

@@ -9,7 +9,7 @@ import { logOnFailure, type System } from "./harness/system.ts";
 let system: System;
 let project: Project;
 let stranger: Project;
-/** What the projects have, for the calls of the tables. */
+/** Values of the projects, for the calls of the tables. */
 const made = { device: "", credential: "", token: "", topic: "", notification: "", readOnly: "" };
 const foreign = { device: "", topic: "", notification: "" };
 test.beforeAll(async ({ system: shared }) => {
@@ -165,7 +165,7 @@ test.for<Case>([
   expect(errors.join("\n")).toMatch(says);
 });
 
-test("everything that is wrong is said at once, field by field, with what would be accepted", async () => {
+test("an error names every wrong field at once, with what would be accepted", async () => {
   const answer = await project.call("POST /notifications?dry=1", {
     body: {
       notification: {
@@ -201,7 +201,7 @@ test("everything that is wrong is said at once, field by field, with what would 
   expect(await project.notifications()).toHaveLength(1);
 });
 
-test("what is refused leaves nothing half done", async () => {
+test("a refused request changes nothing", async () => {
   const { device, credential } = await project.register({ metadata: { plan: "free" } });
   const body = { device: { metadata: { plan: "pro" }, identifiers: { "a.b": 1 } } };
   expectProblem(await project.call(`PATCH /devices/${device.id}`, { body }), 422);
@@ -209,7 +209,7 @@ test("what is refused leaves nothing half done", async () => {
     device_id: device.id,
     metadata: Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`k${n}`, n])),
   };
-  // Each is fine by itself, and together they are one key too many.
+  // Each key is valid, but together they exceed the limit by one.
   expectProblem(await project.call("PATCH /metadata", { body: full }), 422);
   expect((await project.call(`GET /devices/${device.id}`)).body.data.metadata).toEqual({ plan: "free" });
   const identification = {
@@ -225,7 +225,7 @@ test("what is refused leaves nothing half done", async () => {
   expect((await project.call(`GET /devices/${device.id}`)).body.data.token).toBe(device.token);
 });
 
-test("a token that is on two platforms must be told apart", async () => {
+test("a token that two platforms have needs its platform", async () => {
   const token = apnsToken();
   await project.register({ token });
   await project.register({ token, platform: "android" });
@@ -236,12 +236,12 @@ test("a token that is on two platforms must be told apart", async () => {
 });
 
 describe("the administration", () => {
-  test("wants its own token", async () => {
+  test("needs its own token", async () => {
     expectProblem(await system.admin("GET /projects", { token: project.token }), 401);
     expectProblem(await system.admin("GET /projects", { token: undefined }), 401);
   });
 
-  test("says what is wrong with provider settings when they are put, and keeps the old ones", async () => {
+  test("explains wrong provider settings, and keeps the old ones", async () => {
     const settings = {
       key_id: "E2EKEY0001",
       team_id: "E2ETEAM001",
@@ -259,7 +259,7 @@ describe("the administration", () => {
     expect(JSON.stringify(data)).not.toContain("PRIVATE KEY");
   });
 
-  test("a revoked token is refused, and so is everything of a deleted project", async () => {
+  test("a revoked token and every token of a deleted project are refused", async () => {
     const other = await system.project();
     const tokens = `/projects/${other.id}/tokens`;
     const { data, token } = (await system.admin(`POST ${tokens}`, { body: { token: { name: "Second" } } })).body;
@@ -279,7 +279,7 @@ describe("the administration", () => {
 });
 
 describe("request ids", () => {
-  test("one that is sent comes back, in the answer, in the error and in the log", async () => {
+  test("a client's request id is in the response, in the error and in the log", async () => {
     const id = `req-${randomUUID()}`;
     const answer = await project.call("GET /devices/nonsense", { headers: { "x-request-id": id } });
     expect(expectProblem(answer, 404).instance).toBe(id);

@@ -13,7 +13,7 @@ import { payloadOf } from "./harness/simulators.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 import { meetThrottles, prefixOf, throttleKept, throttleRules, withRepeat } from "./harness/throttles.ts";
 
-/** Few enough for a busy machine; all have been sent before the first is waited for. */
+/** Few enough for a busy machine. All of them are sent before the test waits for the first. */
 const atATime = 6;
 
 const mailOf = (index: number) => `${prefixOf("b", index)}@herald-e2e.iam.gserviceaccount.com`;
@@ -85,7 +85,7 @@ describe.concurrent("every answer of every provider", () => {
     expect(became).toEqual(expected);
   });
 
-  test("about the project's credential: it pauses, keeps what waits, and goes on once it is mended", {
+  test("about the project's credential: the provider pauses, keeps what waits, and continues with new settings", {
     timeout: 180_000,
   }, async ({ expect }) => {
     const became = await inParallel(refusals, atATime, async ({ platform, rule, at }, index) => {
@@ -125,7 +125,7 @@ describe.concurrent("every answer of every provider", () => {
     expect(became).toEqual(refusals.map((one) => [name(one), well]));
   });
 
-  test("429: not one request of the project to that provider before it may", { timeout: 120_000 }, async ({
+  test("429: no request of the project to that provider before Retry-After", { timeout: 120_000 }, async ({
     expect,
   }) => {
     const became = await meetThrottles(system, shortThrottles);
@@ -135,7 +135,7 @@ describe.concurrent("every answer of every provider", () => {
   });
 });
 
-test("GOAWAY every 50 streams and one stream to begin with, on every platform: each device gets it once", {
+test("GOAWAY every 50 streams after a first one of a single stream, on every platform: each device gets one push", {
   timeout: 180_000,
 }, async () => {
   const providers: Provider[] = platforms.map((platform) => providerOf[platform]);

@@ -44,12 +44,12 @@ const withHistory = async (): Promise<Project> => {
   const pushes = (await system.simulators.pushes()).filter((push) => payloadOf(push)?.notification_id === id);
   const { token = "" } = pushes[0] ? payloadOf(pushes[0]) : {};
   expectStatus(await project.call(`PUT /notifications/${id}/open`, { body: { project_id: project.id, token } }), 204);
-  // Statistics are a second or two behind the open.
+  // Statistics include the open a second or two later.
   await eventually(async () => expect((await project.notification(id)).opens?.time_to_open).toBeDefined());
   return project;
 };
 
-/** Runs the blocks of a page in a folder of their own, and answers its files. */
+/** Runs the blocks of a page in a new folder, and returns a reader of its files. */
 const runPage = async (name: string, headings: readonly string[], env: Record<string, string>) => {
   const page = await readFile(join(root, "docs/how-to", name), "utf8");
   const folder = join(system.folder, `${name}-${env.project}`);
@@ -66,7 +66,7 @@ test("the page about exports works as written", async () => {
     project: project.id,
     HERALD_ADMIN_TOKEN: system.adminToken,
   });
-  // What is resumed after the last row adds nothing.
+  // An export that resumes after the last row adds no rows.
   expect(rowsOf(await file("devices.ndjson"))).toEqual(await project.devices());
   expect(rowsOf(await file("notifications.ndjson"))).toEqual(await project.notifications());
   const deliveries = rowsOf(await file("deliveries.ndjson"));

@@ -15,7 +15,7 @@ type LocalFile = RunningHerald["local"];
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 
-/** As a clone of the repository, as far as the README's commands see it: `.herald` is in it. */
+/** Like a clone of the repository for the README's commands: it contains `.herald`. */
 let folder: string;
 let npm: ChildProcess;
 let printed = "";
@@ -32,7 +32,7 @@ beforeEach(async () => {
     ...freePortsEnvironment,
     HERALD_DATA_DIR: join(folder, ".herald"),
   };
-  // In a process group of its own, as a terminal gives one to what is typed into it.
+  // In its own process group, like a command at a terminal.
   npm = spawn("npm", ["start"], { cwd: root, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [npm.stdout, npm.stderr])
     stream?.setEncoding("utf8").on("data", (text) => {
@@ -54,7 +54,7 @@ afterEach(async ({ task }) => {
   await once(npm, "exit");
 });
 
-/** Of everything that was started with this folder, by arguments or environment: what still runs. */
+/** Processes that still run and have this folder in their arguments or environment. */
 async function left(): Promise<string[]> {
   const { stdout } = await run("ps", ["axeww", "-o", "pid=,stat=,command="], { maxBuffer: 32_000_000 });
   const lines = stdout.split("\n").filter((line) => line.includes(folder) && !/^ *\d+ Z/.test(line));
@@ -69,8 +69,8 @@ async function expectAllGone(): Promise<void> {
   await expect(request(local.gateway, "GET /livez")).rejects.toThrow();
 }
 
-test("npm start says little before its summary; the README's first push works twice as written; Ctrl-C leaves nothing behind", async () => {
-  // The demo history is hundreds of requests, whose log lines would push the summary's explanations out of sight.
+test("npm start prints little before its summary; the README's first push works twice as written; Ctrl-C leaves no process behind", async () => {
+  // The demo history makes hundreds of requests. Their log lines would scroll the summary off the screen.
   const [starting = "", summary] = printed.split("Herald is ready.");
   expect(starting.trim().split("\n").length).toBeLessThan(15);
   expect(starting).toContain("starting gateway, registry, dispatch, analytics");
@@ -109,7 +109,7 @@ test("npm start says little before its summary; the README's first push works tw
   });
   const providers = (await arrivedOf(everywhere, 3)).map(({ provider }) => provider);
   expect(providers.toSorted()).toEqual(["apns", "fcm", "webpush"]);
-  // The command shows what has arrived until then: by now that is at least the first one.
+  // The command shows all pushes so far, at least the first one.
   expect(await follow()).toContain(`"notification_id":"${id}"`);
 
   const [program = ""] = codeBlocks(readme, "Your first push", "ts");
@@ -124,7 +124,7 @@ test("npm start says little before its summary; the README's first push works tw
   await expectAllGone();
 });
 
-test("SIGTERM to npm alone, as a supervisor sends it, leaves nothing behind either", async () => {
+test("SIGTERM to npm alone, as a supervisor sends it, leaves no process behind", async () => {
   npm.kill("SIGTERM");
   await expectAllGone();
 });

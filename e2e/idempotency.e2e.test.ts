@@ -22,7 +22,7 @@ const send = (notification: unknown): Request => ({ body: { notification } });
 describe("idempotency keys", () => {
   const keyed = () => ({ "idempotency-key": randomUUID() });
 
-  test("the same send is accepted once, however often it comes", async () => {
+  test("a repeated send is accepted once", async () => {
     const headers = keyed();
     const options = { headers, ...send({ title: "Once", targets: [deviceId] }) };
     const first = expectStatus(await project.call("POST /notifications", options), 202);
@@ -42,11 +42,11 @@ describe("idempotency keys", () => {
     expect(expectProblem(await project.call("POST /notifications", other), 422).errors.join()).toMatch(
       /Idempotency-Key/,
     );
-    // Keys are the project's own.
+    // Another project may use the same key.
     expect((await (await system.project()).call("POST /notifications", other)).status).toBe(202);
   });
 
-  test("many at the same moment are one", async () => {
+  test("concurrent repeats are accepted once", async () => {
     const options = { headers: keyed(), ...send({ title: "Race", targets: ["topic:empty"] }) };
     const answers = await Promise.all(Array.from({ length: 20 }, () => project.call("POST /notifications", options)));
     expect(answers.every(({ status }) => status === 202 || status === 409)).toBe(true);
@@ -59,7 +59,7 @@ describe("idempotency keys", () => {
     expect(race).toHaveLength(1);
   });
 
-  test("a repeated registration answers the same device, without the credential that it showed once", async () => {
+  test("a repeated registration returns the same device, without its credential", async () => {
     const options = { headers: keyed(), body: { device: { token: apnsToken(), platform: "ios" } } };
     const first = expectStatus(await project.call("POST /devices", options), 201);
     expect(first.body.credential).toMatch(/^hdc_/);
@@ -71,7 +71,7 @@ describe("idempotency keys", () => {
     expect(own.status).toBe(200);
   });
 
-  test("a refused request uses no key up", async () => {
+  test("a refused request leaves its key free", async () => {
     const headers = keyed();
     expectProblem(await project.call("POST /notifications", { headers, ...send({ title: "x" }) }), 422);
     const mended = { headers, ...send({ title: "x", targets: ["topic:empty"] }) };

@@ -19,13 +19,13 @@ const newProject = async () => {
   return { project, herald };
 };
 
-/** Lines of so many new devices. */
+/** Lines of an import file with `count` new devices. */
 const devices = (count: number, rest: object = {}) =>
   Array.from({ length: count }, () =>
     JSON.stringify({ token: apnsToken(), platform: "ios", topics: ["news"], ...rest }),
   );
 
-/** One raw attempt: the client would upload again after some of these answers, and sends bytes only as a Blob. */
+/** One raw upload: the client would retry after some of these answers, and sends bytes only as a Blob. */
 const put = async ({ token }: Project, id: string, body: string | Buffer, query = "") => {
   const response = await fetch(`${system.gateway}/api/v1/imports/${id}/content${query}`, {
     method: "PUT",
@@ -63,7 +63,7 @@ const stored = async ({ herald }: Awaited<ReturnType<typeof newProject>>) =>
   (await herald.devices.list().page(1)).pagination.count;
 
 describe("an import of devices", () => {
-  test("creates them, a dry run before changes nothing, and the same file again finds all unchanged", async () => {
+  test("creates devices, changes nothing in a dry run, and finds all unchanged when repeated", async () => {
     const world = await newProject();
     const file = `${devices(1_203).join("\n")}\n`;
     expect(counts((await importFile(world, file, { dryRun: true })).report)).toEqual([1_203, 0, 0, 0]);
@@ -76,7 +76,7 @@ describe("an import of devices", () => {
     expect((await world.herald.imports.list().page(1)).data).toHaveLength(4);
   });
 
-  test("from bad lines reports each with its number and reason, and takes the others", async () => {
+  test("reports each bad line with its number and reason, and imports the others", async () => {
     const world = await newProject();
     const [one = "", two = "", three = ""] = devices(3);
     const lines = [
@@ -153,7 +153,7 @@ describe("an import of devices", () => {
     expect(again.body).toMatchObject({ type: "/docs/errors#import-completed", status: 409 });
   });
 
-  test("from a gzip file that ends in its middle keeps what was whole; from UTF-16 or a bomb it takes nothing", async () => {
+  test("keeps the complete lines of a truncated gzip file, and imports nothing from UTF-16 or a zip bomb", async () => {
     const { project, herald } = await newProject();
     const { id } = await herald.imports.create({ format: "herald" });
     const zipped = gzipSync(devices(2_000).join("\n"));

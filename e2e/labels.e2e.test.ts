@@ -33,7 +33,7 @@ const openAll = async (id: string, devices: number) => {
 const stats = async (query: string) => (await project.call(`GET /stats?${query}`)).body.data;
 
 describe("a notification with a kind and labels", () => {
-  test("is counted by both, small or large, with opens that come before its events do", async () => {
+  test("is counted by both, small or large, even if opens arrive before its events", async () => {
     const [one, two] = [await project.register(), await project.register({ topics: ["labelled"] })];
     const sends: [Content, number][] = [
       [{ title: "One", targets: [one.device.id, two.device.id], ...tagged }, 2],

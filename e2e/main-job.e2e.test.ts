@@ -18,12 +18,12 @@ logOnFailure(() => system);
 const client = (route: string, body: unknown, token?: string) =>
   request(`${system.gateway}/api/v1`, route, { body, token });
 
-/** What arrived of a notification. */
+/** The received pushes of a notification. */
 const arrived = async (notificationId: string) =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === notificationId);
 
 describe("registration", () => {
-  test("POST /devices makes a device, and knows it again", async () => {
+  test("POST /devices creates a device, and recognizes it the next time", async () => {
     const token = apnsToken();
     const first = await project.register({ token, metadata: { plan: "free" }, topics: ["news"] });
     expect(first).toMatchObject({
@@ -42,7 +42,7 @@ describe("registration", () => {
     expect((await own(first.credential)).status).toBe(401);
   });
 
-  test("PUT /identification registers without a credential, and tells nothing about a known device", async () => {
+  test("PUT /identification registers without a credential, and reveals nothing about a known device", async () => {
     const identification = {
       project_id: project.id,
       identifier: apnsToken(),
@@ -101,7 +101,7 @@ test("metadata is merged in three ways: device credential, project token, client
   expect(await metadata()).toEqual({ plan: "pro", last_seen: "today" });
 });
 
-test("topics are made, subscribed to in bulk and by the device, counted and deleted", async () => {
+test("topics are created, subscribed to in bulk and by the device, counted and deleted", async () => {
   const own = await system.project();
   const [one, two] = [await own.register(), await own.register()];
   const made = expectStatus(await own.call("POST /topics", { body: { topic: { name: "offers" } } }), 201).body.data;
@@ -175,7 +175,7 @@ describe("targets", () => {
   });
 });
 
-describe("what arrives", () => {
+describe("payloads", () => {
   test("the payload as the device sees it, with every header", async () => {
     const { device } = await project.register({ identifiers: { current_locale: "de-AT" } });
     const sent = await project.send({
@@ -228,7 +228,7 @@ describe("what arrives", () => {
     expect(delivery?.provider_id).toBe(push?.headers["apns-id"]);
   });
 
-  test("a silent one wakes the app in the background", async () => {
+  test("a silent notification wakes the app in the background", async () => {
     const { device } = await project.register();
     const { id } = await project.send({ silent: true, targets: [device.id], data: { sync: "now" }, ttl: 0 });
     await project.final(id);
@@ -242,7 +242,7 @@ describe("what arrives", () => {
   });
 });
 
-test("in all of this nothing went wrong inside", () => {
+test("none of this logged an error", () => {
   const complaints = system.logs.lines.slice(begun).filter(({ level }) => level === "error" || level === "fatal");
   expect(complaints.map(({ line }) => line)).toEqual([]);
 });

@@ -15,7 +15,7 @@ test.beforeAll(async ({ system: shared }) => {
 });
 logOnFailure(() => system);
 
-/** Each page, the fixture of its export, and what it creates and refuses. */
+/** Each page, the fixture of its export, and its numbers of created and refused devices. */
 const pages = [
   ["pinpoint", "pinpoint.ndjson", 2, 1],
   ["sns", "sns.ndjson", 2, 1],

@@ -19,7 +19,7 @@ logOnFailure(() => system);
 
 const client = (route: string, body: unknown) => request(`${system.gateway}/api/v1`, route, { body });
 
-/** What arrived of a notification. */
+/** The received pushes of a notification. */
 const arrived = async (notificationId: string) =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === notificationId);
 
@@ -52,7 +52,7 @@ describe("opens", () => {
       .map((line) => JSON.parse(line) as { data: Record<string, string> })
       .map(({ data, ...event }): Record<string, string> => ({ ...event, ...data }));
 
-  test("an open is taken, counted once, and published to a consumer with the analytics credential alone", async () => {
+  test("an open is recorded, counted once, and published to a consumer that has only the analytics credential", async () => {
     const { device: first } = await project.register();
     const { device: second } = await project.register();
     const { id } = await project.send({ title: "Open me", targets: [first.id, second.id] });
@@ -129,7 +129,7 @@ describe("opens", () => {
     );
   });
 
-  test("the consumer of the example ends in order", async () => {
+  test("the example's consumer stops cleanly", async () => {
     consumer.kill("SIGTERM");
     expect(await once(consumer, "exit")).toEqual([0, null]);
   });

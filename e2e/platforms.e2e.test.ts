@@ -1,6 +1,6 @@
 import { DeliveryTrace, DryRun, type Platform, type Provider } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, expect } from "vitest";
+import { afterAll, describe, expect } from "vitest";
 import { platforms } from "./harness/answer-cases.ts";
 import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import type { Project } from "./harness/project.ts";
@@ -20,64 +20,72 @@ test.beforeAll(({ system: shared }) => {
 afterAll(() => system.simulators.script([]));
 logOnFailure(() => system);
 
-const register = async (platform: Platform, more: { topics?: string[]; prefix?: string } = {}) => {
-  const { prefix, ...device } = more;
+const register = async (platform: Platform, more: { topics?: string[]; prefix?: string; of?: Project } = {}) => {
+  const { prefix, of = project, ...device } = more;
   const address = await newAddress(system.simulators, platform, prefix);
-  return (await project.register({ platform, ...address, ...device })).device;
+  return (await of.register({ platform, ...address, ...device })).device;
 };
-const traceOf = async (id: string, device: string) =>
-  DeliveryTrace.parse(expectStatus(await project.call(`GET /notifications/${id}/devices/${device}`), 200).body.data);
+const traceOf = async (id: string, device: string, of = project) =>
+  DeliveryTrace.parse(expectStatus(await of.call(`GET /notifications/${id}/devices/${device}`), 200).body.data);
 const pushesOf = async (id: string) =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push)?.notification_id === id);
 
-test.for(platforms)("%s: the trace of one delivery, from the refusal over the repeat to the open", async (platform) => {
-  project = await system.project(`Trace of ${platform}`, providers);
-  await system.simulators.script([{ tokenPrefix: "aa", status: 503, times: 1 }]);
-  const device = await register(platform, { topics: ["news"], prefix: "aa" });
-  const bystander = await register(platform, { topics: ["sport"] });
-  const { id } = await project.send({ title: "Hello", targets: ["topic:news"] });
-  const waiting = await eventually(async () => {
-    const trace = await traceOf(id, device.id);
-    expect(trace.next_attempt_at).toBeDefined();
-    return trace;
-  });
-  expect(waiting).toMatchObject({
-    device: { id: device.id, platform, status: "active" },
-    matched: "topic:news",
-    status: "pending",
-    attempts: [{ attempt: 1, outcome: "deferred", possible_repeat: false }],
+// Each test waits seconds for its repeat, so the three run concurrently.
+describe.concurrent("the trace of one delivery", () => {
+  test.beforeAll(async ({ system }) => {
+    await system.simulators.script(
+      providers.map((provider) => ({ provider, tokenPrefix: "aa", status: 503, times: 1 })),
+    );
   });
 
-  await project.final(id, 45_000);
-  const [, push] = await pushesOf(id);
-  const { token = "" } = push ? payloadOf(push) : {};
-  const open = { body: { project_id: project.id, token } };
-  expectStatus(await project.call(`PUT /notifications/${id}/open`, open), 204);
-  const trace = await eventually(async () => {
-    const trace = await traceOf(id, device.id);
-    expect(trace.opened_at).toBeDefined();
-    return trace;
-  });
-  expect(trace).toMatchObject({
-    status: "accepted",
-    attempts: [{ outcome: "deferred" }, { attempt: 2, outcome: "accepted", possible_repeat: false }],
-  });
-  expect(trace.next_attempt_at).toBeUndefined();
-  const [taken, named, refused, accepted, opened] = trace.explanation;
-  expect(taken).toMatch(/^The notification was accepted at /);
-  expect(named).toBe("Its target `topic:news` names the device.");
-  expect(refused).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}: \\S`));
-  expect(accepted).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}, which accepted it\\.$`));
-  expect(opened).toMatch(/^Opened at /);
-  expect(trace.explanation).toHaveLength(5);
+  test.for(platforms)("%s: from the refusal to the retry to the open", async (platform, { expect }) => {
+    const project = await system.project(`Trace of ${platform}`, providers);
+    const device = await register(platform, { topics: ["news"], prefix: "aa", of: project });
+    const bystander = await register(platform, { topics: ["sport"], of: project });
+    const { id } = await project.send({ title: "Hello", targets: ["topic:news"] });
+    const waiting = await eventually(async () => {
+      const trace = await traceOf(id, device.id, project);
+      expect(trace.next_attempt_at).toBeDefined();
+      return trace;
+    });
+    expect(waiting).toMatchObject({
+      device: { id: device.id, platform, status: "active" },
+      matched: "topic:news",
+      status: "pending",
+      attempts: [{ attempt: 1, outcome: "deferred", possible_repeat: false }],
+    });
 
-  const absent = await traceOf(id, bystander.id);
-  expect(absent).toMatchObject({ status: "not_addressed", attempts: [] });
-  expect(absent.matched).toBeUndefined();
-  expect(absent.explanation.join(" ")).toContain("It is not subscribed to `news`.");
+    await project.final(id, 45_000);
+    const [, push] = await pushesOf(id);
+    const { token = "" } = push ? payloadOf(push) : {};
+    const open = { body: { project_id: project.id, token } };
+    expectStatus(await project.call(`PUT /notifications/${id}/open`, open), 204);
+    const trace = await eventually(async () => {
+      const trace = await traceOf(id, device.id, project);
+      expect(trace.opened_at).toBeDefined();
+      return trace;
+    });
+    expect(trace).toMatchObject({
+      status: "accepted",
+      attempts: [{ outcome: "deferred" }, { attempt: 2, outcome: "accepted", possible_repeat: false }],
+    });
+    expect(trace.next_attempt_at).toBeUndefined();
+    const [taken, named, refused, accepted, opened] = trace.explanation;
+    expect(taken).toMatch(/^The notification was accepted at /);
+    expect(named).toBe("Its target `topic:news` names the device.");
+    expect(refused).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}: \\S`));
+    expect(accepted).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}, which accepted it\\.$`));
+    expect(opened).toMatch(/^Opened at /);
+    expect(trace.explanation).toHaveLength(5);
+
+    const absent = await traceOf(id, bystander.id, project);
+    expect(absent).toMatchObject({ status: "not_addressed", attempts: [] });
+    expect(absent.matched).toBeUndefined();
+    expect(absent.explanation.join(" ")).toContain("It is not subscribed to `news`.");
+  });
 });
 
-test("a dry run says whom it would reach on each platform and what they would get, and sends nothing", async () => {
+test("a dry run returns the audience by platform with sample payloads, and sends nothing", async () => {
   project = await system.project("Dry run", providers);
   for (const [index, platform] of platforms.entries())
     for (let count = 0; count <= index; count++) await register(platform, { topics: ["news"] });
@@ -98,7 +106,7 @@ test("a dry run says whom it would reach on each platform and what they would ge
   expect(pushes.filter((push) => payloadOf(push)?.project_id === project.id)).toEqual([]);
 });
 
-/** What no choice of a device brings about. A push service's refusal is always the device's. */
+/** Refusals that no device can cause. A refusal by a Web Push service always concerns the device. */
 const refusals = [
   ["ios", { status: 403 }],
   ["android", { status: 401, reason: "UNAUTHENTICATED" }],
@@ -136,7 +144,7 @@ test.for(refusals)(
   },
 );
 
-test("web: a push service that refuses the credential is the device's, and pauses nothing", async () => {
+test("web: a push service that refuses the credential fails one device, and pauses nothing", async () => {
   project = await system.project("Refused by a push service", providers);
   await system.simulators.script([{ tokenPrefix: "ba", status: 401, times: 1 }]);
   const [refused, other] = [await register("web", { prefix: "ba" }), await register("web")];
@@ -172,7 +180,7 @@ test("a cancel in the middle of a broadcast stops every platform, and the counts
   expect((await pushesOf(id)).filter((push) => unsent.has(deviceOf(push)))).toEqual([]);
 });
 
-test("FCM: a Firebase Installation ID is sent to as one, beside a registration token", async () => {
+test("FCM: Firebase Installation IDs and registration tokens are sent to as what they are", async () => {
   project = await system.project("Installation IDs", providers);
   await system.simulators.script([]);
   const fid = "cAbCdEfGhIjKlMnOpQrStU";
@@ -188,7 +196,7 @@ test("FCM: a Firebase Installation ID is sent to as one, beside a registration t
   ]);
 });
 
-test("FCM serves iPhones and browsers that name it, once for each installation, and they count under their platform", async () => {
+test("FCM serves iPhones and browsers registered with it, once per installation, and counts them under their platform", async () => {
   project = await system.project("FCM everywhere", ["fcm", "apns"]);
   await system.simulators.script([]);
   const fcm = (platform: Platform, token: string, more: object = {}) =>
@@ -258,7 +266,7 @@ test("FCM serves iPhones and browsers that name it, once for each installation, 
   expect((await pushesOf(later.id)).map(({ token: to }) => to)).toEqual([shadowed.token]);
 });
 
-test("Web Push: topic, urgency and TTL as the notification says them", async () => {
+test("Web Push: topic, urgency and TTL follow the notification", async () => {
   project = await system.project("Headers", providers);
   await system.simulators.script([]);
   const { id: device } = await register("web");
@@ -274,11 +282,11 @@ test("Web Push: topic, urgency and TTL as the notification says them", async () 
 
   const { headers } = await sendAs({ ttl: 600, priority: "normal", collapse_id: "score" });
   expect(headers).toMatchObject({ urgency: "normal", topic: "score" });
-  // What is left of it when it is sent.
+  // The remaining lifetime when the push is sent.
   expect(Number(headers.ttl)).toBeGreaterThan(500);
   expect(Number(headers.ttl)).toBeLessThanOrEqual(600);
 
-  // Not base64url, so hashed; the same id still replaces its own kind.
+  // The id is not base64url, so it is hashed. Pushes with the same id still replace each other.
   const first = await sendAs({ collapse_id: "a-match:1/2" });
   const second = await sendAs({ collapse_id: "a-match:1/2" });
   expect(first.headers.topic).toMatch(/^[\w-]{32}$/);

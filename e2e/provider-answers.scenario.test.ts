@@ -15,12 +15,12 @@ const lastYear = Date.now() - 365 * 86_400_000;
 /** A provider's answer for one device, and the resulting state of its delivery and the device. */
 type Case = {
   says: string;
-  /** Begins the push token, so that each rule has its own devices. */
+  /** The prefix of the push token, so that each rule has its own devices. */
   prefix: string;
   rule: Omit<Rule, "provider" | "tokenPrefix">;
   content?: { ttl: number };
   becomes: Partial<Delivery>;
-  /** How many requests the provider sees; absent where chance decides. */
+  /** The number of requests to the provider; absent if it is random. */
   requests?: number;
   device: "active" | "inactive";
 };
@@ -168,7 +168,7 @@ describe.concurrent("what the provider says about one device", () => {
     expect(new Set(pushes.map(({ headers }) => headers["apns-id"])).size).toBe(1);
     await eventually(async () => expect(await statusOf(project, device.id)).toBe(state));
 
-    // Whatever was said about the one, the other gets what is sent to it; an inactive one is sent nothing.
+    // The answer for one device does not affect the other. An inactive device gets no pushes.
     const next = await project.send({ title: "Next", targets: [device.id, other.id], ttl: 5 });
     const after = await project.final(next.id, withRepeat);
     expect(after.unmatched).toEqual(state === "inactive" ? [device.id] : []);
@@ -179,9 +179,7 @@ describe.concurrent("what the provider says about one device", () => {
     }
   });
 
-  test("429 with Retry-After: the whole project's provider is left alone for so long, and no other", async ({
-    expect,
-  }) => {
+  test("429 with Retry-After pauses the project's provider for that long, and no other", async ({ expect }) => {
     const [project, neighbour] = [await system.project(), await system.project()];
     const { device } = await project.register({ token: apnsToken(throttle.prefix) });
     const { device: second } = await project.register({ token: apnsToken("51") });
@@ -206,7 +204,7 @@ describe.concurrent("what the provider says about one device", () => {
     expect(await project.deliveries(beside.id)).toMatchObject([{ status: "accepted", attempts: 1 }]);
   });
 
-  test("403: the project's provider pauses, others go on, and new settings send what waited", async ({ expect }) => {
+  test("403 pauses the project's provider, others continue, and new settings send what waited", async ({ expect }) => {
     const [project, neighbour] = [await system.project(), await system.project()];
     const { device } = await project.register({ token: apnsToken(refusal.prefix) });
     const { device: second } = await project.register({ token: apnsToken("51") });
@@ -234,7 +232,7 @@ describe.concurrent("what the provider says about one device", () => {
     });
   });
 
-  test("410 for a third of the devices: the verdict is doubted, and none is retired", async ({ expect }) => {
+  test("410 for a third of the devices retires none of them", async ({ expect }) => {
     const project = await system.project();
     const doubtful = await seed(system, project, 30, { prefix: spike.prefix, topics: ["everyone"] });
     await seed(system, project, 60, { prefix: "51", topics: ["everyone"] });

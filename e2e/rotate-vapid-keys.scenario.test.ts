@@ -22,7 +22,7 @@ test.beforeAll(async ({ system: shared }) => {
 });
 logOnFailure(() => system);
 
-/** What the how-to page says under a heading, run as its reader would. Answers what the last command printed. */
+/** Runs the commands under a heading of the how-to page. Returns the output of the last one. */
 const follow = async (heading: string): Promise<Record<string, unknown>> => {
   const markdown = await readFile(page, "utf8");
   const script = ["Before you begin", heading].flatMap((each) => shellBlocks(markdown, each)).join("\necho\n");
@@ -36,7 +36,7 @@ const publicKey = async () => {
   return WebPushKey.parse(body.data);
 };
 
-/** A browser subscribes with a key and its app registers it, saying so or not. */
+/** A browser subscribes with a key, and its app registers the subscription. `says`: the registration names the key. */
 const subscribe = async (applicationServerKey: string, { says = true } = {}) => {
   const made = await request(system.simulators.url, "POST /webpush/subscriptions", { body: { applicationServerKey } });
   const { endpoint, keys } = expectStatus(made, 201).body;
@@ -53,7 +53,7 @@ const subscribe = async (applicationServerKey: string, { says = true } = {}) => 
   return { id: data.id as string, endpoint: endpoint as string, keys, credential: credential as string };
 };
 
-/** Sends to everyone; resolves to the keys that the push service saw, by device, and to how it ended. */
+/** Sends to all devices. Resolves to the keys that the push service saw, by device, and to the final notification. */
 const sendToAll = async () => {
   const { id } = await project.send({ title: "Hello", targets: ["all"] });
   const { counts, failures } = await project.final(id);
@@ -62,7 +62,7 @@ const sendToAll = async () => {
   return { counts, failures, keys: Object.fromEntries(own.map((push) => [deviceOf(push), push.vapidKey])) };
 };
 
-test("a rotation by the page loses no subscriber: old and new subscribers get every push", async () => {
+test("the page's key rotation loses no subscriber: old and new ones get every push", async () => {
   const { simulators } = JSON.parse(await readFile(join(system.folder, ".herald/local.json"), "utf8"));
   const settings = { subject: "mailto:ops@example.com", endpoint: simulators.webpush, ca: simulators.ca };
   expectStatus(await system.admin(`PUT /projects/${project.id}/providers/webpush`, { body: settings }), 200);
@@ -84,7 +84,7 @@ test("a rotation by the page loses no subscriber: old and new subscribers get ev
   expect(await publicKey()).toEqual(next);
   expected[(await subscribe(next.public_key)).id] = next.public_key;
   expected[(await subscribe(next.public_key, { says: false })).id] = next.public_key;
-  // A page that was loaded before the switch, and an app that registers at every start and never says its key.
+  // A page that was loaded before the switch, and an app that registers at every start without naming its key.
   expected[(await subscribe(old.public_key)).id] = old.public_key;
   const again = { token: silent.endpoint, platform: "web" as const, keys: silent.keys };
   expect(await project.register(again)).toMatchObject({ created: false, device: { vapid_key_id: old.id } });
@@ -101,7 +101,7 @@ test("a rotation by the page loses no subscriber: old and new subscribers get ev
     errors: [expect.stringMatching(/^key: 3 active subscriptions were made with it/)],
   });
 
-  // One of them comes back and moves; the others are given up.
+  // One device comes back and moves to the new key; the others are lost.
   const made = await request(system.simulators.url, "POST /webpush/subscriptions", {
     body: { applicationServerKey: next.public_key },
   });

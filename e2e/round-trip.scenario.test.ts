@@ -16,7 +16,7 @@ test.beforeAll(({ system: shared }) => {
 });
 logOnFailure(() => system);
 
-/** A project, and a client that may do everything in it. */
+/** A project, and a client with all its scopes. */
 const newWorld = async (name: string) => {
   const project = await system.project(name, ["apns", "fcm"]);
   const token = { name: "all", scopes: [...Scope.options] };
@@ -47,7 +47,7 @@ const exportFile = async ({ herald }: World, format: ExportFormat): Promise<stri
 const types = { csv: "text/csv", ndjson: "application/x-ndjson", xml: "text/plain" } as const;
 const typeOf = (name: string): string => types[name.split(".").at(-1) as keyof typeof types];
 
-/** What belongs to the project that a device was exported from. */
+/** A device without the fields that belong to the project of the export. */
 const portable = (exported: ExportedDevice) => {
   const { id: _, inactive_reason: __, identified_at: ___, created_at: ____, updated_at: _____, ...device } = exported;
   return { ...device, topics: device.topics.toSorted() };
@@ -58,7 +58,7 @@ const devicesOf = async ({ herald }: World) => {
   return devices.toSorted((one, other) => (one.token < other.token ? -1 : 1));
 };
 
-/** Whatever the providers say of tokens that are made up, each device has a result. */
+/** Sends to all devices. Each device gets a result, although the providers may refuse the made-up tokens. */
 const sendToAll = async (project: Project) => {
   const { id } = await project.send({ title: "Hello", targets: ["all"] });
   const { counts } = await project.final(id, 60_000);

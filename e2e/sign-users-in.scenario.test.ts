@@ -18,7 +18,7 @@ let project: Project;
 let secret: string;
 const backends: ChildProcess[] = [];
 
-/** What the page says under a heading, run as its reader would; answers the JSON of each line that it prints. */
+/** Runs the commands under a heading of the page. Returns each printed line as JSON. */
 const follow = async (heading: string, variables: Record<string, string> = {}) => {
   // The first section defines what the others use.
   const [definitions = ""] = shellBlocks(page, "Create an identity secret")[0]?.split("\n\n") ?? [];

@@ -19,17 +19,17 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** Exporters send what they have every few seconds. */
+/** Exporters send their data every few seconds. */
 const exported = { timeoutMs: 30_000 };
 
-/** A trace as a caller begins it. */
+/** A new trace, started by the caller. */
 function newTrace() {
   const hex = randomUUID().replaceAll("-", "");
   const [traceId, spanId] = [hex, hex.slice(0, 16)];
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
 }
 
-/** From a span up to the one that has no parent here. */
+/** The span and its ancestors, up to a span without a known parent. */
 function ancestors(span: Span, all: readonly Span[]): Span[] {
   const parent = all.find(({ spanId }) => spanId === span.parentSpanId);
   return parent ? [span, ...ancestors(parent, all)] : [span];
@@ -40,7 +40,7 @@ const expand = "push.cmd.v1.registry.expand.:projectId.:notificationId.:page";
 const deliver = "push.deliver.v1.:lane.:platform.:projectId";
 
 describe("traces", () => {
-  /** The spans from a request's own to the call of APNs, and all of its trace. */
+  /** The spans from the request to the call of APNs, and all spans of the trace. */
   const wayOf = async (trace: ReturnType<typeof newTrace>) => {
     const [call, all] = await eventually(() => {
       const mine = collector.spans.filter(({ traceId }) => traceId === trace.traceId);
@@ -75,7 +75,7 @@ describe("traces", () => {
     expect(traced).toEqual(expect.arrayContaining(["gateway", "dispatch", "registry"]));
   });
 
-  test("the trace of a send to one device goes on where the message of its group is taken apart", async () => {
+  test("the trace of a single send continues after its group is split", async () => {
     const project = await system.project();
     const { device } = await project.register();
     const trace = newTrace();
@@ -89,7 +89,7 @@ describe("traces", () => {
     ]);
   });
 
-  test("an open's trace goes on to analytics and to the event", async () => {
+  test("the trace of an open continues in analytics and in its event", async () => {
     const project = await system.project();
     const { device } = await project.register();
     const { id } = await project.send({ title: "Hello", targets: [device.id] });
@@ -130,7 +130,7 @@ describe("metrics", () => {
     return found.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
   };
 
-  test.for(serviceNames)("%s answers as Prometheus reads it", async (service) => {
+  test.for(serviceNames)("%s serves metrics in Prometheus' format", async (service) => {
     const lines = await read(service);
     const label = `[a-zA-Z_]\\w*="(?:[^"\\\\]|\\\\.)*"`;
     const sample = new RegExp(
@@ -145,7 +145,7 @@ describe("metrics", () => {
     ).toBeGreaterThan(0);
   });
 
-  test("what was sent, pushed and opened is counted where it happened", async () => {
+  test("each service counts what it accepted, pushed or recorded", async () => {
     const before = { gateway: await read("gateway"), dispatch: await read("dispatch") };
     const project = await system.project();
     const devices = await Promise.all([project.register(), project.register(), project.register()]);
@@ -169,7 +169,7 @@ describe("metrics", () => {
     });
   });
 
-  test.for(serviceNames)("the histograms of %s can tell a millisecond from a second", async (service) => {
+  test.for(serviceNames)("the histograms of %s distinguish milliseconds from seconds", async (service) => {
     const lines = await read(service);
     const histograms = lines.flatMap((line) => /^# TYPE (\w+) histogram$/.exec(line)?.[1] ?? []);
     expect(histograms.length).toBeGreaterThan(0);
@@ -185,7 +185,7 @@ describe("metrics", () => {
 
 test("no token, no content and no secret is in a log, a span, a metric or a subject", async () => {
   const plant = (what: string) => `planted-${what}-${randomUUID()}`;
-  // Empty is in everything, so a user without a password fails here.
+  // Every text contains the empty one, so a user without a password fails this test.
   const natsPasswordOf = (name: "gateway" | "dispatch") => system.broker.loginOf(name).HERALD_NATS_PASSWORD ?? "";
   const project = await system.project();
   const planted = {
@@ -224,7 +224,7 @@ test("no token, no content and no secret is in a log, a span, a metric or a subj
   if (!push) throw new Error("it did not arrive");
   planted.openToken = payloadOf(push).token;
 
-  // Where things go wrong more is said: refusals of every kind, and a database that is unavailable.
+  // Failures log more: refusals of every kind, and an unavailable database.
   const open = { project_id: project.id, token: planted.openToken };
   const api = `${system.gateway}/api/v1`;
   expect((await request(api, `PUT /notifications/${id}/open`, { body: open })).status).toBe(204);
@@ -257,7 +257,7 @@ test("no token, no content and no secret is in a log, a span, a metric or a subj
     metrics,
     events: events.map((event) => JSON.stringify(event)),
   };
-  // What may be there is found, so what may not would be too.
+  // The search finds allowed values, so it would also find forbidden ones.
   expect(places.logs.filter((line) => line.includes(id)).length).toBeGreaterThan(2);
   expect(places.events.filter((event) => event.includes(device.id)).length).toBeGreaterThan(2);
   const found = Object.entries(places).flatMap(([place, texts]) =>

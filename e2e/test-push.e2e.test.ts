@@ -14,6 +14,9 @@ const testPush = (system: System, { id }: Project, provider: Provider, body: obj
 
 const tested = async (...args: Parameters<typeof testPush>) => expectStatus(await testPush(...args), 200).body.data;
 
+// The start of the system has the time of a hook, which is longer than a test's.
+test.beforeAll(({ system }) => void system);
+
 describe("a test push", () => {
   test.for(providers)("of %s arrives, and is in no list", async (provider, { system }) => {
     const project = await system.project("Test push", [provider]);
@@ -35,7 +38,7 @@ describe("a test push", () => {
     expect(refused.status === 422).toBe(platform === "web");
   });
 
-  test("says what the provider refuses, in the provider's word, and pauses nothing", async ({ system }) => {
+  test("shows the provider's reason for a refusal, and pauses nothing", async ({ system }) => {
     const project = await system.project("Refused");
     const answers = [
       { prefix: "e1", rule: { status: 400, reason: "BadDeviceToken" }, result: "token-refused" },
@@ -67,7 +70,7 @@ describe("a test push", () => {
     expect(await tested(system, project, "apns", { token: apnsToken() })).toMatchObject({ result: "accepted" });
   });
 
-  test("does not wait for a provider that never answers, or that is not there", async ({ system }) => {
+  test("times out for a provider that never answers or is unreachable", async ({ system }) => {
     const project = await system.project("Silent");
     await system.simulators.script([{ provider: "apns", tokenPrefix: "e7", hang: true }]);
     expect(await tested(system, project, "apns", { token: apnsToken("e7") })).toMatchObject({
@@ -80,7 +83,7 @@ describe("a test push", () => {
     expect(data.detail).toContain("127.0.0.1:9");
   });
 
-  test("is refused without settings, or to what is no device of the provider", async ({ system }) => {
+  test("is refused without settings, and to a device of another provider", async ({ system }) => {
     const project = await system.project("None");
     const fcm = expectStatus(await testPush(system, project, "fcm", { token: "a-token" }), 404).body;
     expect(fcm.errors).toEqual(["the project has no settings for fcm"]);

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** What the page says under a heading, run as its reader would; answers the JSON of each line that it prints. */
+/** Runs the commands under a heading of the page. Returns each printed line as JSON. */
 const follow = async (heading: string, variables: Record<string, string> = {}) => {
   // The first section defines what the others use.
   const [definitions = ""] = shellBlocks(page, "Create a webhook")[0]?.split("\n\n") ?? [];
@@ -74,7 +74,7 @@ test.each([
     timeoutMs: 20_000,
   });
 
-  // A body that was changed on the way, a signature of somebody else's, and an old message.
+  // A body that was changed in transit, a foreign signature, and an old message.
   const shown = (await project.call(`GET /webhooks/${data.id}/messages/${message}`)).body.data;
   expect(shown).toMatchObject({ status: "delivered", attempts: [{ status: 204 }] });
   const forged = (headers: Record<string, string>) =>
@@ -87,7 +87,7 @@ test.each([
   }
   expect((await forged({})).status).toBe(401);
 
-  // The rest of the page. The old secret is what the receiver has, so it goes on for a day.
+  // The rest of the page. The receiver has the old secret, which stays valid for a day.
   const [, sent] = await follow("Send again", { ...named, message, since: "2026-01-01T00:00:00Z" });
   expect(sent.data).toEqual([]);
   const [rotated] = await follow("Rotate the secret", named);
@@ -104,7 +104,7 @@ test("the page's way without a URL shows the same", async () => {
   const env = { ...process.env, gateway: system.gateway, token: project.token, since };
   await eventually(
     async () => {
-      // curl ends with 28 when its time is over, which the stream by itself never is.
+      // curl exits with 28 at its timeout, because the stream itself never ends.
       const shell = `curl() { command curl --max-time 3 "$@" || [ $? = 28 ]; }\n${command}`;
       const { stdout } = await run("sh", ["-e", "-c", shell], { env });
       expect(stdout).toMatch(

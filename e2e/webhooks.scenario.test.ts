@@ -8,10 +8,10 @@ import { type Mood, startWebhookReceiver, type WebhookReceiver } from "./harness
 
 let system: System;
 let receiver: WebhookReceiver;
-/** How many posts of a path hang, for as long as the service waits. */
+/** The number of requests per path that hang until the service gives up. */
 const hanging = 2;
 
-/** On each path alike: of five messages the first attempt of one is answered 500, and that of another never until enough hung. */
+/** On each path: of five messages, one gets a 500 at its first attempt, and another gets no answer until `hanging` requests hung. */
 const moody = (): Mood => {
   const paths = new Map<string, { posted: number; hung: number }>();
   return ({ event, path, before }) => {
@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** Each project has a path of its own: what a test tried again finds there is of this try. */
+/** Each project has its own path, so a retried test finds only its own requests. */
 const pathOf = ({ id }: Project): string => `/${id}`;
 const receivedOf = (project: Project) => receiver.on(pathOf(project));
 const idsOf = (received: ReturnType<typeof receivedOf>) => new Set(received.map(({ event }) => event.id));
@@ -46,13 +46,13 @@ const createWebhook = async (project: Project): Promise<string> => {
   return data.id;
 };
 
-/** The ids of all events that the bus has of a project. */
+/** The ids of all events of a project on the bus. */
 const published = async ({ id }: Project): Promise<Set<string>> => {
   const messages = await readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${id}.>`);
   return new Set(messages.map(({ headers }) => headers[headerNames.ceId] ?? ""));
 };
 
-/** The ids of the events that the stream over HTTP shows, until it has shown so many. */
+/** The ids of the first `count` events of the HTTP stream. */
 const streamed = async (project: Project, since: Date, count: number): Promise<Set<string>> => {
   const { events } = new Herald({ url: system.gateway, token: project.token });
   const ids = new Set<string>();
@@ -79,7 +79,7 @@ test("a receiver that fails, hangs and recovers sees every event, whatever is ki
       sends.push(other.send({ title: "Hello", targets: ["all"] }));
     }
     await Promise.all(sends);
-    // It is at work: some are posted, some are stored, some are not yet read.
+    // Kill it during its work: some events are posted, some are stored, some are not yet read.
     await system.services.analytics.kill();
   }
   await system.services.analytics.ready();
@@ -101,16 +101,16 @@ test("a receiver that fails, hangs and recovers sees every event, whatever is ki
       expect(event.data.project_id).toBe(one.id);
     }
   }
-  // What came again is the same message.
+  // A repeated request has the same message id.
   const received = receivedOf(project);
   expect(new Set(received.map(({ messageId }) => messageId)).size).toBe(idsOf(received).size);
   expect(received.filter((one) => !one.taken).length).toBeGreaterThan(hanging);
 
-  // The stream over HTTP tells the same, and nothing of the other project's.
+  // The HTTP stream has the same events, and none of the other project.
   const all = await published(project);
   expect(await streamed(project, since, all.size)).toEqual(all);
 
-  // The record agrees in the end.
+  // Eventually the stored messages agree too.
   await eventually(
     async () => {
       const waiting = await project.call(`GET /webhooks/${webhook}/messages?status=waiting`);
@@ -120,7 +120,7 @@ test("a receiver that fails, hangs and recovers sees every event, whatever is ki
   );
 });
 
-test("with the guard on, as it is unless somebody turns it off, a URL that leads inside is refused when it is put", async () => {
+test("with the default guard, a URL that leads to an internal address is refused", async () => {
   const guarded = await startSystem({ env: { HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "false" } });
   try {
     const project = await guarded.project();

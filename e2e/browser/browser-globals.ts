@@ -1,4 +1,4 @@
-/** What tests use of a browser's globals: Node compiles these files, and functions in them run in the browser. */
+/** Types of browser globals that tests use: Node's types lack them, and some functions of the tests run in the browser. */
 
 export type Shown = { readonly title: string; readonly body: string; readonly data: Record<string, unknown> };
 
@@ -16,9 +16,9 @@ type PushManager = {
 
 type ExtendableEvent = Event & { waitUntil(work: Promise<unknown>): void };
 
-/** Of the kit's service worker. */
+/** The globals of the kit's service worker. */
 export type WorkerScope = EventTarget & {
-  /** What the test keeps there: titles that were shown. */
+  /** Titles of shown notifications, which the test records. */
   showed?: string[];
   readonly registration: ServiceWorkerRegistration;
   readonly ServiceWorkerRegistration: { readonly prototype: ServiceWorkerRegistration };
@@ -29,7 +29,7 @@ export type WorkerScope = EventTarget & {
   readonly heraldWorker: { click(notification: Shown | undefined): Promise<unknown> };
 };
 
-/** Of a page, or of a worker before the push service is replaced. */
+/** The globals of a page, or of a worker before the push service is replaced. */
 export type PageScope = {
   readonly PushManager?: { readonly prototype: PushManager };
   readonly Notification: { readonly permission: string };

@@ -11,31 +11,31 @@ import { createPushService, type PushService } from "./push-service.ts";
 
 export type Browser = {
   readonly pushService: PushService;
-  /** What a page complained about: uncaught exceptions, and errors in its console. */
+  /** Uncaught exceptions of pages, and errors in their consoles. */
   readonly errors: string[];
-  /** The example site in a new tab, ready. */
+  /** Opens the example site in a new tab, and waits until it is ready. */
   open(path?: string): Promise<Page>;
-  /** A tab at another site, which the caller waits for. */
+  /** Opens another site in a new tab. The caller waits until it is ready. */
   visit(url: string): Promise<Page>;
-  /** What the person chose in the browser's settings. */
+  /** Sets the permission for notifications, as in the browser's settings. */
   setNotifications(setting: "granted" | "denied", origin?: string): Promise<void>;
   /** The service worker, while it runs. */
   worker(): Promise<Worker>;
-  /** Delivers what the push service has to the worker, as it does for a subscription that is still there. Says whether it was. */
+  /** Delivers a push to the worker if its subscription still exists. Resolves to whether it did. */
   deliver(push: Push): Promise<boolean>;
-  /** Delivers a text whatever the subscription: what was already on its way. */
+  /** Delivers a text without a check of the subscription, like a push that was already in transit. */
   deliverText(text: string): Promise<void>;
-  /** Titles that the worker has shown, in order. Chromium drops a notification that is asked for while it is being shown: wait for this. */
+  /** Titles that the worker has shown, in order. Wait for this: Chromium may not list a notification that it is still showing. */
   showed(): Promise<string[]>;
   setOffline(offline: boolean): Promise<void>;
-  /** As if this browser had never been at the site. */
+  /** Deletes all data of the site. */
   reset(): Promise<void>;
-  /** Closes it, and starts it again with the same profile. */
+  /** Restarts the browser with the same profile. */
   restart(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Without connections of its own to anywhere. */
+/** Arguments that stop connections of Chromium itself. */
 const args = [
   "--no-sandbox",
   "--disable-gpu",
@@ -46,7 +46,7 @@ const args = [
   "--disable-sync",
 ];
 
-/** A Chromium with a profile of its own that looks at the system's example site. Throws a sentence where there is none. */
+/** Starts a Chromium with its own profile for the system's example site. Throws a readable error if none is found. */
 export async function startBrowser(system: System): Promise<Browser> {
   const site = system.example.url;
   const { executable, env } = await findChromium(process.env, (line) => process.stderr.write(`${line}\n`));
@@ -141,7 +141,7 @@ export async function startBrowser(system: System): Promise<Browser> {
   };
 }
 
-/** The example site listens to clicks from here on. */
+/** Waits until the example site handles clicks. */
 export const ready = async (page: Page): Promise<void> => {
   await page.waitForFunction("document.body.dataset.ready !== undefined");
 };

@@ -45,7 +45,7 @@ logOnFailure(() => system);
 test("the page on web apps, followed in a fresh folder, subscribes a browser; so does a worker that imports Herald's", async () => {
   const page = await readFile(join(root, "docs/how-to/connect-web.md"), "utf8");
   const [build = ""] = shellBlocks(page, "Build the kit");
-  // The packages are there already.
+  // The packages are already installed.
   await run("sh", ["-e", "-c", build.replace("npm ci && ", "")], { cwd: root });
   for (const name of ["herald.js", "herald-worker.js"])
     await copyFile(join(root, "packages/web/dist", name), join(folder, name));

@@ -3,9 +3,9 @@ import { expectStatus } from "@herald/testing";
 import { expect, test } from "vitest";
 import { expectCalm, isMarked, mark, useConsole } from "./console-page.ts";
 
-/** What the console says, and what it keeps, when something is wrong. */
+/** Messages and kept input of the console when something fails. */
 
-/** While it is true, a gateway that is started listens elsewhere: the address of the console refuses connections. */
+/** While true, a started gateway listens on another port, so the address of the console refuses connections. */
 let isUnavailable = false;
 const elsewhere = String(await freePort());
 const herald = useConsole({
@@ -25,7 +25,7 @@ test("a draft outlives a reload", async () => {
   await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Half written");
 });
 
-test("a quota that is used up is said with the time to come back, and the draft stays", async () => {
+test("a used-up quota is shown with the time to retry, and the draft stays", async () => {
   const project = await herald.system.project("Quota");
   const body = { notification: { title: "Counted", targets: ["all"], dry_run: true } };
   const answers = await Promise.all(Array.from({ length: 21 }, () => project.call("POST /notifications", { body })));
@@ -44,7 +44,7 @@ test("a quota that is used up is said with the time to come back, and the draft 
   expectCalm(page);
 });
 
-test("when the gateway dies the page says so, keeps the draft, and goes on when it is back", async () => {
+test("when the gateway dies, the page shows it, keeps the draft, and recovers", async () => {
   const project = await herald.system.project("Gone");
   const list = await herald.browser.signedIn(`/p/${project.id}/notifications`);
   await list.getByText("No notifications yet").waitFor();
@@ -74,7 +74,7 @@ test("when the gateway dies the page says so, keeps the draft, and goes on when 
   await list.getByRole("link", { name: /After the break/ }).waitFor();
 });
 
-test("a gateway that takes requests and answers none is said, and the page goes on when it answers", async () => {
+test("the page shows that the gateway does not answer, and recovers when it does", async () => {
   const project = await herald.system.project("Frozen");
   const page = await herald.browser.signedIn(`/p/${project.id}/notifications`);
   await page.getByText("No notifications yet").waitFor();
@@ -92,7 +92,7 @@ test("a gateway that takes requests and answers none is said, and the page goes 
   expect(await isMarked(page)).toBe(true);
 });
 
-test("a session that ends while the page is open asks to sign in, and what was written stays", async () => {
+test("when a session ends, the page asks to sign in and keeps the draft", async () => {
   const project = await herald.system.project("Ends");
   const { body } = await herald.system.admin("POST /operators", {
     body: { operator: { name: "Leaving", role: "admin" } },

@@ -4,23 +4,23 @@ import { afterAll, beforeAll, expect } from "vitest";
 import { logOnFailure, type System, type SystemOptions, startSystem } from "../harness/system.ts";
 
 export type ConsolePage = Page & {
-  /** What a page complained about: exceptions, and refusals of the content security policy. */
+  /** Exceptions of the page, and violations of its content security policy. */
   readonly complaints: string[];
-  /** Requests to anything but the gateway. */
+  /** Requests to other hosts than the gateway. */
   readonly foreign: string[];
 };
 
 export type ConsoleBrowser = {
-  /** A browser without a past, at the console's sign-in. */
+  /** Opens the console's sign-in in a fresh browser context. */
   open(path?: string, options?: { dark?: boolean; width?: number; height?: number }): Promise<ConsolePage>;
-  /** The same, signed in by a code in the link's fragment. */
+  /** Like `open`, but signs in with a code in the link's fragment. */
   signedIn(path?: string, options?: { dark?: boolean; width?: number; height?: number }): Promise<ConsolePage>;
-  /** Any other page, such as the simulators'. */
+  /** Opens any other page, such as the simulators' page. */
   visit(url: string): Promise<Page>;
   close(): Promise<void>;
 };
 
-/** A Chromium that looks at the console of a system. */
+/** Starts a Chromium for the console of a system. */
 async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
   const { executable, env } = await findChromium(process.env, (line) => process.stderr.write(`${line}\n`));
   const browser = await chromium.launch({
@@ -79,7 +79,7 @@ async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
   };
 }
 
-/** For a test file: a system with the console, and a browser that looks at it. */
+/** Starts a system with the console and a browser for a test file. */
 export function useConsole(options: SystemOptions = {}): { readonly system: System; readonly browser: ConsoleBrowser } {
   let system: System | undefined;
   let browser: ConsoleBrowser | undefined;
@@ -106,18 +106,29 @@ export function useConsole(options: SystemOptions = {}): { readonly system: Syst
   };
 }
 
-/** Opens a page of a project in the tab that is there, and waits until nothing on it is still loading. */
+/** Opens a page of a project in the same tab, and waits until it has loaded. */
 export const goTo = async (page: ConsolePage, address: string): Promise<void> => {
   await page.goto(address);
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.locator(".mantine-Skeleton-root").first().waitFor({ state: "detached" });
 };
 
-/** Marks the document, so that a reload would show. */
+/** Waits for sentences of the API. The page formats their times and names. */
+export const showsSentences = async (page: Page, sentences: readonly string[]): Promise<void> => {
+  for (const sentence of sentences) {
+    const shown = sentence.replaceAll("`", "").replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    await page
+      .getByText(new RegExp(shown.replaceAll(/\d{4}-\d\d-\d\dT[\d:\\.]+Z/g, ".+")))
+      .first()
+      .waitFor();
+  }
+};
+
+/** Marks the document, to detect a reload. */
 export const mark = (page: ConsolePage): Promise<unknown> => page.evaluate("window.sameDocument = true");
 export const isMarked = (page: ConsolePage): Promise<unknown> => page.evaluate("window.sameDocument === true");
 
-/** No page may ever do any of these. */
+/** Expects no exceptions, policy violations or foreign requests. */
 export const expectCalm = (page: ConsolePage): void => {
   expect(page.complaints).toEqual([]);
   expect(page.foreign).toEqual([]);

@@ -6,11 +6,11 @@ import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
 import { type ConsolePage, expectCalm, goTo, useConsole } from "./console-page.ts";
 
-/** What holds for every page of the console. */
+/** Checks of every page of the console. */
 
 const herald = useConsole();
 
-/** Every address of a project's pages, with something on each. */
+/** The addresses of all pages of a project, with content on each. */
 const pagesOf = (found: { notification: string; device: string; user: string; webhook: string }): string[] => [
   "",
   "/compose",
@@ -43,7 +43,7 @@ const addWebhook = async (project: Project, description: string): Promise<string
   return expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
 };
 
-/** What makes the document wider than the window: a table may scroll in itself. */
+/** Elements that make the document wider than the window. Tables with their own scrollbar are allowed. */
 const wider = (page: ConsolePage) =>
   page.evaluate(`(() => {
     const width = document.documentElement.clientWidth;
@@ -61,7 +61,7 @@ const hostile = [
   ["one long word", "n".repeat(256)],
 ] as const;
 
-test.for(hostile)("words from outside stay words, at 1280 and 360 px: %s", { timeout: 240_000 }, async ([, words]) => {
+test.for(hostile)("foreign text is shown as text, at 1280 and 360 px: %s", { timeout: 240_000 }, async ([, words]) => {
   const project = await herald.system.project(words.slice(0, 100));
   // Ids of users are ASCII.
   const user = words.replaceAll(/[^!-.0-~]/g, "-").slice(0, 128);
@@ -100,7 +100,7 @@ test.for(hostile)("words from outside stay words, at 1280 and 360 px: %s", { tim
   }
 });
 
-test("right-to-left words begin at the right, and the page around them stays as it is", async () => {
+test("right-to-left text begins at the right, and the page around it does not change", async () => {
   const project = await herald.system.project("Right to left");
   const { device } = await project.register();
   const { id } = await project.send({ title: rightToLeft, body: rightToLeft, targets: [device.id] });
@@ -139,6 +139,56 @@ test("thousands of topics come a page at a time", { timeout: 240_000 }, async ()
   await goTo(page, addressOf(project, "/topics?page=80"));
   await page.getByText("1,976–2,000 of 2,000").waitFor();
   expect(await page.getByRole("button", { name: "Next" }).isDisabled()).toBe(true);
+  await page.getByRole("textbox", { name: "Begins with" }).fill("topic-199");
+  await page.keyboard.press("Enter");
+  await page.getByRole("cell", { name: "topic-1990", exact: true }).waitFor();
+  await expect.poll(() => page.locator("tbody tr").count()).toBe(10);
+
+  await goTo(page, addressOf(project, "/compose"));
+  await page.getByLabel("Targets").first().fill("topic-1999");
+  await page.getByRole("option", { name: "topic:topic-1999" }).click();
+  await page.getByLabel("Targets").first().fill("topic:topic-0998");
+  await page.getByRole("option", { name: "topic:topic-0998" }).click();
+  await page.getByText("Matches no active device").waitFor();
+  expectCalm(page);
+});
+
+test("users are found by the beginning of their ids, also when composing", async () => {
+  const project = await herald.system.project("Users");
+  const ids = Array.from({ length: 120 }, (_, index) => `u_${String(index).padStart(3, "0")}`);
+  await inParallel(ids, 16, (userId) => project.register({ user_id: userId }));
+  const page = await herald.browser.signedIn(`/p/${project.id}/users`);
+  await page.getByRole("link", { name: "u_000" }).waitFor();
+  await page.getByRole("textbox", { name: "Id begins with" }).fill("u_11");
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: "u_119" }).waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(10);
+
+  await goTo(page, addressOf(project, "/compose"));
+  await page.getByLabel("Targets").first().fill("user:");
+  await page.getByRole("option", { name: "user:u_000" }).waitFor();
+  await page.getByLabel("Targets").first().fill("user:u_117");
+  await page.getByRole("option", { name: "user:u_117" }).click();
+  await page.locator(".audience-total", { hasText: "1 device" }).waitFor();
+  expectCalm(page);
+});
+
+test("a project among more than a hundred is found by its name", async () => {
+  const names = Array.from({ length: 120 }, (_, index) => `Shop ${index}`);
+  await inParallel(names, 8, async (name) => {
+    expectStatus(await herald.system.admin("POST /projects", { body: { project: { name } } }), 201);
+  });
+  const project = await herald.system.project("The last of all");
+  const page = await herald.browser.signedIn();
+  await page.getByRole("button", { name: /^Project/ }).click();
+  await page.getByRole("link", { name: "Shop 1", exact: true }).waitFor();
+  await page.getByText("There are more").waitFor();
+  await page.getByLabel("Find a project").fill("last OF");
+  await page.getByRole("link", { name: "The last of all" }).click();
+  await page.waitForURL(`**/p/${project.id}`);
+  await page.getByRole("button", { name: "Project: The last of all" }).waitFor();
+  await page.goto(`${herald.system.gateway}/console/`);
+  await page.waitForURL(`**/p/${project.id}`);
   expectCalm(page);
 });
 
@@ -148,32 +198,43 @@ type Violation = {
   readonly nodes: readonly { readonly html: string }[];
 };
 
-/** What axe-core calls serious or worse. */
+/** Findings of axe-core that are serious or critical. */
 const seriousProblems = async (page: ConsolePage): Promise<string[]> => {
   const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  await page.evaluate(axe); // the policy refuses a script element, not the debugger
+  await page.evaluate(axe); // the content security policy blocks script elements, but not the debugger
   const { violations } = (await page.evaluate("axe.run(document)")) as { violations: readonly Violation[] };
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
 };
 
-test.for([false, true])("no page has a serious finding of axe (dark: %s)", { timeout: 240_000 }, async (dark) => {
-  const project = await herald.system.project("Axe", ["apns", "webpush"]);
-  const { device } = await project.register({ topics: ["news"], user_id: "u_1", metadata: { plan: "pro" } });
-  const { id } = await project.send({ title: "Hello", body: "Words", targets: ["topic:news"], link_to: "/x" });
-  await project.final(id);
-  const webhook = await addWebhook(project, "Orders");
-  const page = await herald.browser.signedIn(`/p/${project.id}`, { dark });
-  const found: Record<string, string[]> = {};
-  for (const path of pagesOf({ notification: id, device: device.id, user: "u_1", webhook })) {
-    await goTo(page, addressOf(project, path));
-    const problems = await seriousProblems(page);
-    if (problems.length > 0) found[path] = problems;
-  }
-  expect(found).toEqual({});
-  expectCalm(page);
-});
+test.for([false, true])(
+  "axe finds nothing serious on any page and in the project dialogs (dark: %s)",
+  { timeout: 240_000 },
+  async (dark) => {
+    const project = await herald.system.project("Axe", ["apns", "webpush"]);
+    const { device } = await project.register({ topics: ["news"], user_id: "u_1", metadata: { plan: "pro" } });
+    const { id } = await project.send({ title: "Hello", body: "Words", targets: ["topic:news"], link_to: "/x" });
+    await project.final(id);
+    const webhook = await addWebhook(project, "Orders");
+    const page = await herald.browser.signedIn(`/p/${project.id}`, { dark });
+    const found: Record<string, string[]> = {};
+    for (const path of pagesOf({ notification: id, device: device.id, user: "u_1", webhook })) {
+      await goTo(page, addressOf(project, path));
+      const problems = await seriousProblems(page);
+      if (problems.length > 0) found[path] = problems;
+    }
+    await page.getByRole("button", { name: /^Project/ }).click();
+    const dialog = page.getByRole("dialog", { name: "Projects" });
+    await dialog.getByRole("link").first().waitFor();
+    found.projects = await seriousProblems(page);
+    await dialog.getByRole("button", { name: "New project" }).click();
+    await page.getByRole("dialog", { name: "New project" }).getByLabel("Name").waitFor();
+    found.newProject = await seriousProblems(page);
+    expect(found).toEqual({ projects: [], newProject: [] });
+    expectCalm(page);
+  },
+);
 
 test("the sign-in and the first page after it are at most 250 KB together", async () => {
   const page = await herald.browser.open();
@@ -184,7 +245,7 @@ test("the sign-in and the first page after it are at most 250 KB together", asyn
   devtools.on("Network.requestWillBeSent", ({ requestId, request: { url } }) => {
     if (new URL(url).pathname.startsWith("/console")) files.add(requestId);
   });
-  // As it is sent: compressed.
+  // Compressed bytes, as transferred.
   devtools.on("Network.dataReceived", ({ requestId, encodedDataLength }) => {
     if (files.has(requestId)) bytes += encodedDataLength;
   });

@@ -1,14 +1,15 @@
+import type { ProjectId } from "@herald/contracts";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
-import type { Content, Project } from "../harness/project.ts";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import { type Content, type Project, projectClient } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import type { System } from "../harness/system.ts";
-import type { Browser } from "./browser.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { type Browser, startBrowser } from "./browser.ts";
 import type { Shown, WorkerScope } from "./browser-globals.ts";
 
-/** What the example site says of itself. */
+/** The status that the example site shows. */
 export type Status = {
   permission: string;
   subscribed: boolean;
@@ -21,7 +22,7 @@ export type Status = {
 
 export const statusOf = async (page: Page): Promise<Status> => JSON.parse((await page.textContent("#status")) || "{}");
 
-/** Waits until the page shows it. */
+/** Waits until the page shows the expected status. */
 export const reaches = (page: Page, expected: Partial<Record<keyof Status, unknown>>): Promise<Status> =>
   eventually(async () => {
     const status = await statusOf(page);
@@ -29,8 +30,8 @@ export const reaches = (page: Page, expected: Partial<Record<keyof Status, unkno
     return status;
   });
 
-/** What a person does in the browser, and what the app's backend does meanwhile. */
-export const createPerson = (system: System, project: Project, browser: Browser) => {
+/** Actions of a user in the browser, and of the app's backend. */
+const createPerson = (system: System, project: Project, browser: Browser) => {
   const allow = () => browser.setNotifications("granted");
 
   const subscribed = async (): Promise<Page> => {
@@ -46,13 +47,13 @@ export const createPerson = (system: System, project: Project, browser: Browser)
     await page.click("#login");
     await eventually(async () => {
       const status = await statusOf(page);
-      // Made in the same second as that of the last user: a fresh one is asked for.
+      // The token was issued in the same second as the previous user's: request a new one.
       if (status.problem?.slug === "user-token-used") await page.click("#login");
       expect(status).toMatchObject({ user, pending: false });
     });
   };
 
-  /** Sends; what arrived at the push service, by the time that the notification is final. */
+  /** Sends, waits until the notification is final, and returns the pushes at the push service. */
   const send = async (
     content: Partial<Content> & Pick<Content, "targets">,
   ): Promise<{ id: string; pushes: Push[] }> => {
@@ -76,13 +77,13 @@ export const createPerson = (system: System, project: Project, browser: Browser)
     expect((await shown()).map((one) => one.title)).toContain(title);
   };
 
-  /** Clicks the shown notification, and answers what the browser was asked to open or to bring to the front. */
+  /** Clicks the shown notification. Returns the pages that the worker asked the browser to open or focus. */
   const click = async (title: string): Promise<string[]> => {
     const worker = await browser.worker();
     return worker.evaluate(async (wanted) => {
       const scope = globalThis as unknown as WorkerScope;
       const asked: string[] = [];
-      // A browser opens and focuses for a person's click alone.
+      // Browsers open and focus windows only after a real click, so both are replaced.
       scope.clients.openWindow = async (url: string) => void asked.push(`open ${url}`);
       scope.WindowClient.prototype.focus = async function focus() {
         asked.push(`focus ${this.url}`);
@@ -98,3 +99,30 @@ export const createPerson = (system: System, project: Project, browser: Browser)
 
   return { allow, subscribed, logIn, send, shown, isShown, click, opened };
 };
+
+type WebKit = {
+  readonly system: System;
+  readonly browser: Browser;
+  readonly project: Project;
+  readonly person: ReturnType<typeof createPerson>;
+};
+
+/** Starts a system and a user with a browser at its example site for a test file. The browser is reset before each test. */
+export function useWebKit(): WebKit {
+  const kit: { -readonly [Part in keyof WebKit]?: WebKit[Part] } = {};
+  beforeAll(async () => {
+    const system = await startSystem();
+    kit.system = system;
+    kit.browser = await startBrowser(system);
+    kit.project = projectClient(system.gateway, system.example.project as { id: ProjectId; token: string });
+    kit.person = createPerson(system, kit.project, kit.browser);
+  });
+  afterAll(async () => {
+    await kit.browser?.close();
+    await kit.system?.stop();
+  });
+  beforeEach(() => kit.browser?.reset());
+  logOnFailure(() => kit.system);
+  // `beforeAll` sets all fields before tests run.
+  return kit as WebKit;
+}

@@ -2,19 +2,19 @@ import type { BrowserContext } from "playwright-core";
 import type { System } from "../harness/system.ts";
 import type { PageScope } from "./browser-globals.ts";
 
-/** What a page sees of a subscription, and the key that it was made with. */
+/** The fields of a subscription that a page sees, and its key. */
 type Subscription = { endpoint: string; keys: Record<string, string>; applicationServerKey: string };
 
 /**
- * Stands for the browser's own push service, which a headless Chromium does not have: `PushManager.subscribe` gives a subscription at the
- * simulator, with real keys. There is one for all tabs, as a worker has one, and it outlives a page.
+ * Replaces the browser's push service, which a headless Chromium lacks: `PushManager.subscribe` returns a subscription at the simulator
+ * with real keys. All tabs share one subscription, as they share the worker, and it outlives a page.
  */
 export type PushService = {
-  /** Gives it to the pages of a browser. */
+  /** Installs it in the pages of a browser. */
   standIn(context: BrowserContext): Promise<void>;
-  /** The subscription that the browser has; undefined: none. */
+  /** The current subscription, if any. */
   current(): Subscription | undefined;
-  /** How many were made. */
+  /** The number of created subscriptions. */
   made(): number;
   /** Without a network a browser cannot subscribe. */
   setOffline(offline: boolean): void;

@@ -2,6 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Herald, HeraldAdmin } from "@herald/client";
 import { findChromium, type RunningHerald } from "@herald/local-stack";
+import { eventually, operateBroker } from "@herald/testing";
 import { chromium } from "playwright-core";
 
 /** `npm run screenshots -- <folder>`: every page of the console of a running `npm start`, light and dark, wide and on a phone. */
@@ -13,20 +14,34 @@ const local = JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as
 
 const herald = new Herald({ url: local.gateway, token: local.project.token });
 const admin = new HeraldAdmin({ url: local.gateway, token: local.adminToken });
-/** Its receiver is not there, so its page has attempts to show. */
+/** A webhook without a receiver, so that its page shows failed attempts. */
 const makeWebhook = async () => {
   const { webhook } = await herald.webhooks.create({ url: "http://127.0.0.1:9/herald", description: "Order service" });
   await herald.webhooks.ping(webhook.id);
   return webhook;
 };
 
-const [notification] = (await herald.notifications.list({ sort: "-created_at", perPage: 1 }).page()).data;
+/** The notification with the most failures. */
+const [notification] = (await herald.notifications.list({ sort: "-created_at" }).page()).data.toSorted(
+  (one, other) => other.counts.failed - one.counts.failed,
+);
 const [delivery] = notification
   ? (await herald.notifications.deliveries(notification.id, { perPage: 1 }).page()).data
   : [];
 
 const webhooks = (await herald.webhooks.list({ perPage: 1 }).page()).data;
 const [webhook = await makeWebhook()] = webhooks;
+
+/** A message that no version of Herald can read. */
+const makeDeadLetter = async () => {
+  const broker = await operateBroker(local.nats);
+  await broker.publish(`push.cmd.v1.dispatch.send.${local.project.id}.x`, "no JSON");
+  await broker.close();
+  await eventually(async () => {
+    if ((await admin.deadLetters.list().page()).data.length === 0) throw new Error("no dead letter yet");
+  });
+};
+if ((await admin.deadLetters.list().page()).data.length === 0) await makeDeadLetter();
 
 const pages: Record<string, string> = {
   overview: "",
@@ -48,6 +63,7 @@ const pages: Record<string, string> = {
   identity: "/settings/identity",
   limits: "/settings/limits",
   operations: "/operations",
+  letters: "/operations/letters",
   operators: "/operations/operators",
   audit: "/operations/audit",
 };

@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 const conditions = ["@herald/source"];
 const report = process.env.HERALD_TEST_REPORT;
 
-/** What runs in a real Chromium (`npm run test:browser`): a command of its own, because it needs one, and the machine. */
+/** Tests in a real Chromium. `npm run test:browser` is a separate command, because it needs Chromium and the whole machine. */
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
@@ -15,7 +15,7 @@ export default defineConfig({
     globalSetup: ["../../packages/testing/src/global-setup.ts"],
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     testTimeout: 60_000,
-    hookTimeout: 600_000, // may be the first to fetch the programs, Chromium among them
-    fileParallelism: false, // each file is a whole system and a browser
+    hookTimeout: 600_000, // the first run may download programs such as Chromium
+    fileParallelism: false, // each file starts a whole system and a browser
   },
 });

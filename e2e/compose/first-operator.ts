@@ -5,8 +5,8 @@ import type { Administration, Run } from "./first-push.ts";
 const waits = { timeoutMs: 60_000 };
 
 /**
- * Follows the link that the printed command makes, as the console does, and makes the first named operator. The port for apps serves none
- * of it.
+ * Follows the link of the printed command like the console, and creates the first named operator. Checks that the port for apps serves
+ * none of this.
  */
 export const signFirstOperatorIn = async (command: string, gateway: string, run: Run): Promise<Administration> => {
   const link = (await run("sh", "-c", command)).trim();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Herald, HeraldAdmin } from "@herald/client";
 import { eventually } from "@herald/testing";
 
-/** What `docker compose run --rm demo` printed. */
+/** The output of `docker compose run --rm demo`. */
 export type Demo = {
   readonly text: string;
   readonly project: string;
@@ -24,14 +24,14 @@ export const readDemo = (text: string): Demo => {
   return { text, project, token, gateway };
 };
 
-/** The four printed commands: register, send, see what arrived, open. */
+/** The four printed commands: register, send, show the push, open. */
 const commandsOf = ({ text }: Demo): [string, string, string, string] => {
   const commands = text.split("\n").filter((line) => /^(curl|pushes=)/.test(line));
   assert.equal(commands.length, 4, text);
   return commands as [string, string, string, string];
 };
 
-/** Runs the printed commands, as somebody would who copies them. */
+/** Runs the printed commands like a user who copies them. */
 export const sendAndOpen = async (demo: Demo, run: Run): Promise<void> => {
   const [register, send, arrived, open] = commandsOf(demo);
   const pushes = async () => (JSON.parse(await run("sh", "-c", arrived)) as { data: unknown[] }).data.length;
@@ -42,12 +42,12 @@ export const sendAndOpen = async (demo: Demo, run: Run): Promise<void> => {
   assert.match(await run("sh", "-c", open), /^204/m);
 };
 
-/** A server whose certificate is not trusted is reported wherever somebody would look; new settings send what waits. */
+/** Checks that an untrusted certificate is reported in all places, and that new settings release the waiting sends. */
 export const refusedCertificate = async (demo: Demo, admin: Administration, run: Run): Promise<void> => {
   const [register, send, arrived] = commandsOf(demo);
   const herald = new Herald({ url: demo.gateway, token: demo.token });
   const { providers } = new HeraldAdmin(admin);
-  // Another authority than the one that the project's settings name.
+  // The new certificate authority is not the one in the project's settings.
   await run("docker", "compose", "exec", "-T", "simulators", "rm", "/data/identity.json");
   await run("docker", "compose", "restart", "simulators");
   await run("docker", "compose", "up", "--detach", "--wait");

@@ -19,17 +19,17 @@ type Container = {
 };
 
 const mebibyte = 1_048_576;
-/** What an image may have above its base. */
+/** The maximum size of an image without its base. */
 const maxImageBytes = 50_000_000;
 
 const runs = /^\/herald\/(app\/(dist\/.*\.js(\.map)?|package\.json)|infra\/healthcheck)$/;
-/** Of the console, which only the gateway has: the page, its assets, and each of them compressed. */
+/** Files of the console, which only the gateway has: the page and its assets, also compressed. */
 const consoleFile = /^\/herald\/app\/dist\/console\/(assets\/)?[\w.-]+\.(html|js|css|svg)(\.gz)?$/;
 
 const docker = async (here: Here, ...args: string[]): Promise<string> =>
   (await promisify(execFile)("docker", args, { ...here, maxBuffer: 64_000_000 })).stdout.trim();
 
-/** Compiled JavaScript alone, run by somebody who is not root, and little more than the base image. */
+/** Checks that images contain only compiled JavaScript, do not run as root, and are little larger than the base image. */
 export const checkImages = async (here: Here, services: readonly string[], say: Say): Promise<void> => {
   const sizeOf = async (image: string) =>
     Number(await docker(here, "image", "inspect", "--format", "{{.Size}}", image));
@@ -63,7 +63,7 @@ export const checkImages = async (here: Here, services: readonly string[], say: 
   }
 };
 
-/** Every container of the project has the hardening, and what it publishes is for this machine alone. */
+/** Checks that every container of the project is hardened and publishes ports only on this machine. */
 export const checkContainers = async (here: Here, services: readonly string[], say: Say): Promise<void> => {
   const ids = (await docker(here, "compose", "ps", "--all", "--quiet")).split("\n");
   const containers: Container[] = JSON.parse(await docker(here, "inspect", ...ids));

@@ -12,9 +12,9 @@ import { type Run, readDemo, refusedCertificate, sendAndOpen } from "./first-pus
 import { checkContainers, checkImages } from "./inspect.ts";
 
 /**
- * `npm run test:compose`: builds the images and runs docker-compose.yml as the page on deployment says, sends and opens a push, takes
- * everything down and up again, and sends once more. Skipped where no engine answers, unless HERALD_COMPOSE_ENGINE=required; with
- * HERALD_COMPOSE_ENGINE=local it sets one up, as root on Debian. Ends with 0 when all of it held or was skipped.
+ * `npm run test:compose`: builds the images and runs docker-compose.yml as the deployment page describes, sends and opens a push, takes
+ * everything down and up again, and sends once more. Skipped without a running engine, unless HERALD_COMPOSE_ENGINE=required. With
+ * HERALD_COMPOSE_ENGINE=local it starts an engine, as root on Debian. Exits with 0 if everything passed or was skipped.
  */
 
 const root = join(import.meta.dirname, "../..");
@@ -23,7 +23,7 @@ const stepTimeoutMs = 1_200_000;
 const run = promisify(execFile);
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-/** Fails with everything that the program printed. */
+/** Runs a program. Throws with its output if it fails. */
 const must = async (command: string, args: readonly string[], options: { cwd: string; env: NodeJS.ProcessEnv }) => {
   try {
     const { stdout } = await run(command, args, { ...options, timeout: stepTimeoutMs, maxBuffer: 64_000_000 });
@@ -69,13 +69,13 @@ const findEngine = async (): Promise<Engine | undefined> => {
   return { env, local: false, stop: async () => {} };
 };
 
-/** What a clone would have, with the changes of this one. */
+/** Copies the tree as a clone would have it, with uncommitted changes. */
 const copyTree = async (tree: string): Promise<void> => {
   const here = { cwd: root, env: process.env };
   const listed = await must("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], here);
   for (const file of new Set(listed.split("\0").filter(Boolean)))
     await cp(join(root, file), join(tree, file)).catch((error: NodeJS.ErrnoException) => {
-      // Deleted, and not committed yet.
+      // The file is deleted, but the deletion is not committed yet.
       if (error.code !== "ENOENT") throw error;
     });
 };
@@ -119,7 +119,7 @@ async function test(
   assert.equal(await readFile(environment, "utf8"), written, "infra/init keeps a file that is there");
   for (const part of ["GATEWAY", "GATEWAY_ADMIN", "NATS", "SIMULATORS", "PROMETHEUS", "GRAFANA"])
     await appendFile(environment, `HERALD_PUBLISH_${part}=127.0.0.1:${await freePort()}\n`);
-  // Its images cannot be made here; where they can be pulled, the profile must at least become healthy.
+  // The images of this profile cannot be built here. If they can be pulled, the profile must at least become healthy.
   if (!local) here.env.COMPOSE_PROFILES = "simulators,observability";
 
   await timed("images, nothing built before", () => compose("build"));
@@ -161,7 +161,7 @@ async function test(
   );
 }
 
-/** What `infra/init` says to those who have accounts at the push services. */
+/** The output of `infra/init` for users with accounts at the push services. */
 async function printedWithoutSimulators(tree: string, here: { cwd: string; env: NodeJS.ProcessEnv }): Promise<string> {
   const other = join(tree, "without-simulators");
   await cp(join(tree, "infra/init"), join(other, "infra/init"));

@@ -7,7 +7,7 @@ import { openStages } from "./stages.ts";
 import { rows } from "./table.ts";
 import { seconds } from "./trial.ts";
 
-/** `npm run test:faults`: breaks everything that can break, on real parts, and shows how everything that was accepted ended. */
+/** `npm run test:faults`: breaks every part of a real system, and shows the result of every accepted notification. */
 
 const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <n>] [--older <commit>] [--write]
   --long    minutes for a row instead of seconds

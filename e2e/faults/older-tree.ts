@@ -10,7 +10,7 @@ const git = async (...args: string[]) => (await run("git", ["-C", root, ...args]
 
 const fixtures = "packages/contracts/fixtures";
 
-/** A commit that rewrites golden examples breaks with every version before it: the oldest that can run beside this one is itself. */
+/** The parent of the last commit that changed golden examples. If it rewrote examples, older versions cannot run: the commit itself. */
 const beforeLastMessage = async (): Promise<string> => {
   const last = await git("log", "-1", "--format=%H", "--", fixtures);
   const rewritten = await git(
@@ -33,8 +33,8 @@ export const beforeFile = async (path: string): Promise<string | undefined> => {
 };
 
 /**
- * Herald as it was at a commit, in this folder, with this tree's dependencies: by default before the last message that was
- * added to the golden examples. Throws NotHere where there is no history to take it from.
+ * Checks out Herald at a commit into this folder, with this tree's dependencies. Default: before the last message that was added to the
+ * golden examples. Throws NotHere without a git history.
  */
 export async function olderTree(folder: string, asked?: string): Promise<{ tree: string; commit: string }> {
   const commit = await (async () => {

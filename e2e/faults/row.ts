@@ -1,52 +1,52 @@
 import type { BrokerSource } from "@herald/testing";
 import type { System, SystemOptions } from "../harness/system.ts";
 
-/** What a row found. Deliveries are one device of one notification. */
+/** The result of a row. A delivery is one device of one notification. */
 export type Findings = {
-  /** Deliveries of everything that was answered 202. */
+  /** Deliveries of all notifications that were accepted with 202. */
   readonly sent: number;
   readonly final: number;
-  /** Without a final state when the time for it was over. */
+  /** Deliveries that were not final in time. */
   readonly lost: number;
-  /** Accepted more than once by the provider: those that say that it may have happened, and those that do not. */
+  /** Deliveries that the provider accepted more than once, with and without a mark that this may have happened. */
   readonly repeated: { readonly marked: number; readonly unmarked: number };
-  /** When the first of those were accepted, and what the ledger says of them. */
+  /** Times of the first repeats, and their rows in the ledger. */
   readonly repeats?: readonly string[];
-  /** From the end of the fault until a new send has reached its provider; where it came several times, the longest. */
+  /** From the end of the fault until a new send reaches its provider; after several faults, the longest time. */
   readonly recoveryMs: number | undefined;
-  /** What is not as it must be, in words. None: the row passes. */
+  /** Failures in words. The row passes without any. */
   readonly problems: readonly string[];
-  /** What else is worth a line. */
+  /** Further remarks. */
   readonly notes: readonly string[];
 };
 
 export type Stage = {
   /** Minutes for a row instead of seconds. */
   readonly long: boolean;
-  /** The commit that is the older version, where somebody named one. */
+  /** The commit of the older version, if the command line names one. */
   readonly older: string | undefined;
-  /** The system that rows use which leave it as it was. */
+  /** The shared system, for rows that leave it unchanged. */
   shared(): Promise<System>;
-  /** A system of the row's own, stopped after it. */
+  /** Starts a system for this row, which is stopped after the row. */
   start(options?: SystemOptions): Promise<System>;
-  /** For brokers of the row's own. */
+  /** Starts brokers for this row. */
   readonly brokerSource: BrokerSource;
-  /** Called when the row is over, last first. */
+  /** Registers a cleanup for the end of the row. The last one runs first. */
   defer(close: () => Promise<unknown>): void;
-  /** A new folder, removed when the row is over. */
+  /** Creates a folder, which is removed after the row. */
   folder(): Promise<string>;
 };
 
 export type Row = {
-  /** What `--only` calls it. */
+  /** Its name for `--only`. */
   readonly name: string;
   readonly fault: string;
-  /** What must be so, beside nothing lost and nothing twice without a mark. */
+  /** The condition to pass, besides no lost deliveries and no unmarked repeats. */
   readonly pass: string;
   run(stage: Stage): Promise<Findings>;
 };
 
-/** The row cannot be tried on this machine; the message says why. */
+/** The row cannot run on this machine. The message contains the reason. */
 export class NotHere extends Error {
   constructor(message: string) {
     super(message);

@@ -29,7 +29,7 @@ const cells = (outcome: Outcome): string[] => {
   return [row.name, String(sent), String(final), String(lost), both, recovery, verdictOf(outcome)];
 };
 
-/** For the screen, in columns. */
+/** The table for a terminal, in columns. */
 export function screenTable(outcomes: readonly Outcome[]): string {
   const lines = [head, ...outcomes.map(cells)];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
@@ -43,7 +43,7 @@ export function screenTable(outcomes: readonly Outcome[]): string {
     .join("\n");
 }
 
-/** What is wrong with a row, and what it noted. */
+/** The problems and notes of a row. */
 export const remarks = ({ row, findings, error }: Outcome): string[] => [
   ...(error ? [`${row.name}: ${error.message}${error.cause ? ` (${error.cause})` : ""}`] : []),
   ...(findings?.problems ?? []).map((line) => `${row.name}: ${line}`),
@@ -60,7 +60,7 @@ export type Run = {
 const [name = "", ...figures] = head;
 const pageHead = [name, "form", ...figures];
 
-/** docs/reliability.md: what the run found, in the order of `rows`, and what the page said before of rows that were not run. */
+/** docs/reliability.md: the results of this run in the order of `rows`. Rows that did not run keep their previous results. */
 export function page({ outcomes, long, command, at }: Run, rows: readonly Row[], before: string): string {
   const table = (lines: readonly (readonly string[])[]) => lines.map((line) => `| ${line.join(" | ")} |`).join("\n");
   const rule = (columns: readonly string[]) => columns.map(() => "---");

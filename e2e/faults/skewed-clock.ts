@@ -1,8 +1,8 @@
 import { basename, dirname } from "node:path";
 
 /**
- * Loaded before a service: its clock is off by what HERALD_FAULTS_CLOCKS gives it, such as `dispatch=300000,registry=-60000`
- * (ms). Timers and the monotonic clock stay as they are, as with a machine whose time is set wrong.
+ * Preloaded by a service to shift its clock by HERALD_FAULTS_CLOCKS, such as `dispatch=300000,registry=-60000` (ms). Timers and the
+ * monotonic clock are unchanged, as on a machine with a wrong time.
  */
 const service = basename(dirname(dirname(process.argv[1] ?? "")));
 const clocks = (process.env.HERALD_FAULTS_CLOCKS ?? "").split(",").map((one) => one.split("="));

@@ -3,12 +3,12 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** What an empty node takes to start and end on a machine with nothing else to do. */
+/** The time in which node starts and ends without a program on an idle machine. */
 const quietMs = 60;
 
 /**
- * How much slower than a quiet machine this one is in this moment: 1 or more. A limit of time is stretched by it, since a
- * service that starts is mostly node that starts.
+ * How much slower this machine currently is than an idle one: 1 or more. Time limits are multiplied by this factor, because the start of
+ * a service is mostly the start of node.
  */
 export async function slowness(): Promise<number> {
   const took: number[] = [];

@@ -6,9 +6,9 @@ import { NotHere } from "./row.ts";
 
 export type SmallDisk = {
   readonly folder: string;
-  /** Not a byte is left. */
+  /** Fills the disk to the last byte. */
   fill(): Promise<void>;
-  /** Everything that `fill` took is free again. */
+  /** Frees the space that `fill` took. */
   relieve(): Promise<void>;
   close(): Promise<void>;
 };
@@ -16,8 +16,8 @@ export type SmallDisk = {
 const mebibyte = 1_048_576;
 
 /**
- * A disk of so many MiB in memory, mounted in a namespace of its own, which needs no root and is gone with the process that
- * holds it. Throws NotHere where that is not permitted.
+ * A disk in memory, mounted in its own namespace. It needs no root, and disappears with the process that holds it. Throws NotHere if the
+ * machine does not permit this.
  */
 export async function smallDisk(mountPoint: string, mebibytes: number): Promise<SmallDisk> {
   const said: string[] = [];
@@ -43,7 +43,7 @@ export async function smallDisk(mountPoint: string, mebibytes: number): Promise<
     fill: async () => {
       const file = await open(ballast, "a");
       try {
-        // Large pieces first, then what is left to the last byte.
+        // Large pieces first, then smaller ones to the last byte.
         for (const size of [mebibyte, 4_096, 1]) {
           const piece = Buffer.alloc(size);
           const more = async () => (await file.write(piece)).bytesWritten > 0;

@@ -6,7 +6,7 @@ import { type BrokerSource, findBrokerSource, startBroker } from "@herald/testin
 import { type System, type SystemOptions, startSystem } from "../harness/system.ts";
 import type { Stage } from "./row.ts";
 
-/** What all rows of a run share, and the lanes that rows run in, each with a system that it keeps. */
+/** The resources that all rows share, and the lanes in which rows run. Each lane keeps a system. */
 export async function openStages({ long, older }: Pick<Stage, "long" | "older">, say: (line: string) => void) {
   const folders: string[] = [];
   const folder = async () => {
@@ -29,7 +29,7 @@ export async function openStages({ long, older }: Pick<Stage, "long" | "older">,
     });
 
   return {
-    /** A lane's stages, one after another, and what the last one's system had to say. */
+    /** The stages of a lane, one after another, and the log of its last system. */
     lane() {
       let shared: Promise<System> | undefined;
       let last: System | undefined;

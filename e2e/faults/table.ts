@@ -16,7 +16,7 @@ import { threePlatforms } from "./rows/three-platforms.ts";
 import { verdictRows } from "./rows/verdicts.ts";
 import { sideBySide, upgrade } from "./rows/versions.ts";
 
-/** Every fault that is tried. The longest first, so that what runs beside them is done in their time. */
+/** All faults. The longest rows come first, so that the others run in parallel to them. */
 export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,

@@ -12,38 +12,38 @@ import type { Findings } from "./row.ts";
 
 export const platforms: readonly Platform[] = ["ios", "android", "web"];
 export const providers: readonly Provider[] = platforms.map((platform) => providerOf[platform]);
-/** Begins the push tokens of the broadcasts' audience, and of those that single sends go to. */
+/** Prefixes of push tokens: devices of broadcasts, and devices of single sends. */
 export const crowd = "b0b0";
 export const single = "5151";
-/** So that a broadcast lasts long enough to be hit in its middle. */
+/** Slow answers, so that a fault hits a running broadcast. */
 export const slowCrowd = [{ tokenPrefix: crowd, delayMs: 100 }];
 
-/** How long something accepted may go without a final state once the fault is over. */
+/** After the fault, accepted notifications must be final within this time. */
 const finalWithinMs = 60_000;
 
 export type Trial = {
   readonly project: Project;
-  /** Of each platform of the audience. */
+  /** The number of devices of each platform. */
   readonly each: number;
   readonly load: ReturnType<typeof startLoad>;
-  /** Everything that was answered 202. */
+  /** All notifications that were accepted with 202. */
   promised(): Promised[];
-  /** Sends to the whole audience, through 503s. */
+  /** Sends to the whole audience. Retries after a 503. */
   broadcast(): Promise<string>;
-  /** Sends to these devices alone. */
+  /** Sends only to these devices. */
   sendTo(devices: readonly string[]): Promise<string>;
-  /** Something else was answered 202. */
+  /** Adds a notification that the row itself sent and Herald accepted. */
   promise(id: string, devices: number): void;
-  /** A broadcast whose first pushes have arrived. */
+  /** Sends a broadcast and waits for its first pushes. */
   broadcastUnderWay(): Promise<string>;
   /**
-   * The fault is over: waits until a new send has reached its provider, and remembers how long that took. It is of a project
-   * that had nothing under way, so that it tells of the system and not of what the project's own queue still waits for.
+   * Call it after the fault. Waits until a new send reaches its provider, and records the time. The send is of an idle project, so the
+   * time measures the system and not the queue of the loaded project.
    */
   recovered(): Promise<number>;
-  /** The same for the project itself, whose lanes may be full of what a dead process held, until the ack wait is over. */
+  /** Like `recovered`, for the loaded project: messages of a dead process may fill its lanes until the ack wait ends. */
   goesOn(): Promise<number>;
-  /** What the ledger calls final now must not be sent again. */
+  /** Deliveries that are final in the ledger now must not be sent again. */
   expectNoRepeatOf(notificationId: string): Promise<void>;
   note(line: string): void;
   problem(line: string): void;
@@ -51,7 +51,7 @@ export type Trial = {
   finish(options?: { timeoutMs?: number }): Promise<Findings>;
 };
 
-/** A project on three platforms with an audience, under load: single sends, opens and what the row adds. */
+/** Starts a project on three platforms under load: single sends, opens, and the broadcasts of the row. */
 export async function startTrial(
   system: System,
   {
@@ -151,7 +151,7 @@ export async function startTrial(
       if (wrong.length > 20) problems.push(`and ${wrong.length - 20} more that do not agree`);
       for (const status of load.reads.keys())
         if (status !== 200 && status !== 503) problems.push(`a notification that was accepted was read as ${status}`);
-      // A killed process logs nothing; one that logs this ended by an error of its own.
+      // A killed process logs nothing; this line means that a process ended with an error.
       for (const { part, line } of system.logs.crashes().slice(crashesBefore))
         problems.push(`${part} crashed: ${line.slice(0, 500)}`);
       notes.push(`compared within ${seconds(performance.now() - begun)} of the end of the load`);
@@ -162,7 +162,7 @@ export async function startTrial(
         repeated: { marked: repeated - unmarked.length, unmarked: unmarked.length },
         repeats,
         recoveryMs,
-        problems, // what a row finds later is in them too
+        problems, // the array also gets problems that the row adds later
         notes,
       };
     },
@@ -171,5 +171,5 @@ export async function startTrial(
 
 export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
-/** A random moment within so many milliseconds. */
+/** Waits for a random time of up to `maxMs`. */
 export const randomMoment = (maxMs: number): Promise<void> => delay(Math.random() * maxMs);

@@ -3,7 +3,7 @@ import { apnsToken } from "../harness/project.ts";
 import type { ServiceName, System } from "../harness/system.ts";
 import type { Trial } from "./trial.ts";
 
-/** What is wrong with a refusal, which must say when to come again, and why. */
+/** The problem of a refusal, which must have a Retry-After and a reason. */
 const problemOf = ({ status, headers, body, text }: Answered): string | undefined =>
   status === 503 &&
   Number(headers.get("retry-after")) > 0 &&
@@ -17,7 +17,7 @@ export const expectUnavailable = (trial: Trial, route: string, answer: Answered)
   if (problem !== undefined) trial.problem(`${route} was ${problem} while what it needs was unavailable`);
 };
 
-/** Reports each route that is not refused as it must be while what it needs is unavailable. */
+/** Reports routes without a correct refusal while their dependency is unavailable. */
 export async function expectUnavailableRoutes(trial: Trial, routes: readonly string[]): Promise<void> {
   for (const route of routes) expectUnavailable(trial, route, await trial.project.call(route));
 }

@@ -31,9 +31,9 @@ const later = (platform: Platform, rule: Case["rule"], possibleRepeat = false): 
   requests: 2,
   device: "active",
 });
-/** The provider may have taken it. */
+/** The provider may have accepted the push. */
 const unknown = (platform: Platform, rule: Case["rule"]) => later(platform, rule, true);
-/** The provider did not look at it, so that sending it again is no second attempt. */
+/** The provider did not process the push, so a resend cannot repeat it. */
 const unprocessed = (platform: Platform, rule: Case["rule"]): Case => ({
   platform,
   rule: { ...rule, times: 1 },
@@ -107,11 +107,11 @@ export const aboutOneDevice: readonly Case[] = [
   ]),
 ];
 
-/** About the key, the team or the account: the same for every device, so the provider waits until somebody mends it. */
+/** A refusal of the key, the team or the account. It affects every device, so the provider is paused until an operator fixes it. */
 export type Refusal = {
   readonly platform: Platform;
   readonly rule: Case["rule"];
-  /** Google's token endpoint says it. */
+  /** Google's token endpoint refuses. */
   readonly at?: "fcm-token";
 };
 const refused = (platform: Platform, status: number, ...reasons: readonly string[]): Refusal[] =>
@@ -126,7 +126,7 @@ export const refusals: readonly Refusal[] = [
   { platform: "android", rule: { status: 400, reason: "invalid_grant" }, at: "fcm-token" },
 ];
 
-/** How long the provider wants to be left alone: as it says, or what its documentation asks for where it says nothing. */
+/** A Retry-After of a provider, or the delay that its documentation asks for if the answer has none. */
 export type Throttle = {
   readonly platform: Platform;
   readonly headers?: Record<string, string>;

@@ -8,13 +8,13 @@ export type Beside = {
   readonly pid: number;
   probe(path: "/livez" | "/readyz"): Promise<Answered>;
   ready(): Promise<void>;
-  /** In good order: its exit code, and how long it took. */
+  /** Stops it gracefully. Resolves to its exit code and the duration. */
   stop(): Promise<{ code: number | null; tookMs: number }>;
 };
 
 const root = join(import.meta.dirname, "../..");
 
-/** A further instance of a service in the same system, from this tree or another one; it may not be ready yet. */
+/** Starts another instance of a service in the same system, from this tree or another. It may not be ready yet. */
 export async function startBeside(
   { environmentOf, logs }: Pick<System, "environmentOf" | "logs">,
   name: ServiceName,

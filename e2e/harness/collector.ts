@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export type Span = {
-  /** As in `service.name`. */
+  /** The resource attribute `service.name`. */
   readonly service: string;
   readonly name: string;
   readonly traceId: string;
@@ -20,7 +20,7 @@ type Exported = {
   }[];
 };
 
-/** A collector: takes spans over OTLP/HTTP as JSON, and keeps them as they came too. */
+/** A collector: receives spans over OTLP/HTTP as JSON, and also keeps the raw bodies. */
 export async function startCollector() {
   const spans: Span[] = [];
   const bodies: string[] = [];

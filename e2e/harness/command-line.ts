@@ -12,7 +12,7 @@ const bin = join(root, "node_modules/.bin");
 export type Ran = { readonly exitCode: number | null; readonly stdout: string; readonly stderr: string };
 
 type Running = {
-  /** What it has written so far; at a terminal all is stdout. */
+  /** Its output so far; at a terminal all of it is stdout. */
   readonly written: { readonly stdout: string; readonly stderr: string };
   /** Types at the terminal, or writes to stdin. */
   type(text: string): void;
@@ -39,16 +39,16 @@ const watch = (child: ChildProcess): Running => {
 export type CommandLine = {
   /** `herald("device", "list")`, as a script runs it. */
   herald(...words: string[]): Promise<Ran>;
-  /** Its `--json`, parsed, without a process of its own: starting one costs more than most commands. Throws unless it succeeds. */
+  /** Parsed output with `--json`. Runs in this process, because starting one costs more than most commands. Throws on failure. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
   json(...words: string[]): Promise<any>;
   /** A shell that has `herald` among its commands. */
   shell(script: string): Running;
-  /** The same at a terminal of so many columns. */
+  /** A shell at a terminal with `columns` columns. */
   terminal(script: string, columns?: number): Running;
 };
 
-/** The command line as it is installed, with an environment of its own and no other. */
+/** The installed command line, with only the given environment. */
 export const commandLine = (env: Readonly<Record<string, string>>): CommandLine => {
   const environment = { PATH: `${bin}:${process.env.PATH}`, TERM: "xterm-256color", ...env };
   const start = (program: string, words: readonly string[]) =>
@@ -79,7 +79,7 @@ export const commandLine = (env: Readonly<Record<string, string>>): CommandLine 
   };
 };
 
-/** A command line with a home of its own, whose profile is of the project. */
+/** A command line with its own home folder and a profile for the project. */
 export const signedIn = async (system: System, name: string, { id, token }: Project): Promise<CommandLine> => {
   const home = { HOME: join(system.folder, "home", name) };
   const { herald } = commandLine({

@@ -16,14 +16,14 @@ import type { System } from "./system.ts";
 
 type Contract<Data> = { readonly filter: string; readonly schema: { parse(value: unknown): Data } };
 
-/** The events of one kind in a project, each once however often it was published. Throws when one is not what its contract says. */
+/** The events of one kind in a project, without duplicates. Throws if an event violates its contract. */
 export async function eventsOf<Data>({ broker }: System, project: Project, contract: Contract<Data>): Promise<Data[]> {
   const messages = await readStream(broker, "PUSH_EVENTS", contract.filter.replace("*", project.id));
   const byId = new Map(messages.map(({ headers, body }) => [headers[headerNames.ceId], body]));
   return [...byId.values()].map((body) => contract.schema.parse(JSON.parse(body)));
 }
 
-/** What does not agree between the events on the bus and what the interface says. */
+/** The differences between the events on the bus and the answers of the API. */
 export async function compareEvents(
   system: System,
   project: Project,
@@ -43,7 +43,7 @@ export async function compareEvents(
   ];
 }
 
-/** Every delivery is published once, with its own status. */
+/** Checks that every delivery is published once, with its status. */
 function compareDeliveries(
   ledger: Ledger,
   accepted: readonly DataOf<typeof DeliveryAcceptedV1>[],
@@ -77,7 +77,7 @@ function compareOpens(ledger: Ledger, opens: readonly DataOf<typeof Notification
 
 type End = { notification_id: string; counts: Record<string, number> };
 
-/** Every notification's end is published once, with its counts. */
+/** Checks that the end of every notification is published once, with its counts. */
 function compareEnds(final: readonly Notification[], ends: readonly End[]): string[] {
   return final.flatMap(({ id, counts }) => {
     const published = ends.filter(({ notification_id }) => notification_id === id);

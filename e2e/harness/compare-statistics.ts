@@ -1,7 +1,7 @@
 import { eventually, expectStatus } from "@herald/testing";
 import type { Project } from "./project.ts";
 
-/** What does not agree between the statistics of a project and the counts of its notifications, once both stand still. */
+/** The differences between the statistics of a project and the counts of its notifications, after both have settled. */
 export async function compareStatistics(project: Project, timeoutMs = 30_000): Promise<string[]> {
   let problems: string[] = [];
   await eventually(

@@ -2,7 +2,7 @@ import { Problem } from "@herald/contracts";
 import type { Answered } from "@herald/testing";
 import { expect } from "vitest";
 
-/** The answer as RFC 9457 wants it, with nothing in it that helps an attacker. */
+/** Expects a problem document (RFC 9457) without details that help an attacker. */
 export function expectProblem(answer: Answered, status: number): Problem {
   expect(answer.status, answer.text).toBe(status);
   expect(answer.headers.get("content-type")).toMatch(/^application\/problem\+json/);

@@ -30,8 +30,8 @@ export function parseHttpFile(text: string): Entry[] {
 }
 
 /**
- * Makes the requests in their order, as an editor's user would; throws for the first whose status is not the one in its
- * title. A request that takes something from an earlier answer which has not got it yet makes the earlier one again.
+ * Sends the requests in order, like a user of an editor. Throws if a status differs from the title. If a request needs a value that
+ * an earlier answer does not contain yet, the earlier request is sent again.
  */
 export async function runHttpFile(text: string, variables: Readonly<Record<string, string>>): Promise<string[]> {
   const answers = new Map<string, Answered>();
@@ -72,7 +72,7 @@ class NotThereYet extends Error {
   }
 }
 
-/** A variable, `name.response.body.$.path`, or `$datetime iso8601 <days> d`: what the REST Client of VS Code knows, as far as the file needs it. */
+/** A variable, `name.response.body.$.path` or `$datetime iso8601 <days> d`: the references of VS Code's REST Client that the file uses. */
 function resolveReference(
   expression: string,
   variables: Readonly<Record<string, string>>,

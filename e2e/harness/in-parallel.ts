@@ -1,4 +1,4 @@
-/** Does the work for every item, so many at a time, and gives the results in the items' order. */
+/** Runs the work for every item with limited concurrency. Resolves to the results in the order of the items. */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   max: number,

@@ -8,19 +8,19 @@ import type { Project } from "./project.ts";
 import { deviceOf, payloadOf, wasAccepted } from "./simulators.ts";
 import type { System } from "./system.ts";
 
-/** A notification that was answered 202, and how many devices it must have addressed. */
+/** A notification that was accepted with 202, and its expected number of devices. */
 export type Promised = { readonly id: string; readonly devices?: number };
 
 export type Report = {
-  /** Accepted and without a final state when the time was over. */
+  /** Accepted, but not final in time. */
   readonly lost: string[];
-  /** A device that the provider accepted more than once for one notification, while the delivery does not say that it may have. */
+  /** Deliveries that the provider accepted more than once without a mark in the ledger that this may have happened. */
   readonly unmarked: string[];
-  /** Everything else that does not agree: counts, ledger, what the provider saw, events. */
+  /** All other differences between counts, ledger, the provider's log and events. */
   readonly wrong: string[];
   /** Deliveries that the provider accepted more than once. */
   readonly repeated: number;
-  /** When the first of those were accepted, and what the ledger says of them. */
+  /** Times of the first repeats, and their rows in the ledger. */
   readonly repeats: readonly string[];
   readonly deliveries: number;
 };
@@ -28,9 +28,9 @@ export type Report = {
 export const nothingBroken = { lost: [], unmarked: [], wrong: [] };
 
 /**
- * Compares what a project was promised with its counts, its ledger, the provider's own log and the events, once everything is
- * final, or `timeoutMs` have passed. `opened` are the deliveries whose open was answered 204: they must be counted, and no other.
- * `events: false` leaves those out, where the broker has lost them.
+ * Compares the accepted notifications of a project with its counts, its ledger, the provider's log and the events, after everything is
+ * final or `timeoutMs` have passed. `opened` are the deliveries whose open was answered 204: exactly these must be counted.
+ * `events: false` skips the events, for a broker that has lost them.
  */
 export async function checkInvariants(
   system: System,
@@ -62,7 +62,7 @@ export async function checkInvariants(
     project.id,
     lost,
   );
-  // An event whose publisher died is published by a sweep, some seconds later.
+  // If a publisher dies, a sweep publishes the event some seconds later.
   let differences: string[] = [];
   await eventually(
     async () => {
@@ -75,7 +75,7 @@ export async function checkInvariants(
   return { lost, unmarked, wrong, repeated, repeats, deliveries: ledger.size };
 }
 
-/** The project's notifications, once every promised one is final and so many opens are counted. */
+/** The project's notifications, after every promised notification is final and all opens are counted. */
 async function untilFinal(
   project: Project,
   promised: readonly Promised[],
@@ -96,7 +96,7 @@ async function untilFinal(
 
 const statuses = ["accepted", "failed", "expired", "cancelled", "skipped", "pending"] as const;
 
-/** The notification's counts are those of its deliveries, and each device is there once. */
+/** Checks that the notification's counts match its deliveries, and that each device has one row. */
 function compareCounts({ id, counts }: Notification, rows: readonly Delivery[], devices?: number): string[] {
   const problems: string[] = [];
   const distinct = new Set(rows.map(({ device_id }) => device_id)).size;
@@ -122,7 +122,7 @@ function compareOpened(ledger: Ledger, opened: ReadonlySet<string>): string[] {
   ];
 }
 
-/** By which a device, or its provider, knows that two pushes are the same. */
+/** The value by which a device or its provider recognises a repeated push. */
 const identity = ({ provider, headers, payload }: Push): string => {
   switch (provider) {
     case "apns":
@@ -134,7 +134,7 @@ const identity = ({ provider, headers, payload }: Push): string => {
   }
 };
 
-/** So many repeats are described; what caused one has mostly caused them all. */
+/** The maximum number of described repeats: usually all have the same cause. */
 const maxRepeats = 5;
 
 const whenAccepted = (pushes: readonly Push[]): string => pushes.map(({ at }) => at).join(", ");
@@ -144,11 +144,11 @@ const shown = (row: Delivery | undefined): string =>
     ? `${row.status} after ${row.attempts} attempts${row.provider_reason ? `, ${row.provider_reason}` : ""}`
     : "no row";
 
-/** What the provider accepted is what the ledger says, and every repeat is marked and recognisable as one. */
+/** Checks that the provider's log matches the ledger, and that every repeat is marked and recognisable. */
 function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: string, lost: readonly string[]) {
   const accepted = new Map<string, Push[]>();
   for (const push of pushes) {
-    if (!wasAccepted(push)) continue; // what was refused may have no payload
+    if (!wasAccepted(push)) continue; // a refused push may have no payload
     const { project_id, notification_id } = payloadOf(push);
     if (project_id !== projectId || lost.includes(notification_id)) continue;
     const key = deliveryKey(notification_id, deviceOf(push));

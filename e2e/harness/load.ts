@@ -7,12 +7,12 @@ import type { Content, Project } from "./project.ts";
 import { deviceOf, payloadOf, wasAccepted } from "./simulators.ts";
 import type { System } from "./system.ts";
 
-/** Nothing is taken while the bus is unavailable, which is for 60 s in the longest of the faults, and a while to notice its return. */
+/** Sends are refused while the bus is unavailable: 60 s in the longest fault, and some time to notice its return. */
 const takenWithinMs = 120_000;
-/** A second, of one sender. */
+/** Sends a second per sender. */
 const sendsOfOne = 10;
 
-/** As a backend that does it right: the same key until there is a 202, through dead gateways and 503s. */
+/** Sends like a correct backend: retries with the same key until a 202, through dead gateways and 503s. */
 export function sendSurely(
   project: Project,
   notification: Content,
@@ -31,21 +31,21 @@ export function sendSurely(
 }
 
 export type Load = {
-  /** What was answered 202 so far. */
+  /** Notifications that were accepted with 202 so far. */
   readonly promised: Promised[];
   /** Deliveries whose open was answered 204 so far. */
   readonly opened: ReadonlySet<string>;
-  /** Statuses of all answers to sends so far: how many of each. */
+  /** The number of answers to sends so far, by status. */
   readonly answers: ReadonlyMap<number, number>;
-  /** The same of reading one in the moment when it was accepted, as often as there is an answer: an id that was given out is never a 404. */
+  /** The number of answers to reads right after acceptance, by status. A returned id must never be a 404. */
   readonly reads: ReadonlyMap<number, number>;
-  /** Ends it, and throws what it could not do. */
+  /** Ends the load. Throws its errors. */
   stop(): Promise<void>;
 };
 
 /**
- * Sends to one of the devices, `perSecond` of them while answers come at once, and an open for every tenth push that arrives in the
- * project. Each sender of ten a second waits for its answer, so that nothing piles up while there is no answer.
+ * Sends to one device each, `perSecond` sends if answers come at once, and opens every tenth push that arrives in the project. Each sender
+ * makes ten sends a second and waits for each answer, so that nothing piles up without answers.
  */
 export function startLoad(
   system: System,
@@ -76,14 +76,14 @@ export function startLoad(
         countIn(answers),
       );
       promised.push({ id, devices: 1 });
-      // One at a time, beside the sends: without a database a read takes seconds until it is refused.
+      // One read at a time, in parallel to the sends: without a database a refusal takes seconds.
       reading ??= project
         .call(`GET /notifications/${id}`)
         .then(({ status }) => countIn(reads)(status), noAnswer)
         .finally(() => {
           reading = undefined;
         });
-      await delay(1_000 / sendsOfOne); // the load's own pace: it waits for nothing
+      await delay(1_000 / sendsOfOne); // the pace of the load, not a wait for an event
     }
   };
   const openOn = async () => {
@@ -91,7 +91,7 @@ export function startLoad(
     let pushes = 0;
     while (!stopping) {
       for (const push of await follow()) {
-        if (!wasAccepted(push)) continue; // what was refused may have no payload
+        if (!wasAccepted(push)) continue; // a refused push may have no payload
         const { project_id, notification_id, token } = payloadOf(push);
         if (project_id !== project.id || pushes++ % 10 !== 0) continue;
         await openSurely(`${system.gateway}/api/v1`, notification_id, { project_id, token });
@@ -122,10 +122,10 @@ export function startLoad(
   };
 }
 
-/** The gateway died while it was asked, which says nothing. */
+/** The gateway died during the request, so the result is unknown. */
 const noAnswer = () => {};
 
-/** As an app does: again until it is taken. */
+/** Reports an open like an app: retries until Herald accepts it. */
 const openSurely = (api: string, id: string, body: { project_id: string; token: string }): Promise<Answered> =>
   eventually(
     async () => {

@@ -1,8 +1,8 @@
 export type LogLine = {
   readonly part: string;
-  /** As it was written. */
+  /** The unparsed line. */
   readonly line: string;
-  /** Pino's, where the line is one of a service. */
+  /** Pino's level, for lines of services. */
   readonly level?: string;
   readonly msg?: string;
   readonly [field: string]: unknown;
@@ -17,7 +17,7 @@ const parse = (line: string): Record<string, unknown> => {
   }
 };
 
-/** Everything that the parts of a system say. */
+/** Collects the log lines of all parts of a system. */
 export function createLogs() {
   const lines: LogLine[] = [];
   return {
@@ -25,9 +25,9 @@ export function createLogs() {
     add: (part: string, line: string): void => {
       lines.push({ ...parse(line), part, line });
     },
-    /** What services say that end because of an error that they did not expect. */
+    /** The log lines of services that ended with an unexpected error. */
     crashes: (): readonly LogLine[] => lines.filter(({ msg }) => msg === "crashed"),
-    /** The warnings and errors, each cut to `characters`: where to look for the reason of a failure. */
+    /** Warnings and errors that may explain a failure, each cut to `characters`. */
     worth: (max = 60, characters = 2_000): string =>
       lines
         .filter(({ level }) => level === undefined || !["trace", "debug", "info"].includes(level))

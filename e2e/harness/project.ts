@@ -13,33 +13,36 @@ import { expect } from "vitest";
 
 export type Registered = { readonly device: Device; readonly credential: string; readonly created: boolean };
 
-/** What an app's backend does with its project token. Whatever is read is held to its contract. */
+/** The calls of an app's backend with its project token. Every answer is checked against its contract. */
 export type Project = {
   readonly id: ProjectId;
   readonly token: string;
-  /** Below `/api/v1`, with the project's token: `call("GET /devices")`. */
+  /** Calls a route below `/api/v1` with the project's token: `call("GET /devices")`. */
   call(route: string, options?: Request): Promise<Answered>;
   register(device?: Partial<RegisterDevice["device"]>): Promise<Registered>;
-  /** Answers the accepted notification. Throws for any other answer than 202. */
+  /** Resolves to the accepted notification. Throws unless the answer is 202. */
   send(notification: Content, headers?: Record<string, string>): Promise<Notification>;
   notification(id: string): Promise<Notification>;
-  /** Waits until it is final; on the way its counts must always have added up. */
+  /** Waits until it is final, and checks on every read that its counts add up. */
   final(id: string, timeoutMs?: number): Promise<Notification>;
-  /** One row for each device, walked to the end. */
+  /** All rows of all pages, one for each device. */
   deliveries(id: string): Promise<Delivery[]>;
   devices(): Promise<Device[]>;
-  /** All notifications there are, oldest first. */
+  /** All notifications, oldest first. */
   notifications(): Promise<Notification[]>;
-  /** Counts that did not add up when somebody looked, however briefly. */
+  /** Counts that did not add up in any read. */
   readonly violations: string[];
 };
 
 export type Content = SendNotification["notification"];
 
-/** Looks like an APNs device token; `prefix` is hexadecimal, for a script of the simulator to know it by. */
-export const apnsToken = (prefix = ""): string => (prefix + randomBytes(32).toString("hex")).slice(0, 64);
+/** Of push tokens that no script of the simulator matches. */
+export const plainPrefix = "00";
 
-/** devices = accepted + failed + expired + cancelled + skipped + pending, always. */
+/** A text like an APNs device token. Scripts of the simulator match its hexadecimal `prefix`. */
+export const apnsToken = (prefix = plainPrefix): string => (prefix + randomBytes(32).toString("hex")).slice(0, 64);
+
+/** At any time devices = accepted + failed + expired + cancelled + skipped + pending. */
 const addsUp = ({ counts }: Notification): boolean =>
   counts.accepted + counts.failed + counts.expired + counts.cancelled + counts.skipped + counts.pending ===
   counts.devices;
@@ -49,7 +52,7 @@ export function projectClient(gateway: string, { id, token }: { id: ProjectId; t
     const [method, path] = route.split(" ");
     return request(gateway, `${method} /api/v1${path}`, { token, ...options });
   };
-  // A test sees every answer, also one that a backend's client would try again.
+  // No retries: a test must see every answer.
   const herald = new Herald({ url: gateway, token, maxRetries: 0 });
   const all = async <Row>(list: AsyncIterable<unknown>, parse: (row: unknown) => Row): Promise<Row[]> => {
     const rows: Row[] = [];

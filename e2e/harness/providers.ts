@@ -14,7 +14,7 @@ const apnsKey = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
 const fcmKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
 const pem = (key: typeof apnsKey) => key.export({ type: "pkcs8", format: "pem" }).toString();
 
-/** As Firebase gives one. The simulator's token endpoint is scripted by the e-mail address. */
+/** A service account in Firebase's format. Scripts of the simulator's token endpoint match the e-mail address. */
 export const serviceAccount = (clientEmail = "e2e@herald-e2e.iam.gserviceaccount.com") => ({
   type: "service_account",
   project_id: "herald-e2e",
@@ -25,7 +25,7 @@ export const serviceAccount = (clientEmail = "e2e@herald-e2e.iam.gserviceaccount
 
 type Settings = { apns: ApnsSettings; fcm: FcmSettings; webpush: WebPushSettings };
 
-/** What a project is given to send to the simulators; `change` is laid over it. */
+/** Settings for sending to the simulators; `change` overrides some of them. */
 export function settingsFor(
   provider: Provider,
   { ca, ...addresses }: Addresses,

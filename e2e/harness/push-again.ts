@@ -4,13 +4,13 @@ import type { Push } from "@herald/simulators";
 import { expectStatus, request } from "@herald/testing";
 import type { SimulatorControl } from "./simulators.ts";
 
-/** Not signed, which is enough for a simulator without keys. */
+/** An unsigned token, which a simulator without keys accepts. */
 function providerToken(): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   return `${part({ alg: "ES256", kid: "AGAIN00001" })}.${part({ iss: "AGAIN00001", iat: Math.floor(Date.now() / 1_000) })}.AA`;
 }
 
-/** Sends a push to the simulator once more, as a sender that forgot that it had. */
+/** Sends a push to the simulator again, like a sender that lost its state. */
 export async function pushAgain(simulators: SimulatorControl, push: Push): Promise<void> {
   const { apns, ca } = expectStatus(await request(simulators.url, "GET /info"), 200).body;
   const session = connect(apns, { ca });

@@ -4,18 +4,18 @@ import { join } from "node:path";
 
 const file = join(import.meta.dirname, "../../docs/reliability.md");
 
-/** Where the parts begin that `test:hostile` writes, and that a person does; what is above both is `test:faults`'. */
+/** The headings of the parts that `test:hostile` and people write. `test:faults` writes the part above them. */
 const headings = { hostile: "\n## Hostile input\n", costs: "\n## What attacks cost\n" } as const;
 
 export type ReliabilityPage = {
-  /** All above the first heading. */
+  /** The text above the first heading. */
   readonly faults: string;
-  /** From its heading on; empty where there is none. */
+  /** The text from its heading on; empty without this heading. */
   readonly hostile: string;
   readonly costs: string;
 };
 
-/** docs/reliability.md, which two commands and people write: each replaces its own part and keeps the others'. */
+/** Reads docs/reliability.md in parts. Two commands and people write it, and each command replaces only its own part. */
 export async function readReliability(): Promise<ReliabilityPage> {
   const [rest = "", costs] = (await readFile(file, "utf8")).split(headings.costs);
   const [faults = "", hostile] = rest.split(headings.hostile);
@@ -30,6 +30,6 @@ export async function writeReliability(part: Partial<ReliabilityPage>): Promise<
   await writeFile(file, parts.join("\n"));
 }
 
-/** What figures were measured on. */
+/** The machine of the measurement. */
 export const machine = (): string =>
   `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform}`;

@@ -1,19 +1,19 @@
 import type { DeviceId, Platform } from "@herald/contracts";
 import { type SeedDevice, seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { inParallel } from "./in-parallel.ts";
-import { apnsToken, type Project } from "./project.ts";
+import { apnsToken, type Project, plainPrefix } from "./project.ts";
 import type { System } from "./system.ts";
 
 /**
- * Puts devices of one platform into the project as their registrations would have: thousands in a second. `prefix`, which is
- * hexadecimal, begins their push tokens, for a script of the simulator to know them by.
+ * Stores devices of one platform in the project as their registrations would, thousands in a second. Their push tokens begin with the
+ * hexadecimal `prefix`, which scripts of the simulator match.
  */
 export async function seed(
   { registryDatabase: { client, name }, simulators }: System,
   project: Project,
   count: number,
   {
-    prefix = "",
+    prefix = plainPrefix,
     topics = [],
     platform = "ios",
   }: { prefix?: string; topics?: readonly string[]; platform?: Platform } = {},
@@ -28,13 +28,13 @@ export async function seed(
   });
 }
 
-/** What a device of the platform registers with: a push token, or a subscription at the simulator. */
+/** A new push token, or a new subscription at the simulator. */
 export async function newAddress(
   simulators: Pick<System["simulators"], "subscribe">,
   platform: Platform,
-  prefix = "",
+  prefix = plainPrefix,
 ): Promise<Pick<SeedDevice, "token" | "keys">> {
-  if (platform !== "web") return { token: apnsToken(prefix) }; // FCM's may look like that too
-  const { endpoint, keys } = await simulators.subscribe(prefix === "" ? undefined : prefix);
+  if (platform !== "web") return { token: apnsToken(prefix) }; // FCM accepts this format too
+  const { endpoint, keys } = await simulators.subscribe(prefix);
   return { token: endpoint, keys };
 }

@@ -2,15 +2,15 @@ import { test as plain } from "vitest";
 import { type System, startSystem } from "./system.ts";
 
 const env = {
-  HERALD_DISPATCH_REQUEST_TIMEOUT: "5s", // some wait for it
-  HERALD_DISPATCH_IN_FLIGHT: "100", // a broadcast to few lasts long enough to be cancelled in its middle
+  HERALD_DISPATCH_REQUEST_TIMEOUT: "5s", // some tests wait for this timeout
+  HERALD_DISPATCH_IN_FLIGHT: "100", // slow enough to cancel a small broadcast halfway
 };
 
 /**
- * For a file that leaves the system as it was: one for all such files that run in the same worker, one after another. What is asserted
- * about all of it, such as what arrived or what was logged, is asserted about the file's own projects or its own time.
+ * A system for test files that leave it unchanged: the files of one worker share it, one after another. Assertions about the whole
+ * system, such as pushes or log lines, must be limited to the file's own projects or its own time.
  */
-export const test = plain.extend<{ system: System }>({
+export const test = plain.extend<{ system: System; noScript: undefined }>({
   system: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which fixtures this one needs
     async ({}, use) => {
@@ -22,5 +22,13 @@ export const test = plain.extend<{ system: System }>({
       }
     },
     { scope: "worker" },
+  ],
+  /** A script that stayed would apply to the pushes of the next file. */
+  noScript: [
+    async ({ system }, use) => {
+      await use(undefined);
+      await system.simulators.script([]);
+    },
+    { scope: "file", auto: true },
   ],
 });

@@ -8,5 +8,5 @@ export function codeBlocks(markdown: string, heading: string, tag: string): stri
   );
 }
 
-/** The fenced blocks of a Markdown section that are tagged `sh`: what a reader is meant to run. Blocks without the tag only show. */
+/** The fenced blocks of a Markdown section with the tag `sh`, which readers run. Blocks without the tag are only shown. */
 export const shellBlocks = (markdown: string, heading: string): string[] => codeBlocks(markdown, heading, "sh");

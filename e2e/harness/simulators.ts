@@ -3,23 +3,23 @@ import { expectStatus, request } from "@herald/testing";
 
 export type SimulatorControl = {
   readonly url: string;
-  /** What arrived, oldest first. */
+  /** The received pushes, oldest first. */
   pushes(filter?: {
     provider?: string;
     token?: string;
     status?: number;
-    /** A cursor, or a moment: that one or later. */
+    /** A cursor, or a time (inclusive). */
     since?: number | Date;
   }): Promise<Push[]>;
-  /** Only what arrived since the last time it was asked, from its making on. */
+  /** Returns a function that resolves to the pushes since its previous call, or since `follow`. */
   follow(): () => Promise<Push[]>;
-  /** Replaces what is answered. */
+  /** Replaces the rules for answers. */
   script(rules: readonly Rule[]): Promise<void>;
-  /** A browser subscribes; `prefix` begins the last part of its endpoint, for a script to know it by. */
+  /** Creates a subscription. The last part of its endpoint begins with `prefix`, which scripts match. */
   subscribe(prefix?: string): Promise<WebPushSubscription>;
 };
 
-/** What every device sees of a notification, wherever its provider puts it. */
+/** The payload of a notification, in the same form for all providers. */
 export type Payload = {
   readonly aps?: Record<string, unknown>;
   readonly notification_id: string;
@@ -32,10 +32,10 @@ export type Payload = {
 export const payloadOf = ({ provider, payload }: Push): Payload =>
   provider === "fcm" ? (payload as { data: Payload }).data : (payload as Payload);
 
-/** The provider took it: only Web Push says 201. */
+/** Whether the provider accepted the push: only Web Push answers 201. */
 export const wasAccepted = ({ status }: Push): boolean => status === 200 || status === 201;
 
-/** Which device a push was for: the open token beside the payload says it, whatever push token the device has. */
+/** The id of the device, from the open token in the payload. */
 export const deviceOf = (push: Push): string => payloadOf(push).token.split(".")[2] ?? "";
 
 export function simulatorControl(url: string): SimulatorControl {

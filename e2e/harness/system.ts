@@ -37,50 +37,50 @@ export type ServiceName = (typeof serviceNames)[number];
 export type Service = {
   readonly url: string;
   readonly metrics: string;
-  /** Of the process that runs now; it is another after a restart. */
+  /** The id of the current process; it changes with a restart. */
   pid(): number;
-  /** SIGKILL, or another signal that ends it. The supervisor starts it again by itself; it has when this returns. */
+  /** Sends SIGKILL, or another signal that ends it. Resolves after the supervisor has restarted it. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Waits until it is ready. */
   ready(): Promise<void>;
 };
 
 export type SystemOptions = {
-  /** Builds the console too. */
+  /** Also builds the console. */
   readonly console?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /** Makes another broker than a single one of this system's own. The configuration has the users. */
+  /** Starts a broker in place of the system's own. Its configuration must have the users. */
   readonly broker?: () => Promise<Broker>;
-  /** A database server other than the run's. */
+  /** Another database server than the one of the test run. */
   readonly mongoUrl?: string;
-  /** From which tree, and with which environment, each start of a service is; absent: from this one. */
+  /** The tree and the environment of each start of a service. Default: this tree. */
   readonly startedFrom?: (service: ServiceName, usual: ServiceStart) => ServiceStart;
 };
 
 export type System = {
   readonly gateway: string;
   readonly adminToken: string;
-  /** A folder of this system's own, with `.herald/local.json` in it as `npm start` writes it. */
+  /** The system's own folder, with the `.herald/local.json` that `npm start` writes. */
   readonly folder: string;
   readonly broker: Broker;
-  /** Reads `notification.opened` and may do nothing else. */
+  /** A NATS user that may only read `notification.opened`. */
   readonly analytics: AnalyticsAccess;
-  /** Between the services and their database: cut it, and the database is unavailable. */
+  /** A proxy between the services and their database. Cut it to make the database unavailable. */
   readonly database: FaultyProxy;
-  /** Registry's own database, to put devices into. */
+  /** Registry's database, to insert devices directly. */
   readonly registryDatabase: FreshDatabase;
   readonly simulators: SimulatorControl;
-  /** The site of `examples/web`, and the project that it belongs to. */
+  /** The site of `examples/web`, and its project. */
   readonly example: { readonly url: string; readonly project: RunningHerald["local"]["project"] };
   readonly services: Readonly<Record<ServiceName, Service>>;
   readonly logs: Logs;
-  /** What a service was started with, for a further instance of it: that needs ports of its own. */
+  /** The environment of a service, to start another instance. Each instance needs its own ports. */
   readonly environmentOf: (name: ServiceName) => NodeJS.ProcessEnv;
-  /** Below `/admin/v1`, with the admin token. */
+  /** Calls a route below `/admin/v1` with the admin token. */
   admin(route: string, options?: Request): Promise<Answered>;
-  /** A project of its own that can send by these providers: APNs alone unless told. */
+  /** Creates a project with these providers. Default: APNs. */
   project(name?: string, providers?: readonly Provider[]): Promise<Project>;
-  /** Gives a project its provider; `change` is laid over the settings. */
+  /** Sets a provider of a project; `change` overrides some of the settings. */
   putProvider(project: Project, provider: Provider, change?: Record<string, unknown>): Promise<void>;
   ready(): Promise<void>;
   stop(): Promise<void>;
@@ -90,7 +90,7 @@ const root = join(import.meta.dirname, "../..");
 
 type Ports = Readonly<Record<ServiceName, { http: number; metrics: number }>>;
 
-/** Of this machine's free ones: several systems may run on it. */
+/** Free ports, because several systems may run on this machine. */
 async function servicePorts(): Promise<Ports> {
   const taken = new Set<number>();
   const next = async () => {
@@ -113,7 +113,7 @@ function portVariables(ports: Ports): Record<string, string> {
   return variables;
 }
 
-/** Every part as its own user; on a shared broker all are the one that it knows. */
+/** The logins of all parts: each has its own user, but on a shared broker all use the same one. */
 const loginEnvironment = ({ loginOf, user, password }: Broker): Record<string, string> =>
   user === undefined
     ? Object.fromEntries(
@@ -124,7 +124,7 @@ const loginEnvironment = ({ loginOf, user, password }: Broker): Record<string, s
       )
     : { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password ?? "" };
 
-/** What vitest sets for itself is not for the services. Compiling is half of what their start costs, and they start often. */
+/** Without variables of vitest, and with a compile cache: compiling is half of the start-up cost, and services start often. */
 const ownEnvironment = () => ({
   NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node-compile"),
   ...Object.fromEntries(
@@ -133,8 +133,8 @@ const ownEnvironment = () => ({
 });
 
 /**
- * The whole system as `npm start` runs it: services and simulators as processes of their own, which are started again when
- * they die; with a broker of this test file's own that can be killed, and a part of the run's database behind a proxy.
+ * The whole system as `npm start` runs it: services and simulators are processes, which are restarted when they die. The test file has
+ * its own broker, which it can kill, and a part of the run's database behind a proxy.
  */
 async function startOnce({
   env = {},
@@ -149,7 +149,7 @@ async function startOnce({
   const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
   const stop = async () => {
     for (const close of closing.splice(0).reverse()) await close();
-    // The supervisor starts it again, so that nothing else may show it.
+    // The supervisor restarts a crashed service, so only the log may show the crash.
     const [crash] = logs.crashes();
     if (crash) throw new Error(`${crash.part} crashed: ${crash.line}`);
   };
@@ -200,7 +200,7 @@ async function startOnce({
     };
     const putProvider: System["putProvider"] = async ({ id }, provider, change) => {
       const settings = settingsFor(provider, simulators, change);
-      // As an operator's script does it: a machine that does much at once answers 503 now and then.
+      // Retries like a script of an operator: a busy machine sometimes answers 503.
       const put = () => admin(`PUT /projects/${id}/providers/${provider}`, { body: settings });
       await eventually(async () => expectStatus(await put(), 200, 201), { timeoutMs: 20_000 });
     };
@@ -262,14 +262,14 @@ function serviceOf(name: ServiceName, { local }: RunningHerald, ports: Ports): S
   };
 }
 
-/** For a test file: when a test fails, shows what the system complained about. */
+/** Prints the system's warnings and errors when a test fails. */
 export function logOnFailure(system: () => System | undefined): void {
   afterEach(({ task }) => {
     if (task.result?.state === "fail") process.stderr.write(`\n${system()?.logs.worth() ?? "no system"}\n`);
   });
 }
 
-/** Starts a system; once more where a port that was free was taken before it was listened on, as by a connection of another test. */
+/** Starts a system. Retries once if another process, such as another test, took one of its free ports. */
 export const startSystem = (options: SystemOptions = {}): Promise<System> =>
   startOnce(options).catch((error: unknown) => {
     if (!String(error).includes("EADDRINUSE")) throw error;

@@ -7,12 +7,12 @@ import { newAddress } from "./seed.ts";
 import { payloadOf } from "./simulators.ts";
 import type { System } from "./system.ts";
 
-/** A repeat comes at a random moment of ten seconds, and the clock under it has a safety net of some more. */
+/** A repeat comes at a random time within ten seconds, and its timer has a fallback some seconds later. */
 export const withRepeat = 45_000;
-/** Few enough for a busy machine; all have been sent before the first is waited for. */
+/** Few enough for a busy machine. All of them are sent before the test waits for the first. */
 const atATime = 6;
 
-/** Begins the push tokens of one case: every case has its project, its device and its rule. */
+/** The prefix of the push tokens of one case: every case has its own project, device and rule. */
 export const prefixOf = (group: "a" | "b" | "c", index: number): string =>
   `${group}${index.toString(16).padStart(3, "0")}`;
 
@@ -25,10 +25,10 @@ export const throttleRules = (throttles: readonly Throttle[]): Rule[] =>
     times: 1,
   }));
 
-/** What is so of each, in the order of `throttles`. */
+/** The expected result of each throttle. */
 export const throttleKept = { requests: 2, tooEarly: [], became: ["accepted 2", "accepted 1"] };
 
-/** Meets each throttle once, by {@link throttleRules}, with a second send beside it, and tells which requests came when. */
+/** Triggers each throttle once by {@link throttleRules}, with a second send in parallel. Resolves to the times of the requests. */
 export async function meetThrottles(system: System, throttles: readonly Throttle[]) {
   const pushesOf = async (...ids: readonly string[]) =>
     (await system.simulators.pushes()).filter((push) => ids.includes(payloadOf(push)?.notification_id));
@@ -47,7 +47,7 @@ export async function meetThrottles(system: System, throttles: readonly Throttle
       },
       { timeoutMs: 30_000 },
     );
-    // The provider's log is ahead of dispatch, which may not have read the answer yet.
+    // The provider logs an answer before dispatch has read it.
     await eventually(
       async () => {
         const [row] = await project.deliveries(id);

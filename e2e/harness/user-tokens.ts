@@ -1,6 +1,6 @@
 import { createHmac, createSign, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
-/** What an app's backend signs, with whatever an attacker would put in its place. */
+/** The parts of a token that an app's backend signs; tests replace them like an attacker. */
 export type TokenParts = {
   readonly header?: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
@@ -13,7 +13,7 @@ const unsigned = (alg: string, { header = {}, claims }: TokenParts): string =>
 
 export const nowSeconds = (): number => Math.floor(Date.now() / 1_000);
 
-/** The claims of a token that is good for an hour. */
+/** The claims of a token that is valid for an hour. */
 export const claimsOf = (projectId: string, userId: string, change: Record<string, unknown> = {}) => ({
   sub: userId,
   aud: projectId,
@@ -42,7 +42,7 @@ export const rs256 = (key: KeyObject, token: TokenParts): string => {
   return `${text}.${createSign("sha256").update(text).sign(key).toString("base64url")}`;
 };
 
-/** The header and claims with nothing behind the last dot. */
+/** An unsigned token: header and claims, with an empty signature. */
 export const noneToken = (token: TokenParts): string => `${unsigned("none", token)}.`;
 
 export const pemOf = (key: KeyObject): string => key.export({ type: "spki", format: "pem" }).toString();

@@ -11,19 +11,19 @@ export type ReceivedEvent = {
 type Received = {
   readonly event: ReceivedEvent;
   readonly messageId: string;
-  /** Signed with the secret of its path. */
+  /** Whether it was signed with the secret of its path. */
   readonly genuine: boolean;
-  /** Answered with 2xx: not to come again. */
+  /** Whether it was answered with 2xx, so it must not come again. */
   readonly taken: boolean;
 };
 
-/** A post as a mood sees it; `before` is how often its message came on its path already. */
+/** A request as the input of a mood; `before` counts earlier requests with the same message on this path. */
 type Post = { readonly event: ReceivedEvent; readonly path: string; readonly before: number };
 
-/** What a receiver does with a post: answers with a status, or never. */
+/** How the receiver answers a request: with a status, or never. */
 export type Mood = (post: Post) => number | "hang";
 
-/** By hand, as the specification has it: another implementation than the one that signs. */
+/** Verifies by hand after the specification, independently of the implementation that signs. */
 const isGenuine = (headers: Record<string, string | undefined>, body: string, secret: string | undefined): boolean => {
   const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures = "" } = headers;
   const key = Buffer.from((secret ?? "").replace("whsec_", ""), "base64");
@@ -32,7 +32,7 @@ const isGenuine = (headers: Record<string, string | undefined>, body: string, se
   return age < 300 && signatures.split(" ").includes(`v1,${expected}`);
 };
 
-/** Receives webhooks on a path each, and remembers what came. */
+/** Receives webhooks, each on its own path, and records the requests. */
 export async function startWebhookReceiver(mood: Mood) {
   const received = new Map<string, Received[]>();
   const secrets = new Map<string, string>();
@@ -54,7 +54,7 @@ export async function startWebhookReceiver(mood: Mood) {
   const { port } = server.address() as AddressInfo;
   return {
     urlOf: (path: string) => `http://127.0.0.1:${port}${path}`,
-    /** Posts that come on a path must be signed with this. */
+    /** Sets the secret that signs the requests on a path. */
     expectSecret: (path: string, secret: string) => {
       secrets.set(path, secret);
     },

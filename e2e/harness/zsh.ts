@@ -3,14 +3,14 @@ import { cacheFolder, findBinary, provision, unpackDebianPackages } from "@heral
 
 export type Zsh = {
   readonly executable: string;
-  /** The first lines of its `.zshrc`: an unpacked zsh finds its modules and functions elsewhere than an installed one. */
+  /** The first lines of its `.zshrc`, with the folders of modules and functions of an unpacked zsh. */
   readonly setup: string;
 };
 
-/** The number is this recipe's. */
+/** The number is the version of this recipe: raise it after a change. */
 const debianFolder = "zsh-debian-1";
 
-/** zsh: the one on PATH, else Debian's package, unpacked once into the user's cache. Throws with the reason where there is none. */
+/** The zsh on PATH, otherwise Debian's package, unpacked once into the user's cache. Throws the reason if neither exists. */
 export async function findZsh(env: NodeJS.ProcessEnv): Promise<Zsh> {
   const executable = await findBinary("zsh", env.PATH);
   if (executable) return { executable, setup: "" };

@@ -49,7 +49,7 @@ const changes = ({ method }: RouteCall) => method !== "GET" && method !== "HEAD"
 /** The header that an operator needs outside of `/admin/v1`. */
 const forProject = ({ path }: RouteCall): Record<string, string> =>
   path.startsWith("/api/") ? { "herald-project": world.project.id } : {};
-/** Without what the attack itself leaves behind: rows of the sign-ins that it is given. */
+/** The state without the traces of the attack itself: audit rows of its allowed sign-ins. */
 const stateOf = async (): Promise<Snapshot> => {
   const { "registry.auditRows": _, "registry.auditHeads": __, ...others } = await restingSnapshotOf(system);
   return others;
@@ -88,9 +88,7 @@ test("a viewer and an operator on every route above their role change nothing", 
   show(task, { requests: tried, refused: tried });
 });
 
-test("a session without its CSRF token, and from pages of other origins, changes and reads nothing", async ({
-  task,
-}) => {
+test("a session without its CSRF token or from another origin changes and reads nothing", async ({ task }) => {
   const { session } = await newOperator("admin");
   const other = await newOperator("admin");
   const { cookie } = session;
@@ -157,9 +155,7 @@ test("a page of another origin signs nobody in as the attacker, and a planted co
   show(task, { requests: foreign.length * 2 + 3 });
 });
 
-test("a link that is exchanged many times at once, at two gateways, signs in once and never again", async ({
-  task,
-}) => {
+test("a link exchanged many times at once, at two gateways, signs in once", async ({ task }) => {
   const links = scale(20, 5);
   let refused = 0;
   for (let link = 0; link < links; link++) {
@@ -231,7 +227,7 @@ test("a project token that names another project acts for its own alone", async 
   show(task, { routes: calls.length });
 });
 
-test("what an operator reads ends when the role is lost in the middle", async ({ task }) => {
+test("an operator's stream ends when the role is lost", async ({ task }) => {
   const { id, token, session } = await newOperator("viewer");
   const headers = { "herald-project": world.project.id };
   const streams = await Promise.all(
@@ -252,7 +248,7 @@ test("what an operator reads ends when the role is lost in the middle", async ({
   show(task, { streams: streams.length, left: 0 });
 });
 
-test("guessed tokens, sessions and codes: none gets in, they cost little, and operators still sign in from the same address", async ({
+test("guessed tokens, sessions and codes: none is accepted, they cost little, and operators can still sign in from that address", async ({
   task,
 }) => {
   const guesses = scale(50_000, 3_000);
@@ -272,7 +268,7 @@ test("guessed tokens, sessions and codes: none gets in, they cost little, and op
   const each = await cpuFor(system, "gateway", guesses, () => inParallel(Array.from({ length: guesses }), 16, guess));
   const windows = Math.ceil((performance.now() - begun) / 10_000) + 1;
   expect(Object.keys(statuses).toSorted()).toEqual(["401", "429"]);
-  // For all three kinds together.
+  // The limit applies to all three kinds together.
   expect(statuses["401"] ?? 0).toBeLessThanOrEqual(failuresLimit * windows);
   expect((await request(system.gateway, "GET /admin/v1/projects", { token })).status).toBe(200);
   expect((await request(system.gateway, "GET /admin/v1/projects", { headers: session })).status).toBe(200);

@@ -9,7 +9,7 @@ import {
 import fc from "fast-check";
 import { mangled } from "./mangle.ts";
 
-/** What each provider says when it says something. */
+/** Bodies of each provider. */
 const bodies: Record<Provider, readonly unknown[]> = {
   apns: [
     { reason: "Unregistered", timestamp: 1_900_000_000_000 },
@@ -37,7 +37,7 @@ const bodies: Record<Provider, readonly unknown[]> = {
   webpush: [{ code: 410, errno: 106, error: "Gone", message: "unsubscribed", more_info: "https://push.example/" }],
 };
 
-/** Not 401 and 403 often: these stop a project, and then nothing is asked any more. */
+/** 401 and 403 are rare: they pause a project, and then no requests follow. */
 const statuses = [
   200, 200, 200, 201, 202, 204, 301, 307, 400, 400, 404, 404, 405, 408, 410, 410, 413, 421, 422, 425, 500, 502, 503,
   504, 599,
@@ -48,7 +48,7 @@ const oddTimes = [
   ...["", " ", "0", "-1", "1", "1.5", "1e9", "0x10", "Infinity", "NaN", "soon", "9".repeat(30), "1, 2", "1;2", "+1"],
   ...["Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 99 Foo 9999 99:99:99 GMT", "2030-01-01T00:00:00Z", "\t1", "１"],
 ];
-/** A whole server is left alone for so long where its limit is meant, so most answers say nothing of it. */
+/** Retry-After is rare: it may pause requests to the whole server. */
 const headers = fc.dictionary(
   fc.constantFrom(
     "retry-after",
@@ -83,14 +83,14 @@ const answerOf = (provider: Provider): fc.Arbitrary<Answer> =>
     ),
   });
 
-/** A provider that answers nothing as it should, until `mend` is called. */
+/** A provider with broken answers until `mend` is called. */
 export async function startMangler(provider: Provider, seed: number) {
   const dice = createDice(seed);
   const answers = fc.sample(answerOf(provider), { numRuns: 2_000, seed });
   let answered = 0;
   let well = false;
   const onRequest: PeerScript["onRequest"] = (peer, { streamId: id, body }) => {
-    // Google's token endpoint has its own rows in the tests of what it answers.
+    // Other tests cover the answers of Google's token endpoint.
     if (body.startsWith("grant_type=")) {
       peer.answer(id, 200, JSON.stringify({ access_token: "ya29.mangled", expires_in: 3_600, token_type: "Bearer" }));
       return;
@@ -100,7 +100,7 @@ export async function startMangler(provider: Provider, seed: number) {
       return;
     }
     answered++;
-    // One in eight breaks HTTP/2 for its stream, and one in four hundred for its connection.
+    // One answer in eight breaks HTTP/2 for its stream, and one in 400 for its connection.
     const lot = dice.below(400);
     const frames = lot === 0 ? fatal : lot < 50 ? mangledFrames : undefined;
     if (frames) {

@@ -33,7 +33,7 @@ const times = <Value>(count: number, make: (index: number) => Value): Value[] =>
 const typos = (count: number) => Object.fromEntries(times(count, (index) => [`titel${index}`, index]));
 const clauses = (count: number) => `${"!('x'in topics)&&".repeat(count - 1)}platform=='x'`;
 
-/** What is built to cost more than it weighs, as large as the limits allow. */
+/** Bodies that cost more than their size suggests, as large as the limits allow. */
 const bodies: readonly [string, unknown, status: number[]][] = [
   ["500 without a field", times(500, () => ({})), [422]],
   ["19,000 unknown fields", times(475, () => typos(38)), [422]],
@@ -61,13 +61,11 @@ const bodies: readonly [string, unknown, status: number[]][] = [
   ],
 ];
 
-/** What the worst of these may cost, in CPU ms: a body of 960 KiB costs a tenth of it, and there are four times as many bytes here. */
+/** The maximum cost in CPU ms. A body of 960 KiB costs a tenth of it, and these bodies have four times as many bytes. */
 const maxCpuMs = 5_000;
 const maxGrowthMb = 256;
 
-test("no body of 4 MiB costs much more than as many single requests, and others are served meanwhile", async ({
-  task,
-}) => {
+test("no body of 4 MiB costs much more than as many single requests, and others are still served", async ({ task }) => {
   const { device } = await other.register();
   const before = await memoryOf(system, "gateway");
   const costs: Record<string, number> = {};
@@ -102,7 +100,7 @@ test("no body of 4 MiB costs much more than as many single requests, and others 
   expect(grown).toBeLessThan(maxGrowthMb);
 });
 
-test("a key that is repeated again and again costs its sender alone: others' sends with keys are accepted once each", async ({
+test("a key repeated many times costs only its sender: others' keyed sends are accepted once each", async ({
   task,
 }) => {
   const rounds = scale(400, 40);
@@ -117,7 +115,7 @@ test("a key that is repeated again and again costs its sender alone: others' sen
       while (!ended) {
         const again = await post(own, key);
         repeats++;
-        // The repeats are limited, too.
+        // Rate limits apply to the repeats, too.
         if (again.status !== 429) expect(again.body).toEqual(first.body);
       }
     }),

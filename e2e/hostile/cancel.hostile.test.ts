@@ -9,13 +9,13 @@ import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 
-/** What one process may have on its way to a provider: a chunk, so that many begin while a notification is sent. */
+/** Pushes in flight per process: one chunk, so that many chunks begin while a notification is sent. */
 const inFlight = 50;
 const env = { HERALD_DISPATCH_IN_FLIGHT: String(inFlight) };
 
 let system: System;
 let other: Beside;
-/** The gauges of both replicas. */
+/** The metrics URLs of both replicas. */
 let metrics: readonly string[];
 beforeAll(async () => {
   system = await startSystem({ env });
@@ -30,17 +30,17 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** How many batches of a broadcast a replica has under way. */
+/** The number of batches that a replica is sending. */
 const batchesOf = async (url: string): Promise<number> => {
   const text = await readMetrics(url);
   return Number(/^herald_bus_in_flight\{[^}]*durable="dispatch-broadcast-ios"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
 };
 
-test("a cancel that one of two replicas answers: no chunk begins after the answer, on either", async ({ task }) => {
+test("after a cancel's response, no chunk begins on either of two replicas", async ({ task }) => {
   const project = await system.project("Two replicas");
   const devices = scale(6_000, 3_000);
   await seed(system, project, devices, { topics: ["everyone"] });
-  // Long enough that what begins after the answer is answered after it.
+  // Long enough that pushes which begin after the answer to the cancel also end after it.
   const answered = { delayMs: 150 };
   await system.simulators.script([answered]);
   const after: number[] = [];
@@ -71,6 +71,6 @@ test("a cancel that one of two replicas answers: no chunk begins after the answe
     "answered after the cancel, at most": Math.max(...after),
     "ms after it, at most": Math.max(...ms),
   });
-  // What had begun is waited for, and no more than that can have.
+  // Only pushes that had begun may complete, at most those in flight.
   expect(Math.max(...after)).toBeLessThanOrEqual(inFlight * metrics.length);
 });

@@ -34,7 +34,7 @@ const pageful = 1_500;
 /** Milliseconds of CPU that a service has used, in user and kernel. */
 const cpuOf = (service: ServiceName): number => Math.round(1_000 * cpuSeconds(system.services[service].pid()));
 
-/** What some requests cost each service, in CPU ms, and what came of them. */
+/** The CPU ms of `work` in each service, and its result. */
 async function costOf<Result>(work: () => Promise<Result>): Promise<{ result: Result; cost: Record<string, number> }> {
   const names = ["gateway", "registry", "dispatch"] as const;
   const before = names.map(cpuOf);
@@ -49,17 +49,17 @@ const post = (notification: object): Promise<Answered> =>
 
 const problemsOf = ({ status, body }: Answered) => ({ status, errors: (body.errors ?? []).join("\n") });
 
-/** True for no device, and each of its clauses has to be asked of every device to find that out: 17 bytes each. */
+/** A condition that matches no device, but requires every clause to be evaluated for every device. A clause has 17 bytes. */
 const clauses = (count: number) => `${"!('x'in topics)&&".repeat(count - 1)}platform=='x'`;
 
 const manyConditions = (count: number, each: number) =>
   Array.from({ length: count }, () => `condition:${clauses(each)}`);
 
-/** A whole body of them. */
+/** A body full of these conditions. */
 const flood = { conditions: 230, each: 230 };
 const floodOfClauses = flood.conditions * flood.each;
 
-/** A refusal costs its parsing; the page of devices it is about cost 47,000 ms. */
+/** A refusal costs only parsing; evaluating the body for a page of devices cost 47,000 ms. */
 const maxRefusalCpuMs = 10_000;
 
 test("conditions of tens of thousands of clauses are refused before a device is asked", async ({ task }) => {
@@ -78,9 +78,7 @@ test("conditions of tens of thousands of clauses are refused before a device is 
   expect(allowed).toMatchObject({ status: 200, body: { data: { devices: { total: 0 } } } });
 });
 
-test("a send of that kind that is on the bus already still ends, and others are answered meanwhile", async ({
-  task,
-}) => {
+test("a huge condition that is already on the bus still ends, and others are answered meanwhile", async ({ task }) => {
   const other = await system.project("Beside");
   const { device } = await other.register();
   const now = new Date();
@@ -115,7 +113,7 @@ test("a send of that kind that is on the bus already still ends, and others are 
   expect(result.notification.unmatched).toHaveLength(flood.conditions);
 });
 
-/** JSON of about so many bytes, in the places where nothing weighed it. */
+/** JSON of about `bytes` bytes, in fields that had no size limit. */
 const heavy: readonly [string, (bytes: number) => object][] = [
   ["android", (bytes) => ({ android: { data: { blob: "x".repeat(bytes) } } })],
   ["web", (bytes) => ({ web: { blob: "x".repeat(bytes) } })],
@@ -134,7 +132,7 @@ const heavy: readonly [string, (bytes: number) => object][] = [
   ],
 ];
 
-test("contents of nearly a megabyte are refused, naming what weighs most, and are held nowhere", async ({ task }) => {
+test("content of nearly a megabyte is refused with its largest field, and stored nowhere", async ({ task }) => {
   const rounds = scale(40, 8);
   const before = await memoryOf(system, "dispatch");
   const wrong: string[] = [];
@@ -143,7 +141,7 @@ test("contents of nearly a megabyte are refused, naming what weighs most, and ar
       for (const [field, content] of heavy) {
         const answer = await post({ title: "Heavy", targets: [known.device.id], ...content(900_000) });
         const { status, errors } = problemsOf(answer);
-        // An object of very many fields is refused before anybody looks what it is.
+        // An object with too many fields is refused before its content is checked.
         const named = errors.includes(`notification.${field}`) || errors.includes("at most 1000 fields");
         if (status !== 422 || !named) wrong.push(`${field}: ${status} ${errors}`);
       }
@@ -197,7 +195,7 @@ const goodLinks: readonly string[] = [
   "mailto:a@b.example",
 ];
 
-/** Wherever a link can stand. */
+/** All fields that can contain a link. */
 const placesOf = (link: string): readonly (readonly [string, object])[] => [
   ["link_to", { link_to: link }],
   ["localizations.de.link_to", { localizations: { de: { title: "Hallo", link_to: link } } }],
@@ -207,7 +205,7 @@ const placesOf = (link: string): readonly (readonly [string, object])[] => [
   ["web.notification.navigate", { web: { notification: { navigate: link } } }],
 ];
 
-test("links that run code or leave for another host are refused wherever a link can stand", async ({ task }) => {
+test("links that run code or lead to another host are refused in every field", async ({ task }) => {
   const wrong: string[] = [];
   let tried = 0;
   for (const link of badLinks) {
@@ -226,7 +224,7 @@ test("links that run code or leave for another host are refused wherever a link 
   }
   expect(wrong).toEqual([]);
 
-  // Accepted by an older gateway: the push goes out, the link does not.
+  // A notification that an older gateway accepted: the push is sent without the link.
   const now = new Date();
   const id = newNotificationId(now);
   const send: SendV1 = {
@@ -250,7 +248,7 @@ test("links that run code or leave for another host are refused wherever a link 
   show(task, { requests: tried });
 });
 
-test("a version is newer than another as people count", async ({ task }) => {
+test("versions compare by number", async ({ task }) => {
   const reached = async (condition: string) => {
     const { body } = await post({ title: "New", targets: [`condition:${condition}`], dry_run: true });
     return body.data?.devices.total as number;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { ServiceName, System } from "../harness/system.ts";
 
-/** What Linux counts processor time in, whatever the kernel's own clock: USER_HZ. */
+/** The unit of CPU time in /proc, USER_HZ, which does not depend on the kernel's clock. */
 const msPerTick = 10;
 
 /** Processor time of a service's process so far, user and system, in ms. */
@@ -12,7 +12,7 @@ async function cpuOf(system: System, service: ServiceName): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * msPerTick;
 }
 
-/** Processor time in ms that a service needs for each of so many requests, rounded to 0.01. */
+/** CPU time of a service in ms per request, rounded to 0.01. */
 export async function cpuFor(
   system: System,
   service: ServiceName,

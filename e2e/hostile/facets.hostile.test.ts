@@ -49,7 +49,7 @@ const collection = () => {
 const entries = async (project: Project) =>
   (await collection().find({ projectId: project.id }).toArray()).reduce((sum, { facets }) => sum + facets.length, 0);
 
-test("a registration without a credential makes no more index entries than a device needs", async ({ task }) => {
+test("a registration without a credential adds no more index entries than a device needs", async ({ task }) => {
   const project = await system.project("Facets");
   const address = newAddress();
   const body = { metadata: values(39), identifiers: values(39) };
@@ -65,9 +65,7 @@ test("a registration without a credential makes no more index entries than a dev
   show(task, { "bytes sent": bytes, "index entries": 0, "CPU ms a request": Math.round(spent / tries) });
 });
 
-test("64 topics and values are a device's; the 65th is refused at every door, and its user does not count", async ({
-  task,
-}) => {
+test("a device has at most 64 topics and values on every route, and its user does not count", async ({ task }) => {
   const project = await system.project("Doors");
   const register = (device: object) =>
     project.call("POST /devices", { body: { device: { token: apnsToken(), platform: "ios", ...device } } });
@@ -89,7 +87,7 @@ test("64 topics and values are a device's; the 65th is refused at every door, an
   for (const { text } of over) expect(text).toContain(`${max}`);
   const bulk = await project.call("PUT /topics/another/devices", { body: { devices: [data.id] } });
   expect(expectStatus(bulk, 200).body.data).toMatchObject({ changed: 0, unknown: [], full: [data.id] });
-  // What it has, it may subscribe to again, change and give up.
+  // The device may still subscribe to its topics again, change its values and remove them.
   expectStatus(await project.call(`PUT /devices/${data.id}/topics/t1`), 204);
   expectStatus(
     await project.call(`PATCH /devices/${data.id}`, { body: { device: { metadata: { k1: "other" } } } }),
@@ -103,7 +101,7 @@ test("64 topics and values are a device's; the 65th is refused at every door, an
   show(task, { doors: over.length + 1, "entries a device": max });
 });
 
-test("a device from before the limit keeps what it has, works, and gets no more", async ({ task }) => {
+test("a device with more values than the limit keeps them, works, and gets no more", async ({ task }) => {
   const project = await system.project("Earlier");
   const { device, credential } = await project.register({ metadata: flat(60) });
   const more = Array.from({ length: 100 }, (_, n) => `t:earlier-${n}`);
@@ -119,7 +117,7 @@ test("a device from before the limit keeps what it has, works, and gets no more"
   show(task, { "entries before": 160, "entries after": 159 });
 });
 
-test("without a credential metadata and identifiers have 10 KiB each, also bit by bit", async ({ task }) => {
+test("without a credential, metadata and identifiers have 10 KiB each, also in small steps", async ({ task }) => {
   const project = await system.project("Bytes");
   const identifier = apnsToken();
   const text = (bytes: number) => "x".repeat(bytes);
@@ -136,7 +134,7 @@ test("without a credential metadata and identifiers have 10 KiB each, also bit b
   show(task, { "bytes without a credential": 10_240 });
 });
 
-test("an address registers so many new devices in an hour, and a project has so many devices", async ({ task }) => {
+test("new devices are limited per address and hour, and per project", async ({ task }) => {
   const project = await system.project("Quota");
   const address = newAddress();
   const tokens = Array.from({ length: perHour }, () => apnsToken());
@@ -144,7 +142,7 @@ test("an address registers so many new devices in an hour, and a project has so 
   const late = expectStatus(await identify(project, {}, address), 429);
   expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(60);
   expect(late.body.errors.join()).toContain("new devices from this address");
-  // Phones that are known go on, from there too, and others from elsewhere.
+  // Known phones still work from this address, and new phones from other addresses.
   for (const identifier of tokens.slice(0, 5)) expectStatus(await identify(project, { identifier }, address), 200);
   const others = Array.from({ length: quota - perHour }, () => identify(project, {}));
   for (const answer of await Promise.all(others)) expectStatus(answer, 201);

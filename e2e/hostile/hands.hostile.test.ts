@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-test("a phone that changes hands: log-outs, replayed tokens, logins at once", async ({ task }) => {
+test("a phone changes hands: log-outs, replayed tokens, concurrent logins", async ({ task }) => {
   const project = await users.newProject("Hands");
   const { id, token, credential } = await users.phone(project);
   const at = nowSeconds();
@@ -25,12 +25,12 @@ test("a phone that changes hands: log-outs, replayed tokens, logins at once", as
       device: { user_token: tokenOf(project, user, { iat, exp: at + 600 }) },
     });
   expectStatus(await login("ann", at - 50), 200);
-  expectStatus(await login("ann", at - 50), 200); // the same again changes nothing
-  expectStatus(await login("ann", at - 60), 200); // nor does an earlier one of the same user
+  expectStatus(await login("ann", at - 50), 200); // a repeat changes nothing
+  expectStatus(await login("ann", at - 60), 200); // nor does an earlier token of the same user
   expectStatus(await login("bob", at - 50), 409);
   expectStatus(await login("bob", at - 51), 409);
   expect(await userOf(project, id)).toBe("ann");
-  expectStatus(await login("bob", at - 49), 200); // as somebody else it moves
+  expectStatus(await login("bob", at - 49), 200); // a login as another user moves the device
   expect(await users.reached(project, ["user:ann"])).toEqual([]);
   expectStatus(await users.own(`DELETE /devices/${id}/user`, credential), 204);
   expectStatus(await users.own(`DELETE /devices/${id}/user`, credential), 204);
@@ -44,7 +44,7 @@ test("a phone that changes hands: log-outs, replayed tokens, logins at once", as
     409,
   );
   expect(await userOf(project, id)).toBeNull();
-  // No other device logs it out, or in.
+  // Other devices cannot log it out or in.
   const other = await users.phone(project);
   expectStatus(await users.own(`DELETE /devices/${id}/user`, other.credential), 403);
   expectStatus(
@@ -52,7 +52,7 @@ test("a phone that changes hands: log-outs, replayed tokens, logins at once", as
     403,
   );
 
-  // Logins and log-outs of the same moment end in one of their states, and the newest token wins over all earlier ones.
+  // Concurrent logins and log-outs end in one of their states, and the newest token wins.
   const rounds = 40;
   for (let round = 0; round < 3; round++) {
     const all = Array.from({ length: rounds }, (_, n) =>
@@ -68,7 +68,7 @@ test("a phone that changes hands: log-outs, replayed tokens, logins at once", as
       ?.facets.filter((one) => one.startsWith("u:"));
     expect(facets).toEqual(user === null ? [] : [`u:${user}`]);
   }
-  // The project's token says so too, and a user whose device is gone is not one.
+  // The project's token can assign a user too. A user without devices does not exist.
   expectStatus(await project.call(`PUT /users/carl/devices/${id}`), 200);
   expect(expectStatus(await project.call("GET /users/carl"), 200).body.data).toMatchObject({
     user_id: "carl",
@@ -142,7 +142,7 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   expect(pushes.map(({ status }) => status)).toEqual([503]);
   expect(await users.reached(project, ["user:bob"])).toEqual([moving.id]);
 
-  // The provider refuses the credential: what is sent to Bob waits for days, if need be, and meanwhile the phone is Carl's.
+  // The provider refuses the credential, so a push to Bob may wait for days. Meanwhile the phone becomes Carl's.
   await system.simulators.script([{ provider: "apns", status: 403, reason: "InvalidProviderToken" }]);
   const paused = await project.send({ title: "Bob's balance", targets: ["user:bob"] });
   const stopped = async () =>
@@ -163,9 +163,7 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   show(task, { waited: "retried, scheduled, paused", "pushes of the former user's to the next": 0 });
 });
 
-test("erasure leaves no row, in the middle of a broadcast and beside logins, and old tokens stay out", async ({
-  task,
-}) => {
+test("erasure leaves no row, even during a broadcast and logins, and old tokens are refused", async ({ task }) => {
   const project = await users.newProject("Erasure");
   const user = "erased-8412-user";
   const old = tokenOf(project, user);

@@ -80,7 +80,7 @@ test("a claim of a user by metadata or identifiers reaches the victim alone, and
   show(task, { spellings: spellings.length, "paths left out": ignored, "devices reached beside the victim's": 0 });
 });
 
-test("every forged, foreign, expired or misused user token is refused, and sets no user", async ({ task }) => {
+test("every forged, foreign, expired or misused user token is refused and sets no user", async ({ task }) => {
   const project = await users.newProject("Forged");
   const other = await users.newProject("Other");
   const victim = await users.phone(project, "victim");
@@ -167,11 +167,11 @@ test("every forged, foreign, expired or misused user token is refused, and sets 
   for (const bad of ["", "x", "a.b", "a.b.c.d", `${good}=`, "a".repeat(5_000)])
     expectStatus(await users.identify(project, { identifier: apnsToken(), user_token: bad }), 403, 422);
   expect(await userOf(project, mine.id)).toBeNull();
-  // As a credential it opens nothing either.
+  // A user token is no credential.
   expectStatus(await users.own("GET /devices", good), 401);
   expect(await users.reached(project, ["user:victim"])).toEqual([victim.id]);
 
-  // The same keys, used as they are meant, log in; so does a clock that is an hour behind.
+  // Tokens that use the same keys correctly log in, also with a clock that is an hour behind.
   const tokens = [
     es256(keys.es.privateKey, { claims: claimsOf(project.id, "by-es") }),
     eddsa(keys.ed.privateKey, { claims: claimsOf(project.id, "by-ed") }),
@@ -192,7 +192,7 @@ test("every forged, foreign, expired or misused user token is refused, and sets 
 });
 
 describe("identity keys", () => {
-  test("a third secret, a fifth public key, and keys that are none, are refused", async ({ task }) => {
+  test("a third secret, a fifth public key, and invalid keys are refused", async ({ task }) => {
     const project = await users.newProject("Keys");
     const add = (body: unknown) => system.admin(`POST ${keysOf(project)}`, { body });
     expectStatus(await add({}), 201);
@@ -225,7 +225,7 @@ describe("identity keys", () => {
     expect(listed.body.data).toHaveLength(6);
     expect(listed.text).not.toContain("his_");
 
-    // A deleted key is void at once, while the other goes on.
+    // A deleted key is invalid at once; the other still works.
     const first = listed.body.data[0].id;
     expectStatus(await system.admin(`DELETE ${keysOf(project)}/${first}`), 204);
     const late = await users.identify(project, { identifier: apnsToken(), user_token: tokenOf(project, "late") });
@@ -240,7 +240,7 @@ test("a claim by rotation, re-registration or a token taken over reaches the vic
   const victim = await users.phone(project, "victim");
   const thief = await users.phone(project, "thief");
   const stolen = apnsToken();
-  // Who knows the push token has not proven to be the device, with whatever of their own they come.
+  // Knowing the push token does not prove control of the device, whatever other credentials the attacker has.
   const rotation = { identifier: stolen, previous_identifier: victim.token };
   const first = expectStatus(await users.identify(project, rotation), 201).body;
   expect(first.data.id).not.toBe(victim.id);
@@ -248,14 +248,14 @@ test("a claim by rotation, re-registration or a token taken over reaches the vic
   expectStatus(await users.identify(project, second, thief.credential), 201);
   const third = { ...rotation, identifier: apnsToken(), user_token: tokenOf(project, "thief") };
   expectStatus(await users.identify(project, third), 201);
-  // Registered again by a stranger, the device stays whose it is, and the stranger learns nothing of it.
+  // If a stranger registers the push token again, the device keeps its user, and the stranger learns nothing.
   const again = expectStatus(await users.identify(project, { identifier: victim.token }), 200);
   expect(Object.keys(again.body)).toEqual(["data"]);
   expect(await userOf(project, first.data.id)).toBeNull();
   expect(await users.reached(project, ["user:victim"])).toEqual([victim.id]);
   expect(await system.simulators.pushes({ token: stolen })).toEqual([]);
 
-  // With proof it is the same device under its new token: by its credential, or as its user.
+  // With proof, by credential or as its user, the device keeps its id under the new token.
   const renewed = apnsToken();
   const byCredential = { identifier: renewed, previous_identifier: victim.token };
   expectStatus(await users.identify(project, byCredential, victim.credential), 200);
@@ -264,9 +264,9 @@ test("a claim by rotation, re-registration or a token taken over reaches the vic
   expect(await users.reached(project, ["user:victim"])).toEqual([victim.id]);
   expect((await system.simulators.pushes({ token: byUser.identifier })).length).toBe(1);
 
-  // A credential that is none any more registers as none would.
+  // An expired credential registers like no credential.
   expectStatus(await users.identify(project, { identifier: apnsToken() }, "hdc_stale"), 201);
-  // A new push token inherits no user, and one that another device holds is not given away.
+  // A new push token inherits no user, and the token of another device cannot be taken over.
   expect(await userOf(project, (await users.phone(project)).id)).toBeNull();
   expectStatus(
     await users.identify(
@@ -279,7 +279,7 @@ test("a claim by rotation, re-registration or a token taken over reaches the vic
   show(task, { "rotations without proof": 3, "victim's pushes received by others": 0 });
 });
 
-test("a closed topic, and a device's topics, are not the device's to choose", async ({ task }) => {
+test("a device cannot join or open a closed topic, but may leave it", async ({ task }) => {
   const project = await users.newProject("Closed");
   const { id, credential } = await users.phone(project);
   const created = await project.call("POST /topics", { body: { topic: { name: "staff", closed: true } } });

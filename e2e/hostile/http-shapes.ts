@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib";
 
-/** A request as it would be well-formed: the shapes below break it. */
+/** A well-formed request, which the shapes below break. */
 export type Target = {
   readonly method: string;
   readonly path: string;
@@ -18,7 +18,7 @@ const always = ({ credential }: Target) => `Host: x\r\n${credential}Connection: 
 const json = "Content-Type: application/json\r\n";
 const second = "GET /api/v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/** Breaks the head by further lines. The body is as long as it would be. */
+/** Breaks the head with extra lines. The length of the body is right. */
 const lines =
   (extra: string, body = ""): Shape =>
   (target) =>
@@ -182,7 +182,7 @@ const bodies: Record<string, Shape> = {
   "a brotli bomb": content(brotliCompressSync(blank, brotli), encoded("br")),
 };
 
-/** What is no request, or not one that anybody could want. */
+/** Malformed or senseless requests. */
 export const shapes: Readonly<Record<string, Shape>> = { ...framing, ...heads, ...starts, ...paths, ...bodies };
 
 /** A well-formed request without a credential: however its bytes are changed, it must be refused. */

@@ -43,7 +43,7 @@ const targets = (): Target[] => {
 
 type Came = { readonly statuses: readonly number[]; readonly how: "closed" | "left open" };
 
-/** Longer than any answer takes that a request is going to get; what is slow on purpose waits in its own test. */
+/** Longer than any answer takes. Slow requests have their own test. */
 const patienceMs = 15_000;
 
 const open = (): Socket => {
@@ -51,7 +51,7 @@ const open = (): Socket => {
   return connect({ host: hostname, port: Number(port) }).on("error", () => {});
 };
 
-/** Sends bytes, then nothing more, and gives what was answered until the gateway closed. */
+/** Sends bytes, then nothing more. Resolves to the answers until the gateway closes the connection. */
 async function knock(bytes: string | Buffer, socket = open(), patience = patienceMs): Promise<Came> {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk) => chunks.push(chunk));
@@ -72,10 +72,10 @@ async function knock(bytes: string | Buffer, socket = open(), patience = patienc
 const refused = ({ statuses, how }: Came): boolean =>
   how === "closed" && statuses.every((status) => status >= 400 && status < 500);
 
-/** Memory that comes and goes with what is under way: two bombs' worth. What grows further is kept. */
+/** Memory that requests in progress may use: two bombs. Further growth would be a leak. */
 const breathMb = 64;
 
-test("malformed requests: each is answered 4xx or its connection closed, and memory stays", async ({ task }) => {
+test("malformed requests: each gets a 4xx or a closed connection, and memory stays flat", async ({ task }) => {
   const named = Object.entries(shapes).flatMap(([name, shape]) =>
     targets().map((target) => ({
       name: `${name}, ${target.method} ${target.path}`,
@@ -93,7 +93,7 @@ test("malformed requests: each is answered 4xx or its connection closed, and mem
       answered[what] = (answered[what] ?? 0) + 1;
       if (!refused(came)) wrong.push(`${name}: ${what}, ${came.how}`);
     });
-  // The first of everything makes what stays, such as compiled code and buffers.
+  // The first round allocates permanent memory, such as compiled code and buffers.
   await round(named);
   const before = await memoryOf(system, "gateway");
   const rounds = scale(3, 1);
@@ -117,7 +117,7 @@ test("malformed requests: each is answered 4xx or its connection closed, and mem
   });
 });
 
-/** A well-formed request, without a credential, of which some bytes are others, missing or more. */
+/** Well-formed requests without a credential, in which some bytes are changed, removed or added. */
 function changedRequests() {
   const change = fc.record({
     at: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -136,7 +136,7 @@ function changedRequests() {
     );
 }
 
-test("slow and silent connections: closed within their time, while others are served", async ({ task }) => {
+test("slow and silent connections: closed in time, while others are served", async ({ task }) => {
   const ordinary = startOrdinary(project, known.device.id);
   const each = scale(100, 20);
   const before = await memoryOf(system, "gateway");
@@ -174,14 +174,14 @@ test("slow and silent connections: closed within their time, while others are se
   show(task, { connections: each * 4, "MB before": before, "MB after": after, "ordinary sends meanwhile": done });
 });
 
-test("pipelined requests: each gets its own answer, and none after one that is malformed", async ({ task }) => {
+test("pipelined requests: each gets its own response, and none after a malformed one", async ({ task }) => {
   const ask = (id: number) => `GET /api/v1/devices/x-${id} HTTP/1.1\r\nHost: x\r\nX-Request-Id: pipe-${id}\r\n\r\n`;
   const many = Array.from({ length: scale(1_000, 100) }, (_, id) => ask(id)).join("");
   const good = await knock(`${many}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   expect(new Set(good.statuses)).toEqual(new Set([401, 404]));
   expect(good.statuses).toHaveLength(scale(1_000, 100) + 1);
   const broken = await knock(`${ask(1)}GARBAGE\r\n\r\n${ask(2)}`);
-  // The first may be answered before the second is seen to be none, or not at all; the third never is.
+  // The first request may be answered before the second proves invalid, or not at all. The third is never answered.
   expect(refused(broken), JSON.stringify(broken)).toBe(true);
   expect(broken.statuses.length, JSON.stringify(broken)).toBeLessThanOrEqual(2);
   show(task, { "requests on one connection": good.statuses.length });

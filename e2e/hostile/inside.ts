@@ -1,6 +1,6 @@
-/** Addresses that only somebody inside can reach, and names that lead there. */
+/** Addresses that only internal hosts can reach, and names that resolve to them. */
 
-/** Public addresses that are not in use: a connection to them goes nowhere. */
+/** A public address without a host: connections to it fail. */
 export const nowhere = "2000::1";
 
 const insideAddresses: readonly string[] = [
@@ -26,7 +26,7 @@ export const hostileNames: Readonly<Record<string, readonly (readonly string[])[
   [`nobody.${domain}`]: [[]],
 };
 
-/** Hosts as URLs may spell them; `port` is one on which somebody listens here. */
+/** Internal hosts in all spellings that URLs allow. */
 const hosts: readonly string[] = [
   ...[
     "127.0.0.1",
@@ -88,7 +88,7 @@ const hosts: readonly string[] = [
   ...["127.0.0.1\\@example.com", "127.0.0.1%00.example.com", "127.0.0.1%23.example.com", "example.com..", ".localhost"],
 ];
 
-/** Everything that a stranger may give for the address of a subscription or of a webhook. */
+/** URLs to internal hosts that an attacker may give for a subscription or a webhook. `port` has a listener. */
 export const insideUrls = (port: number): string[] => [
   ...hosts.flatMap((host) => [
     `https://${host}/`,

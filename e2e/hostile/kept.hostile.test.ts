@@ -11,7 +11,7 @@ import { snapshotOf } from "./snapshot.ts";
 
 const day = 86_400_000;
 const mebibyte = 1_048_576;
-/** What the stream of events may hold here, in the place of 8 GiB. */
+/** The size of the event stream in this test, instead of 8 GiB. */
 const limit = 32 * mebibyte;
 
 let system: System;
@@ -32,17 +32,15 @@ const collectionOf = (service: ServiceName, collection: string) => {
   return system.registryDatabase.client.db(name).collection<Row>(collection);
 };
 
-test("content, rows and figures of long ago are gone once their time is over, and those of today are not", async ({
-  task,
-}) => {
+test("content, rows and statistics are removed after their retention, and not before", async ({ task }) => {
   const secret = randomBytes(12).toString("hex");
   const project = await system.project("Kept");
   await project.register();
-  // To an audience, whose rows are documents of their own.
+  // A send to an audience, whose delivery rows are separate documents.
   const { id } = await project.send({ title: secret, targets: ["all"] });
   await project.final(id);
 
-  // The same of long ago, as months of use leave it.
+  // Old rows, as after months of use.
   const ago = (days: number) => new Date(Date.now() - days * day);
   const many = scale(5_000, 500);
   const [notification, delivery] = await Promise.all([
@@ -89,7 +87,7 @@ test("content, rows and figures of long ago are gone once their time is over, an
   await collectionOf("analytics", "notificationFacts").insertMany(
     old.map((_id) => ({ _id, ...of, topics: [secret], at: ago(1_000) })),
   );
-  // A crash between a tombstone's event and its end leaves it without the event.
+  // Tombstones without their event, as a crash between the event and the end of a tombstone leaves them.
   await collectionOf("registry", "devices").insertMany(
     Array.from({ length: many }, () => ({
       _id: newDeviceId(ago(10)),
@@ -121,7 +119,7 @@ test("content, rows and figures of long ago are gone once their time is over, an
   });
 });
 
-test("a loop of changes of one device takes no event of another project, nor statistics", async ({ task }) => {
+test("a device that changes in a loop evicts no events or statistics of other projects", async ({ task }) => {
   const victim = await system.project("Victim");
   const attacker = await system.project("Attacker");
   const { device } = await victim.register();
@@ -134,14 +132,14 @@ test("a loop of changes of one device takes no event of another project, nor sta
     expectStatus(await request(system.gateway, `PUT /api/v1/notifications/${id}/open`, { body }), 204);
   }
   const eventsOf = (id: string) => readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${id}.>`);
-  // Registered; then accepted, delivered, completed and opened for each.
+  // Events of the registration, then accepted, delivered, completed and opened for each notification.
   const own = await eventually(async () => {
     const found = await eventsOf(victim.id);
     expect(found.length).toBeGreaterThanOrEqual(21);
     return found;
   });
 
-  // What one change costs, by the door; then as many as a loop makes in hours, as registry publishes them.
+  // Make one change over the API; then publish as many like registry as a loop would make in hours.
   const { device: looped, credential } = await attacker.register();
   const patch = (number: number) =>
     request(system.gateway, `PATCH /api/v1/devices/${looped.id}`, {
@@ -168,7 +166,7 @@ test("a loop of changes of one device takes no event of another project, nor sta
   expect(filled).toBeLessThan(1);
   const { body } = expectStatus(await victim.call("GET /stats"), 200);
   expect(body.data.totals).toMatchObject({ sent: 5, opened: 5 });
-  // Its newest are there: it has the room that no other project needs.
+  // The attacker's newest events are stored: they fill the space that no other project needs.
   const mine = await eventsOf(attacker.id);
   expect(mine.length * bytes).toBeGreaterThan(limit / 4);
   show(task, {
@@ -193,7 +191,7 @@ test("a loop of changes of one device takes no event of another project, nor sta
         hands.publish(subject, data, { ...headers, "Nats-Msg-Id": `flood-${number}`, "ce-id": `flood-${number}` }),
       );
       max = Math.max(max, await fill());
-      // A hundred times quicker than in earnest against the size of the stream, so it is given a moment to be looked at.
+      // Relative to the stream, this is a hundred times faster than in production, so wait for the next check of its size.
       await eventually(async () => expect(await fill()).toBeLessThan(0.85), { timeoutMs: 10_000 }).catch(() => {});
       if ((await eventsOf(victim.id)).length < own.length) break;
     }

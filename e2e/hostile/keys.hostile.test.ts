@@ -9,13 +9,13 @@ import { scale } from "./scale.ts";
 
 const bucket = "KV_push_idempotency";
 const mebibyte = 1_048_576;
-/** What the bucket of keys may hold here, in the place of 1 GiB. */
+/** The size of the bucket of keys in this test, instead of 1 GiB. */
 const limit = scale(128, 32) * mebibyte;
 
 let system: System;
 let hands: BrokerHands;
 beforeAll(async () => {
-  // As many requests as a project likes: with a thousand a second it would take this longer, and come to the same.
+  // No rate limit: with a thousand requests a second the result would be the same, but take longer.
   const plenty = "10000000";
   system = await startSystem({
     env: { HERALD_GATEWAY_LIMIT_TOKEN: plenty, HERALD_GATEWAY_LIMIT_PROJECT: plenty, HERALD_NATS_STORAGE: "4GiB" },
@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-test("keys of one project with the largest answers there are push out none of another's", async ({ task }) => {
+test("one project's idempotency keys with the largest responses evict none of another's", async ({ task }) => {
   const victim = await system.project("Victim");
   const attacker = await system.project("Attacker");
   const { device } = await victim.register();
@@ -39,7 +39,7 @@ test("keys of one project with the largest answers there are push out none of an
   const keys = Array.from({ length: 20 }, () => randomUUID());
   const ids = await inParallel(keys, 4, async (key) => expectStatus(await send(key), 202).body.data.id);
 
-  // One device over and over: its answer is kept for each key, and no quota counts it.
+  // Register one device repeatedly: the answer is stored for each key, and no quota counts it.
   const text = "m".repeat(16_000);
   const large = { token: apnsToken(), platform: "ios", metadata: { text }, identifiers: { text } };
   const register = (key: string): Promise<Answered> =>

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { startVitest } from "vitest/node";
 import { hostileVariables } from "./scale.ts";
 
-/** `npm run test:hostile`: attacks every door of the running system, and shows what was tried and whether it held. */
+/** `npm run test:hostile`: attacks every interface of the running system, and shows each attack and its result. */
 
 const attacks = [
   "messages",
@@ -18,6 +18,7 @@ const attacks = [
   "secrets",
   "content",
   "devices",
+  "unreachable",
   "shares",
   "kept",
   "keys",

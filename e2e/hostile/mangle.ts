@@ -1,12 +1,12 @@
 import fc from "fast-check";
 
-/** Where a value stands in JSON: every field, every element, and the whole. */
+/** The paths of all values in JSON: every field, every element, and the root. */
 export function placesOf(value: unknown, at: readonly string[] = []): (readonly string[])[] {
   if (typeof value !== "object" || value === null) return [at];
   return [at, ...Object.entries(value).flatMap(([name, inner]) => placesOf(inner, [...at, name]))];
 }
 
-/** The same with another value in one place, which a function makes of what was there; `undefined` leaves it out. */
+/** A copy with one changed value: `change` maps the old value to the new one, and `undefined` removes it. */
 export function changed(value: unknown, at: readonly string[], change: (before: unknown) => unknown): unknown {
   const [name, ...rest] = at;
   if (name === undefined) return change(value);
@@ -40,7 +40,7 @@ const changes = fc.oneof(
   ),
 );
 
-/** JSON in which one to three fields are not what they were. */
+/** JSON in which one to three fields are changed. */
 const fieldsChanged = (example: unknown): fc.Arbitrary<string> => {
   const one = fc.tuple(fc.constantFrom(...placesOf(example)), changes);
   return fc.array(one, { minLength: 1, maxLength: 3 }).map((all) => {
@@ -48,14 +48,14 @@ const fieldsChanged = (example: unknown): fc.Arbitrary<string> => {
       try {
         return changed(value, at, change);
       } catch {
-        return value; // the first change took the place away in which the second would have been made
+        return value; // the first change removed the place of the second
       }
     }, example);
     return JSON.stringify(made) ?? "";
   });
 };
 
-/** Anything from noise to a message that is right but for a field. */
+/** Anything from noise to a message with one wrong field. */
 export const mangled = (example: unknown): fc.Arbitrary<Buffer> => {
   const text = JSON.stringify(example);
   return fc.oneof(
@@ -76,7 +76,7 @@ const withByte = (text: string, at: number, byte: number): Buffer => {
   return bytes;
 };
 
-/** The JSON that bytes are, if any, as the services read it: UTF-8 without a mistake. */
+/** Parses bytes as JSON in valid UTF-8, like the services. */
 export function jsonOf(bytes: Uint8Array): { readonly json: unknown } | undefined {
   try {
     return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) };

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { readMetrics } from "../harness/metrics.ts";
 import type { ServiceName, System } from "../harness/system.ts";
 
-/** What a service's process holds, in MB, as the operating system counts it. */
+/** The resident memory of a service's process in MB. */
 export async function memoryOf(system: System, service: ServiceName): Promise<number> {
   const status = await readFile(`/proc/${system.services[service].pid()}/status`, "utf8").catch(() => "");
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];

@@ -27,14 +27,14 @@ import { newWorld, type World } from "./world.ts";
 
 let system: System;
 let hands: BrokerHands;
-/** The project that garbage speaks of. */
+/** The project that the malformed messages name. */
 let world: World;
 beforeAll(async () => {
-  // A line for each message that is given up would be most of the work.
+  // Logging a line for each dead letter would be most of the work.
   system = await startSystem({ env: { HERALD_LOG_LEVEL: "fatal" } });
   hands = await operateBroker(system.broker);
   world = await newWorld(system, "Garbage");
-  await hands.limit("PUSH_DLQ", 1024 * 1_048_576); // a letter for each, which the check reads at the end
+  await hands.limit("PUSH_DLQ", 1024 * 1_048_576); // one dead letter for each message, which the test reads at the end
 });
 afterAll(async () => {
   await hands?.close();
@@ -51,7 +51,7 @@ const pids = () => serviceNames.map((name) => `${name} ${system.services[name].p
 const memory = async () =>
   (await Promise.all(serviceNames.map(async (name) => `${name} ${await memoryOf(system, name)}`))).join(", ");
 
-/** The released examples of every contract, each as what it is on the wire. */
+/** The released examples of every contract, in their form on the wire. */
 async function examples(): Promise<{ contract: MessageContract; subject: string; data: unknown }[]> {
   const folder = join(import.meta.dirname, "../../packages/contracts/fixtures");
   const files = (await readdir(folder)).filter((file) => !file.slice(0, -".json".length).includes("."));
@@ -62,13 +62,13 @@ async function examples(): Promise<{ contract: MessageContract; subject: string;
     }),
   );
   expect(read.map(({ contract }) => contract.name).sort()).toEqual(Object.keys(messages).sort());
-  // A project is gone after this one, and then less is tried.
+  // This message deletes the project, after which services process less, so it comes last.
   return read.sort(
     (a, b) => Number(a.contract.name === "ProjectDeletedV1") - Number(b.contract.name === "ProjectDeletedV1"),
   );
 }
 
-/** The ids of the examples, as those of a project, a device and a notification that there are. */
+/** Replaces the ids of an example by those of an existing project, device and notification. */
 const real = <Value>(value: Value): Value =>
   JSON.parse(
     JSON.stringify(value)
@@ -79,7 +79,7 @@ const real = <Value>(value: Value): Value =>
       .replaceAll(/whk_\w{26}/g, world.webhook),
   );
 
-/** Each lane and platform of a project holds eight batches, so these go to many projects. */
+/** Each lane and platform of a project holds eight batches, so the messages go to many projects. */
 const subjectOf = (subject: string, index: number): string =>
   subject.startsWith("push.deliver.")
     ? subject.replace(/prj_\w{26}$/, `prj_${String(index % 2_000).padStart(26, "0")}`)
@@ -108,7 +108,7 @@ const allSettled = () =>
 
 const own = (Object.keys(durables) as DurableName[]).filter((name) => ownerOf(name) !== undefined);
 
-test("garbage and mangled messages into every consumer: each settled, what is malformed in the dead letters with a reason", async ({
+test("garbage and mangled messages to every consumer: all settled, the malformed ones as dead letters with a reason", async ({
   task,
 }) => {
   const [running, held] = [pids(), await memory()];
@@ -139,7 +139,7 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
       }
       if (valid) for (const { token } of recipients(parsed?.json)) addressed.add(token);
       const where = index % 10 === 0 ? real(subject) : subject;
-      // A lane that is full takes it when a batch has gone.
+      // A full lane accepts a batch after another has left.
       await eventually(() => hands.publish(subjectOf(where, index), body), settledWithin);
     });
   }
@@ -155,12 +155,12 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
     detail: headers[headerNames.deadDetail] ?? "",
   }));
   expect(letters.filter(({ reason, detail }) => !(reason in errors) || detail === "")).toEqual([]);
-  // A service that takes what is valid never makes of it what another service refuses.
+  // No service may turn a valid message into one that another service refuses.
   expect(
     letters.filter(({ reason, body }) => reason === "schema" && !published.has(body) && body !== "not JSON"),
   ).toEqual([]);
   const said: Partial<Record<string, number>> = {};
-  // What the contract takes may still be refused by who reads it, such as a target that is none.
+  // A consumer may refuse messages that their contract accepts, for example with an invalid target.
   for (const { durable, body } of letters)
     if (refused.has(`${durable} ${body}`)) said[durable] = (said[durable] ?? 0) + 1;
   expect(said).toEqual(malformed);
@@ -181,13 +181,13 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
 
 const durableOf = (subject: string): DurableName[] => own.filter((name) => takes(durables[name].filters, subject));
 
-/** Whom a batch names that is valid: they may be sent to. */
+/** The recipients of a valid batch, who may get pushes. */
 const recipients = (json: unknown): { token: string }[] => {
   const batch = contracts.DeliverBatchV1.schema.safeParse(json);
   return batch.success ? batch.data.devices : [];
 };
 
-test("garbage into the dead letters, the schedule and the buckets: settled, and those who read them live on", async ({
+test("garbage in the dead letters, the schedule and the buckets: settled, and their readers survive", async ({
   task,
 }) => {
   const running = pids();
@@ -212,7 +212,7 @@ test("garbage into the dead letters, the schedule and the buckets: settled, and 
   const records = fc.sample(mangled(record), { numRuns: each, seed });
   const place = (index: number, length: number) => String(index % 500).padStart(length, "a");
   const keys = (index: number) => [
-    `push_replays.${(index % 500) + 1}`, // of the first letters that there are
+    `push_replays.${(index % 500) + 1}`, // of the first dead letters
     `push_idempotency.${place(index, 22)}`,
     `push_tokens.${place(index, 64)}`,
     `push_projects.prj_${String(index % 500).padStart(26, "0")}.settings`,
@@ -237,9 +237,7 @@ const questions = (Object.values(contracts) as unknown[]).filter(
   (one): one is RequestContract => typeof one === "object" && one !== null && "answer" in one && "request" in one,
 );
 
-test("garbage and mangled questions to every service: each answered, and never by an internal error", async ({
-  task,
-}) => {
+test("garbage and mangled requests to every service: all answered, none with an internal error", async ({ task }) => {
   const running = pids();
   const codes: Record<string, number> = {};
   const wrong: string[] = [];

@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 const conditions = ["@herald/source"];
 
-/** The pure tests alone: each mutant is held against those that reach it, which int tests would take an hour for. */
+/** Only unit tests: each mutant runs against the tests that cover it, which would take an hour with int tests. */
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },

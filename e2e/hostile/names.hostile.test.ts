@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** Stands in every name, so that a subject with any of it in it is seen. */
+/** Part of every name, to find subjects that contain a name. */
 const mark = "zqxmark";
 const names: readonly string[] = [
   ...[
@@ -90,10 +90,10 @@ const names: readonly string[] = [
   ],
 ];
 
-/** In a path; half a character, which no path can say, is another then. */
+/** A name in a path. Lone surrogates, which a path cannot contain, are replaced. */
 const encoded = (name: string) => encodeURIComponent(name.toWellFormed());
 
-/** Every place in which a caller may say a name: the call, and what it may be answered. */
+/** Every place in which a caller may give a name: the call, and its allowed answers. */
 const doors: Record<
   string,
   (name: string) => { route: string; body?: unknown; admin?: true; headers?: Record<string, string> }
@@ -162,10 +162,10 @@ const doors: Record<
   "a topic of statistics": (name) => ({ route: `GET /stats?topic=${encoded(name)}` }),
 };
 
-/** What may be published: each token is the broker's, a word of the contracts, or an id that Herald has made. */
+/** Checks a subject: each token must be the broker's, a word of the contracts, or an id that Herald generated. */
 function problemOf(subject: string, projects: ReadonlySet<string>): string | undefined {
   if (subject.includes(mark)) return "has a caller's name in it";
-  // `_R_` is where the broker has an answer go that crosses accounts.
+  // `_R_` is the broker's prefix for replies across accounts.
   if (/^(\$JS\.|_INBOX_|_INBOX\.|\$JSC\.|_R_\.)/.test(subject)) return undefined;
   if (!/^[\x21-\x7e]+$/.test(subject)) return "is not visible ASCII";
   const [, bucket] = /^\$KV\.(\w+)\.[A-Za-z0-9_.=-]+$/.exec(subject) ?? [];
@@ -174,14 +174,14 @@ function problemOf(subject: string, projects: ReadonlySet<string>): string | und
   const [, durable] = /^push\.dlq\.v1\.([a-z-]+)$/.exec(subject) ?? [];
   if (durable !== undefined) return durable in durables ? undefined : "is of no durable";
   if (/^push\.sched\.v1\.[A-Za-z0-9_-]+(\.\d+)?$/.test(subject)) return undefined;
-  // Of sends of any project, by the first of their ids.
+  // Groups of sends of any projects, named after their first id.
   if (/^push\.send\.v1\.group\.ntf_[0-9a-z]{26}$/.test(subject)) return undefined;
   if (contractOf(subject) === undefined) return "is of no contract";
   const project = subject.split(".").find((token) => token.startsWith("prj_"));
   return project !== undefined && projects.has(project) ? undefined : "is of no project that there is";
 }
 
-test("names of the broker's own language in every place of a name: refused or encoded, and no foreign subject published", async ({
+test("NATS wildcards and separators in every name: refused or encoded, and no foreign subject published", async ({
   task,
 }) => {
   const watching = hands.watch();
@@ -197,7 +197,7 @@ test("names of the broker's own language in every place of a name: refused or en
       ...(body === undefined ? {} : { body }),
       ...(headers && { headers }),
     }).catch((error: Error) => error);
-    // What HTTP cannot carry in a header never leaves the caller.
+    // The client does not send names that are invalid in an HTTP header.
     const status = answer instanceof Error ? "not sent" : answer.status;
     statuses[status] = (statuses[status] ?? 0) + 1;
     if (answer instanceof Error && !headers) wrong.push(`${door} ${JSON.stringify(name)}: ${answer.message}`);
@@ -226,7 +226,7 @@ test("names of the broker's own language in every place of a name: refused or en
   });
 });
 
-test("topics whose names mean something elsewhere are topics like others", async ({ task }) => {
+test("topics with special characters in their names work like others", async ({ task }) => {
   const lawful = ["__proto__", "constructor", "toString", "hasOwnProperty", "a.b", "a..b", "~", "-", "_", "0", "null"];
   await inParallel(lawful, 4, async (name) => {
     const project = await system.project("Lawful");

@@ -10,7 +10,7 @@ import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
 import { scale } from "./scale.ts";
 
-/** One project's small sends that wait, beside another's. */
+/** Waiting small sends of one project, and their effect on another project. */
 let system: System;
 let quiet: Project;
 let noisy: Project;
@@ -75,6 +75,6 @@ test(`${sends} sends of one project that wait hold up no other's`, async ({ task
   expect(noise).toBe(waiting);
   expect(times).toHaveLength(sentAt.size);
   expect(percentile(times, 99)).toBeLessThan(500);
-  // 16 MiB of groups may be in memory, and what is parsed of them takes several times as much: more that wait take no more.
+  // Memory holds 16 MiB of groups, which take several times as much when parsed. More waiting sends need no more memory.
   expect(max).toBeLessThan(384);
 });

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-/** As text, for `__proto__` is a field only in JSON. */
+/** As JSON text, because `__proto__` is an ordinary field only there. */
 const operators: readonly string[] = [
   '{"$ne":null}',
   '{"$gt":""}',
@@ -33,13 +33,13 @@ const surplus = ["$where", "$or", "__proto__", "constructor", "project_id[$ne]"]
 
 type Tried = { readonly what: string; readonly body?: string; readonly path: string };
 
-/** Where a value stands in a body: every field, every element, and the body itself. */
+/** The paths of all values in a body: every field, every element, and the body itself. */
 function placesOf(body: unknown, at: readonly string[] = []): (readonly string[])[] {
   if (typeof body !== "object" || body === null) return [at];
   return [at, ...Object.entries(body).flatMap(([name, inner]) => placesOf(inner, [...at, name]))];
 }
 
-/** A value that no body has, in whose place something is put that only JSON can say. */
+/** A unique placeholder, which is replaced in the JSON text by values that only JSON can express. */
 const hole = "\u0001hole\u0001";
 
 function put(body: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
@@ -96,10 +96,10 @@ function addedTo(body: unknown, at: readonly string[], path: string): Tried[] {
   }));
 }
 
-/** In the app's own JSON this is a key like others, which is kept as it came; and a user's id may be any text, of which only a hash is asked for. */
+/** Allowed: in an app's metadata `constructor` is an ordinary key, and a user id may be any text, because only its hash is queried. */
 const lawful = (what: string) => /\bmetadata\b.*constructor|^query user=/.test(what);
 
-test("operators of a database, prototypes and surplus fields in every field, query and path of every route", async ({
+test("database operators, prototypes and unknown fields in every field, query and path of every route", async ({
   task,
 }) => {
   const before = await restingSnapshotOf(system, world.project.id);

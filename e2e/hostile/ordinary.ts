@@ -2,24 +2,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import { eventually } from "@herald/testing";
 import type { Project } from "../harness/project.ts";
 
-/** Sends to a device, one after another, until it is stopped: what an attack on others must not disturb. */
+/** Sends to a device, one after another, until it is stopped. Attacks on others must not disturb these sends. */
 export function startOrdinary(project: Project, deviceId: string) {
   const ids: string[] = [];
   const failed: string[] = [];
   let going = true;
   const sending = (async () => {
     while (going) {
-      // A machine that does much at once answers 503 now and then, which a caller repeats.
+      // A busy machine sometimes answers 503, and callers retry.
       const send = () => project.send({ title: "Ordinary", targets: [deviceId] });
       await eventually(send, { timeoutMs: 10_000 }).then(
         ({ id }) => ids.push(id),
         (error: Error) => failed.push(error.message),
       );
-      await delay(100); // a load that a busy machine carries beside the attack
+      await delay(100); // a load that a busy machine can handle besides the attack
     }
   })();
   return {
-    /** How many were sent and pushed, and what went wrong. */
+    /** Stops sending. Resolves to the numbers of sends and pushes, and the errors. */
     stop: async () => {
       going = false;
       await sending;

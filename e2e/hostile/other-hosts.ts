@@ -1,8 +1,8 @@
 import { Socket } from "node:net";
 
 /**
- * Loaded before a service: a connection to a name of HERALD_HOSTILE_HOSTS goes to that port of this machine instead, as if a
- * stranger's server stood at a public address.
+ * Preloaded by a service: connections to a name of HERALD_HOSTILE_HOSTS go to the given local port instead, as if an attacker's
+ * server had a public address.
  */
 const ports: Record<string, number> = JSON.parse(process.env.HERALD_HOSTILE_HOSTS ?? "{}");
 

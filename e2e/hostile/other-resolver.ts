@@ -3,8 +3,8 @@ import { syncBuiltinESMExports } from "node:module";
 import { isIPv6, Socket } from "node:net";
 
 /**
- * Loaded before a service: names of HERALD_HOSTILE_NAMES resolve as it says, each time to the next list of addresses and at
- * the end always to the last, as with a resolver that changes its mind; and every connection that is tried is told as a line.
+ * Preloaded by a service: names of HERALD_HOSTILE_NAMES resolve to the next list of addresses at each lookup, and finally always to
+ * the last list, as with DNS rebinding. Every attempted connection is logged as a line.
  */
 const told: Record<string, readonly (readonly string[])[]> = JSON.parse(process.env.HERALD_HOSTILE_NAMES ?? "{}");
 const asked = new Map<string, number>();

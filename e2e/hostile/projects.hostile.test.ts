@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-/** Who knocks: a name and what stands behind `Bearer`; undefined sends no credential. */
+/** A name for the caller, and the token behind `Bearer`; undefined sends no credential. */
 type Credential = readonly [name: string, token: string | undefined];
 
 async function credentials(): Promise<Credential[]> {
@@ -58,7 +58,7 @@ async function credentials(): Promise<Credential[]> {
   ];
 }
 
-/** What is the project's own: nothing of it may stand in an answer, but where the request said it. */
+/** Values of the attacked project: no answer may contain them, except values from the request. */
 const ownOf = ({
   content,
   project,
@@ -85,7 +85,7 @@ const ownOf = ({
 /** Some routes name nothing of a project: a caller with a valid credential acts in its own project. */
 const ownAnswers = [200, 201, 202, 204];
 const refused = [401, 403, 404];
-/** They may name no device beside a device credential, whose device it is; and a name may be the caller's own already. */
+/** Further refusals: a device credential already names the device, and the caller's own project may have the name already. */
 const alsoRefused: Record<string, number> = { changeMetadata: 422, putMetadata: 422, createTopic: 409 };
 
 test("every route with another project's ids and every credential: 401, 403 or 404, nothing read, nothing changed", async ({
@@ -112,7 +112,7 @@ test("every route with another project's ids and every credential: 401, 403 or 4
         wrong.push(`${route.operationId} with ${name} shows the ${what}: ${answer.text.slice(0, 200)}`);
   };
 
-  // What a client may do with the project's id and a push token of its own is no attack: these take no other's credential.
+  // Calls with only the project's id and an own push token are no attack, so routes for clients alone are left out.
   const doors = calls.filter(({ route }) => !route.access.by.every((kind) => kind === "client"));
   const tried = doors.flatMap((call) =>
     all.filter((credential) => !harmless(call, credential)).map((credential) => [call, credential] as const),
@@ -121,7 +121,7 @@ test("every route with another project's ids and every credential: 401, 403 or 4
   expect(wrong).toEqual([]);
   expect(await settled()).toEqual(before);
 
-  // The open of a device with another's token, of this project and of another.
+  // Opens with the token of another device, of this project and of another.
   const open = `PUT /api/v1/notifications/${attacked.notification.id}/open`;
   for (const body of [
     { project_id: attacked.project.id, token: attacker.openToken },
@@ -147,9 +147,9 @@ test("every route with another project's ids and every credential: 401, 403 or 4
   show(task, { routes: doors.length, credentials: all.length, requests: tried.length, answered: answered.join(", ") });
 });
 
-/** A client that knows no secret may ask to be identified: that is what these routes are for, with a push token of its own. */
+/** Clients without a secret may register with their own push token: these routes exist for that. */
 const harmless = ({ route }: RouteCall, [name]: Credential): boolean =>
   name === "no token" && route.access.by.includes("client");
 
-/** What the databases hold of the attacked project, once nothing is under way. */
+/** The data of the attacked project in the databases, after all work is done. */
 const settled = () => restingSnapshotOf(system, attacked.project.id);

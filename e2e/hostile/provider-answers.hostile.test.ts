@@ -18,7 +18,7 @@ beforeAll(async () => {
   const start = (provider: Provider, at: number) => startMangler(provider, 20_260_101 + at);
   const [apns, fcm, webpush] = await Promise.all([start("apns", 0), start("fcm", 1), start("webpush", 2)]);
   manglers = { apns, fcm, webpush };
-  // Answers that never come would take most of the time, and connections of projects that are done most of the memory.
+  // Otherwise missing answers would take most of the time, and connections of finished projects most of the memory.
   system = await startSystem({
     env: { HERALD_LOG_LEVEL: "error", HERALD_DISPATCH_REQUEST_TIMEOUT: "2s", HERALD_DISPATCH_CLIENTS: "24" },
   });
@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** After that a device that was not accepted is expired, so that everything ends. */
+/** Unaccepted pushes expire after this time, so that every notification ends. */
 const ttlSeconds = 20;
 const each = 250;
 const breathMb = 96;
@@ -57,7 +57,7 @@ const subscribe: System["simulators"]["subscribe"] = async () => {
 
 const fewest = () => Math.min(...Object.values(manglers).map((one) => one.answered()));
 
-test("mangled answers of each provider over real HTTP/2: every device gets its final state, and dispatch lives on", async ({
+test("mangled responses of each provider over HTTP/2: every device gets its final state, and dispatch survives", async ({
   task,
 }) => {
   const pids = serviceNames.map((name) => system.services[name].pid());

@@ -1,5 +1,6 @@
 import { newDeviceId, newNotificationId } from "@herald/contracts";
-import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { parseOpenKeys } from "@herald/kit";
+import { createOpenTokens } from "@herald/payload";
 import { type Answered, eventually, expectStatus, operateBroker, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
@@ -9,11 +10,11 @@ import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 
-/** What one project, or one kind of work, may fill of the queues that others need. */
+/** How much of the shared queues one project or one kind of work can fill. */
 let system: System;
 let quiet: Project;
 const audience = 1_000;
-/** Begins the push tokens whose provider takes its time. */
+/** The prefix of push tokens with a slow provider. */
 const slow = "5105";
 const sends = 5_000;
 beforeAll(async () => {
@@ -24,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-/** Signs open tokens as dispatch does: each is an open of another device. */
+/** Signs open tokens like dispatch, each for another device. */
 function signerOf({ id }: Project) {
   const keys = parseOpenKeys(system.environmentOf("gateway").HERALD_OPEN_KEYS ?? "");
   if ("problem" in keys) throw new Error(keys.problem);
@@ -40,13 +41,13 @@ function signerOf({ id }: Project) {
 const pushesOf = async (id: string): Promise<number> =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === id).length;
 
-test("opens that are not recorded fill their own stream, and sends go on", async ({ task }) => {
+test("unrecorded opens fill only their own stream, and sends continue", async ({ task }) => {
   const noisy = await system.project("Opens");
   const open = signerOf(noisy);
   const hands = await operateBroker(system.broker);
   const analytics = system.services.analytics.pid();
   process.kill(analytics, "SIGSTOP");
-  // Room for some hundred groups, where production has room for millions of opens.
+  // Space for some hundred groups; production has space for millions of opens.
   const before = await hands.limit("PUSH_OPENS", 65_536);
   try {
     const answers: Answered[] = [];
@@ -83,7 +84,7 @@ test("opens that are not recorded fill their own stream, and sends go on", async
   await eventually(async () => expectStatus(await open(), 204), { timeoutMs: 30_000 });
 });
 
-test("5,000 topic sends at once of one project leave another's expansion its place", async ({ task }) => {
+test("5,000 topic sends at once do not delay another project's expansion", async ({ task }) => {
   const noisy = await system.project("Broadcaster");
   await seed(system, noisy, 2_000, { topics: ["crowd"], prefix: slow });
   // So that its delivery queues stay full.

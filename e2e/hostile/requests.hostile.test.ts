@@ -1,21 +1,22 @@
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
-import { readMetrics } from "../harness/metrics.ts";
 import { apnsToken, type Project, type Registered } from "../harness/project.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { cpuFor } from "./cpu.ts";
 import { show } from "./figures.ts";
+import { heldBytes, strangersConnected, watchHeld } from "./held.ts";
+import { latencyDuring } from "./latency.ts";
 import { memoryOf } from "./memory.ts";
 import { startOrdinary } from "./ordinary.ts";
 import { scale } from "./scale.ts";
 import { stranger } from "./stranger.ts";
+import { wrongBodies } from "./wrong-bodies.ts";
 
-/** What an address is allowed in 10 seconds unless the operator says otherwise. */
+/** The default limits of an address in 10 seconds. */
 const limits = { clients: 600, failures: 100 };
 
 let system: System;
@@ -42,7 +43,7 @@ afterEach(() => {
 });
 
 let addresses = 0;
-/** Somebody whom the gateway never heard of. */
+/** A client at an address that is new to the gateway. */
 const newStranger = () => {
   const one = stranger(system.gateway, `127.9.${Math.floor(addresses / 200)}.${(addresses++ % 200) + 1}`);
   made.push(one.close);
@@ -55,7 +56,7 @@ const identification = (change: object) =>
   JSON.stringify({ project_id: project.id, identifier: apnsToken(), platform: "ios", ...change });
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 
-test("queries of thousands of parameters: refused unread, for what any request costs", async ({ task }) => {
+test("queries of thousands of parameters are refused unread, at the cost of any request", async ({ task }) => {
   const count = scale(200, 10);
   const costs: Record<string, number> = {};
   for (const path of ["/api/v1/webpush-key", `/api/v1/notifications/${ntf}/open`, "/openapi.json", "/api/v1/nothing"]) {
@@ -69,7 +70,7 @@ test("queries of thousands of parameters: refused unread, for what any request c
   expect(JSON.parse(refused.text).errors).toEqual(["query: may have at most 50 parameters"]);
 });
 
-test("what comes without a credential: counted by its address, and its cost printed", async ({ task }) => {
+test("requests without a credential are limited by address", async ({ task }) => {
   const body = (text: string) => ({ body: text });
   const open = `/api/v1/notifications/${ntf}/open`;
   const kinds: Record<string, [method: string, path: string, asked?: object]> = {
@@ -92,7 +93,7 @@ test("what comes without a credential: counted by its address, and its cost prin
     documents: ["GET", "/openapi.json"],
     pages: ["GET", "/docs"],
   };
-  // Answered always, because a refusal would cost as much: what browsers ask before an open, and probes.
+  // Preflights of opens and probes are always answered, because a refusal would cost as much.
   const free: typeof kinds = {
     "preflight of an open": ["OPTIONS", open],
     probe: ["GET", "/livez"],
@@ -103,7 +104,7 @@ test("what comes without a credential: counted by its address, and its cost prin
   for (const [name, [method, path, asked]] of Object.entries({ ...kinds, ...free })) {
     const one = newStranger();
     let came: Record<number, number> = {};
-    await one.flood(20, method, path, asked); // compiles what is needed
+    await one.flood(20, method, path, asked); // compiles the code before the measurement
     figures[name] = await cpuFor(system, "gateway", count, async () => {
       came = await one.flood(count, method, path, asked);
     });
@@ -115,32 +116,15 @@ test("what comes without a credential: counted by its address, and its cost prin
     ...Object.fromEntries(Object.entries(figures).map(([name, ms]) => [`ms of CPU, ${name}`, ms])),
   });
   expect(uncounted).toEqual([]);
-  // An address that was refused has lost its turn, not everybody's; a true token of the same address neither.
+  // Only the refused address is limited: a client with a valid token is served.
   expect((await newStranger().ask("GET", "/api/v1/devices", bearer(project.token))).status).toBe(200);
 });
 
-test("the cheapest requests without a credential, as many as an address may: others are as quick as before", async ({
-  task,
-}) => {
+test("the cheapest requests without a credential, at an address's limit, do not slow others down", async ({ task }) => {
   const friend = newStranger();
-  const latencies = async (during: () => Promise<unknown>) => {
-    let going = true;
-    const times: number[] = [];
-    const watching = (async () => {
-      while (going) {
-        const begin = performance.now();
-        const { status } = await friend.ask("GET", "/api/v1/devices?per_page=1", bearer(project.token));
-        if (status === 200) times.push(performance.now() - begin);
-      }
-    })();
-    await during();
-    going = false;
-    await watching;
-    const sorted = times.toSorted((a, b) => a - b);
-    return Math.round((sorted[Math.floor(sorted.length * 0.99)] ?? 0) * 10) / 10;
-  };
+  const ask = () => friend.ask("GET", "/api/v1/devices?per_page=1", bearer(project.token));
   const quietMs = scale(10_000, 3_000);
-  const quiet = await latencies(() => delay(quietMs));
+  const quiet = await latencyDuring(ask, () => delay(quietMs));
   const large = identification({
     metadata: Object.fromEntries(Array.from({ length: 6_000 }, (_, i) => [`k${i}`, [i]])),
   });
@@ -152,43 +136,15 @@ test("the cheapest requests without a credential, as many as an address may: oth
   const found: Record<string, number> = { "ms p99, quiet": quiet };
   for (const [name, [method, path, asked]] of Object.entries(kinds)) {
     const attacker = newStranger();
-    found[`ms p99, ${name}`] = await latencies(() => attacker.flood(scale(limits.clients, 60), method, path, asked));
+    found[`ms p99, ${name}`] = await latencyDuring(ask, () =>
+      attacker.flood(scale(limits.clients, 60), method, path, asked),
+    );
   }
   show(task, found);
 });
 
-test("bodies with more wrong than can be said: refused at the cost of reading them", async ({ task }) => {
-  const entries = (count: number, of: (index: number) => unknown) =>
-    Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, of(index)]));
-  const list = (count: number, of: unknown) => Array.from({ length: count }, () => of);
-  const send = (notification: object) =>
-    JSON.stringify({ notification: { title: "x", targets: ["all"], ...notification } });
-  const longCondition = `condition:${"'a' in topics && ".repeat(50_000)}`;
-  const bodies: Record<string, [route: string, body: string]> = {
-    "unknown fields": ["PUT /api/v1/identification", identification(entries(9_000, () => 0))],
-    "a wide metadata": ["PUT /api/v1/identification", identification({ metadata: entries(9_000, () => 0) })],
-    "a deep metadata": [
-      "PUT /api/v1/identification",
-      identification({ metadata: { a: { b: { c: { d: list(40_000, []) } } } } }),
-    ],
-    "a metadata of keys that may not be": [
-      "PUT /api/v1/identification",
-      identification({ metadata: { a: list(12_000, { $ne: 0 }) } }),
-    ],
-    "one key 9,000 times": ["PUT /api/v1/identification", `{${list(9_000, '"platform":1').join(",")}}`],
-    "wrong targets": ["POST /api/v1/notifications", send({ targets: list(100_000, "a b") })],
-    "targets of another type": ["POST /api/v1/notifications", send({ targets: list(300_000, 0) })],
-    "a target of 850 KB": ["POST /api/v1/notifications", send({ targets: [longCondition] })],
-    "wrong data": ["POST /api/v1/notifications", send({ data: entries(80_000, () => 0) })],
-    "230 conditions": ["POST /api/v1/notifications", send({ targets: list(230, longCondition.slice(0, 3_740)) })],
-    "wrong locales": ["POST /api/v1/notifications", send({ localizations: entries(60_000, () => ({})) })],
-    "unknown fields of a send": ["POST /api/v1/notifications", send(entries(80_000, () => 0))],
-    "wrong devices": ["PUT /api/v1/topics/news/devices", JSON.stringify({ devices: list(120_000, "dev_") })],
-    "wrong topics": [
-      "POST /api/v1/devices",
-      JSON.stringify({ device: { token: apnsToken(), platform: "ios", topics: list(120_000, "a b") } }),
-    ],
-  };
+test("bodies with thousands of errors are refused at the cost of reading them", async ({ task }) => {
+  const bodies = wrongBodies(identification);
   const count = scale(20, 5);
   const figures: Record<string, number> = {};
   for (const [name, [route, body]] of Object.entries(bodies)) {
@@ -205,13 +161,7 @@ test("bodies with more wrong than can be said: refused at the cost of reading th
   expect(Math.max(...Object.values(figures)), JSON.stringify(figures)).toBeLessThan(300);
 });
 
-/** Reads a gauge of the gateway's. */
-const gauge = async (name: string): Promise<number> => {
-  const text = await readMetrics(system.services.gateway.metrics);
-  return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
-};
-
-/** What the whole gateway may take of a machine's memory, with what it is without any attack. */
+/** The memory limit of the whole gateway process, including its idle memory. */
 const memoryLimitMb = 512;
 
 const opened = async (count: number, begin: () => Socket): Promise<{ sockets: Socket[]; answers: string[] }> => {
@@ -232,7 +182,7 @@ const opened = async (count: number, begin: () => Socket): Promise<{ sockets: So
   return { sockets, answers };
 };
 
-test("bodies that never end: what is held of them is bounded, and others are served", async ({ task }) => {
+test("endless bodies: memory is bounded, and others are served", async ({ task }) => {
   const connections = scale(4_500, 4_500);
   const before = await memoryOf(system, "gateway");
   const ordinary = startOrdinary(project, known.device.id);
@@ -246,13 +196,9 @@ test("bodies that never end: what is held of them is bounded, and others are ser
     socket.write(half);
     return socket;
   });
-  let max = 0;
-  let held = 0;
-  for (let look = 0; look < 20; look++) {
-    max = Math.max(max, await memoryOf(system, "gateway"));
-    held = Math.max(held, await gauge("herald_http_memory_bytes"));
-    await delay(250);
-  }
+  const watch = watchHeld(system);
+  await delay(5_000);
+  const { max, held } = await watch.stop();
   const { done, failed } = await ordinary.stop();
   show(task, {
     connections,
@@ -267,17 +213,10 @@ test("bodies that never end: what is held of them is bounded, and others are ser
   expect(max).toBeLessThan(memoryLimitMb);
   expect(answers.filter((text) => !/^HTTP\/1\.1 (408|429|503) /.test(text))).toEqual([]);
   for (const close of made.splice(0)) close();
-  await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 60_000 });
+  await eventually(async () => expect(await heldBytes(system)).toBe(0), { timeoutMs: 60_000 });
 });
 
-/** Connections of strangers that the gateway has open, as Linux lists them: `127.9.…` begins from the back, 01 is established. */
-const strangersConnected = async (): Promise<number> => {
-  const port = Number(new URL(system.gateway).port).toString(16).toUpperCase().padStart(4, "0");
-  const tables = await Promise.all(["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8")));
-  return tables.join("").match(new RegExp(`:${port} [0-9A-F]*097F:[0-9A-F]{4} 01 `, "g"))?.length ?? 0;
-};
-
-test("answers that are not read: what is held of them is bounded, and they are cut off", async ({ task }) => {
+test("unread responses: memory is bounded, and they are cut off", async ({ task }) => {
   const connections = scale(300, 100);
   const pages = 12;
   const reader = await system.project("Slow reader");
@@ -288,27 +227,17 @@ test("answers that are not read: what is held of them is bounded, and they are c
   const ordinary = startOrdinary(project, known.device.id);
   const attackers = Array.from({ length: 5 }, newStranger);
   const page = `GET /api/v1/devices?per_page=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reader.token}\r\n\r\n`;
-  let max = 0;
-  let held = 0;
-  let watching = true;
-  const watch = (async () => {
-    while (watching) {
-      max = Math.max(max, await memoryOf(system, "gateway"));
-      held = Math.max(held, await gauge("herald_http_memory_bytes"));
-      await delay(250);
-    }
-  })();
-  // Four at a time: the attack is on what the gateway holds, not on who makes the pages.
+  const watch = watchHeld(system);
+  // Four at a time: the attack targets the memory of the gateway, not the service that builds the pages.
   await inParallel(Array.from({ length: connections }), 4, async (_, index) => {
     const socket = (attackers[index % attackers.length] as (typeof attackers)[number]).open();
     made.push(() => socket.destroy());
     socket.write(page.repeat(pages));
-    // Takes what the first read brings, and nothing more.
+    // Reads one chunk and nothing more.
     await Promise.race([once(socket, "readable"), once(socket, "close")]);
   });
   await delay(5_000);
-  watching = false;
-  await watch;
+  const { max, held } = await watch.stop();
   const { done, failed } = await ordinary.stop();
   show(task, {
     connections,
@@ -321,17 +250,17 @@ test("answers that are not read: what is held of them is bounded, and they are c
   });
   expect(max).toBeLessThan(memoryLimitMb);
   expect(failed).toEqual([]);
-  // No client read another byte, and the gateway has let go of all of them by itself.
-  await eventually(async () => expect(await strangersConnected()).toBe(0), { timeoutMs: 90_000 });
-  await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 90_000 });
+  // No client reads another byte, and the gateway closes all connections.
+  await eventually(async () => expect(await strangersConnected(system)).toBe(0), { timeoutMs: 90_000 });
+  await eventually(async () => expect(await heldBytes(system)).toBe(0), { timeoutMs: 90_000 });
 });
 
-test("HEAD of a stream, and clients that leave in the middle: nothing stays taken", async ({ task }) => {
+test("HEAD of a stream and aborted clients release everything", async ({ task }) => {
   const own = await system.project("Streams");
   const one = newStranger();
   const heads = await one.flood(60, "HEAD", "/api/v1/events", bearer(own.token));
   expect(heads).toEqual({ 200: 60 });
-  // Each leaves before its answer: of streams, of bodies, of questions to other services.
+  // Each client leaves before the answer: to a stream, to a body, to a request to another service.
   const begun = [
     `GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${own.token}\r\n\r\n`,
     `GET /api/v1/devices HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${own.token}\r\n\r\n`,
@@ -343,7 +272,7 @@ test("HEAD of a stream, and clients that leave in the middle: nothing stays take
     await inParallel(Array.from({ length: leavers }), 15, async (_, index) => {
       const socket = one.open();
       await once(socket, "connect");
-      // Half of them are gone at once, half when the gateway has begun.
+      // Half of the clients leave at once, half after the gateway has begun.
       const written = new Promise((resolve) => socket.write(bytes, resolve));
       if (index % 2 === 0) await written;
       socket.destroy();
@@ -352,7 +281,7 @@ test("HEAD of a stream, and clients that leave in the middle: nothing stays take
   made.push(() => {
     for (const socket of streams) socket.destroy();
   });
-  // All that a project may have are to be had.
+  // The project can open as many streams as it may have.
   await eventually(async () => {
     const socket = one.open();
     socket.write(begun[0] as string);
@@ -361,6 +290,6 @@ test("HEAD of a stream, and clients that leave in the middle: nothing stays take
     else socket.destroy();
     expect(streams.length, String(first)).toBeGreaterThanOrEqual(20);
   });
-  await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 60_000 });
+  await eventually(async () => expect(await heldBytes(system)).toBe(0), { timeoutMs: 60_000 });
   show(task, { HEADs: 60, "requests broken off": leavers * begun.length, "streams open at the end": streams.length });
 });

@@ -1,16 +1,17 @@
 import type { Route } from "../../services/gateway/src/http/route.ts";
 import { allRoutes } from "../../services/gateway/src/routes/all-routes.ts";
-import { type World as GatewayWorld, table } from "../../services/gateway/test/route-table.ts";
+import type { World as GatewayWorld } from "../../services/gateway/test/route-case.ts";
+import { table } from "../../services/gateway/test/route-table.ts";
 import type { World } from "./world.ts";
 
 export type RouteCall = {
   readonly route: Route;
   readonly method: string;
-  /** From `/api` or `/admin` on. */
+  /** The path, beginning with `/api` or `/admin`. */
   readonly path: string;
-  /** As it is meant; undefined where it takes none. */
+  /** A valid body; undefined if the route takes none. */
   readonly body: unknown;
-  /** What comes of it with a credential of another project: 404 unless the route names nothing. */
+  /** The status with a credential of another project: 404 unless the route names no resource. */
   readonly foreign: number;
 };
 

@@ -15,7 +15,7 @@ type Schema = {
   readonly $defs?: Readonly<Record<string, Schema>>;
 };
 
-/** A value that a schema takes, or nearly: with every field that it knows. */
+/** A value that a schema accepts, or almost accepts, with all its fields. */
 export function sampleOf(schema: z.ZodType): unknown {
   const root = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Schema;
   const sample = (one: Schema): unknown => {

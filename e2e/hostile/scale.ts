@@ -1,9 +1,9 @@
-/** How the command tells the tests and the reporter what was asked for. */
+/** The variables that pass options of the command to the tests and the reporter. */
 export const hostileVariables = {
   full: "HERALD_HOSTILE_FULL",
   write: "HERALD_HOSTILE_WRITE",
   examples: "HERALD_HOSTILE_EXAMPLES",
 } as const;
 
-/** As much as is promised, or enough for a first look. */
+/** The full amount of a full run, or the one of a short run. */
 export const scale = (full: number, short: number): number => (process.env[hostileVariables.full] ? full : short);

@@ -8,7 +8,7 @@ import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { hostileVariables } from "./scale.ts";
 
-/** Of each operation and phase; the design of the interface is held to a thousand. */
+/** Examples per operation and phase. The design of the API requires a thousand. */
 const examples = process.env[hostileVariables.examples] ?? "10";
 
 let system: System;
@@ -18,7 +18,7 @@ beforeAll(async () => {
     env: process.env,
     progress: (line) => process.stderr.write(`${line}\n`),
   });
-  // Everything comes from one address: limits would answer instead of what is to be tried.
+  // All requests come from one address, and rate limits would hide the tested answers.
   system = await startSystem({
     env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000", HERALD_GATEWAY_LIMIT_CLIENTS: "1000000" },
   });
@@ -42,7 +42,7 @@ test.for([
         "run",
         `${system.gateway}/openapi.json`,
       ],
-      // An answer without an end is none that a made-up request waits for.
+      // This answer never ends, so generated requests would wait for it.
       ...["--exclude-path", "/api/v1/events"],
       ...["--include-path-regex", paths, "--header", `Authorization: Bearer ${await token()}`],
       ...["--max-examples", examples, "--continue-on-failure"],

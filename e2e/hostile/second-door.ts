@@ -9,7 +9,7 @@ const main = join(import.meta.dirname, "../../services/gateway/dist/main.js");
 
 export type TwoDoors = { readonly apps: string; readonly operators: string; readonly stop: () => Promise<void> };
 
-/** Another gateway of the system, with a port for apps and one for operators. */
+/** Starts another gateway with one port for apps and one for operators. */
 export const startTwoDoors = async (system: System, env: Readonly<Record<string, string>> = {}): Promise<TwoDoors> => {
   const [apps, operators, metrics] = [await freePort(), await freePort(), await freePort()];
   const gateway = spawn(process.execPath, [main], {
@@ -35,7 +35,7 @@ export const startTwoDoors = async (system: System, env: Readonly<Record<string,
   };
 };
 
-/** The status of a request whose path is sent as it is: fetch would tidy it up. */
+/** The status of a request whose path is sent unchanged: fetch would normalise it. */
 export const statusOf = (
   base: string,
   method: string,

@@ -41,10 +41,10 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-/** In everything that is planted and that no program would write by itself. */
+/** Part of every planted value; no program writes it otherwise. */
 const mark = "plantedzq";
 const plant = (what: string) => `${mark}-${what}-${randomUUID()}`;
-/** From the middle of a key in PEM, whose lines JSON escapes. */
+/** A middle line of a PEM key: JSON would escape the line breaks of the whole key. */
 const coreOf = (pem: string) => pem.split("\n")[1] ?? "";
 
 /** Where what is kept must be, to be sent: a database that only its service reads, and messages on their way to be worked on. */
@@ -54,13 +54,13 @@ const kept: Record<string, RegExp> = {
   content: /^(dispatch\.notifications|PUSH_(CMD|DLQ))$/,
   "app's data": /^(registry\.devices|dispatch\.notifications|PUSH_CMD)$/,
   "webhook's address": /^analytics\.webhooks$/,
-  // What could not be worked on is kept as it came, for a person to look at.
+  // Dead letters are stored unchanged, for an operator to read.
   "malformed message": /^PUSH_(DLQ|EVENTS)$/,
   // Of topics, projects and tokens: what a person calls them is in what is told of them.
   name: /^(registry\.|dispatch\.|analytics\.(notificationFacts|webhook)|PUSH_(CMD|DELIVER|EVENTS)$)/,
 };
 
-/** Everything that is written by the system, by the place where it is. */
+/** Everything that the system writes, by place. */
 async function everywhere(): Promise<Record<string, readonly string[]>> {
   const metrics = serviceNames.map((name) => readMetrics(system.services[name].metrics));
   const places: Record<string, readonly string[]> = {
@@ -82,7 +82,7 @@ const spellings = (secret: string) => [
   encodeURIComponent(secret),
 ];
 
-test("planted secrets, then a search of logs, traces, metrics, errors, events, streams and databases: none in the clear but where it must be", async ({
+test("planted secrets are in no log, trace, metric, error, event, stream or database where they need not be", async ({
   task,
 }) => {
   const environment = system.environmentOf("dispatch");
@@ -102,14 +102,14 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
     return more[0] ?? "";
   };
   const answers: string[] = [];
-  /** A call whose answer is searched too, unless it is the one that shows what it makes. */
+  /** A call whose answer is searched too, unless it is the one that shows the created secret. */
   const call = async (route: string, options: Request = {}, shows = false) => {
     const answer = await request(system.gateway, route, { token: project.token, ...options });
     if (!shows) answers.push(`${route.split("?")[0]} ${answer.text}`);
     return answer;
   };
 
-  // Keys of providers, good ones and ones that are refused.
+  // Valid and refused keys of providers.
   const providers = `/admin/v1/projects/${project.id}/providers`;
   const operator = { token: system.adminToken };
   const nobody = "https://127.0.0.1:9";
@@ -236,7 +236,7 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
   });
 
   const places: Record<string, readonly string[]> = { ...(await everywhere()), answers };
-  // What may be there is found, so what may not would be too. A span names no device.
+  // The search finds allowed values, so it would also find forbidden ones. Spans contain no device ids.
   for (const [place, there] of Object.entries({ logs: id, PUSH_EVENTS: id, traces: "send apns", metrics: "herald_" }))
     expect(
       places[place]?.some((text) => text.includes(there)),
@@ -255,7 +255,7 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
         else wrong.push(`${kind} in ${place}: ${found.slice(0, 600)}`);
       }
     }
-  // What was planted without a name for it has nothing to look for in what is said.
+  // No planted value may be in logs, traces and metrics.
   for (const place of ["logs", "traces", "metrics", "log of the broker"]) {
     const found = places[place]?.find((text) => text.includes(mark));
     if (found !== undefined)

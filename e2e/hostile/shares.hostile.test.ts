@@ -6,7 +6,7 @@ import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 
-/** A noisy project at work, and what another one notices of it. */
+/** The effects of a noisy project on another project. */
 let system: System;
 let noisy: Project;
 let quiet: Project;
@@ -39,19 +39,19 @@ async function seed(project: Project, count: number): Promise<void> {
     );
 }
 
-/** Milliseconds of processor that a service has used. */
+/** CPU time of a service in milliseconds. */
 async function cpuMs(name: "registry" | "analytics"): Promise<number> {
   const stat = await readFile(`/proc/${system.services[name].pid()}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** Every device of the project is read. */
+/** A dry run that reads every device of the project. */
 const scan = { title: "Hello", targets: ["all"], dry_run: true } as const;
 const dryRun = (project: Project): Promise<Answered> =>
   project.call("POST /notifications", { body: { notification: scan } });
 
-test("as many dry runs as a project likes leave another's requests places", async ({ task }) => {
+test("one project's dry runs do not block another's requests", async ({ task }) => {
   const before = await cpuMs("registry");
   const asked = scale(2_000, 400);
   const noise = Array.from({ length: asked }, () => dryRun(noisy));
@@ -73,7 +73,7 @@ test("as many dry runs as a project likes leave another's requests places", asyn
   expect(refused.length).toBeGreaterThan(0);
 });
 
-test("pages at any depth stay empty pages, and leave another's requests places", async ({ task }) => {
+test("pages beyond the end are empty, and do not block another project's requests", async ({ task }) => {
   const asked = scale(1_000, 200);
   const noise = Array.from({ length: asked }, (_, n) =>
     noisy.call(`GET /devices?page=${n % 2 ? 100_000 : 30}&per_page=100`),
@@ -89,7 +89,7 @@ test("pages at any depth stay empty pages, and leave another's requests places",
   });
   for (const { status } of answers) expect([200, 429, 503]).toContain(status);
   expect(others.map(({ status }) => status)).toEqual(others.map(() => 200));
-  // Those beyond a line of a hundred: such deep pages are refused instead of making others wait.
+  // Beyond a queue of 100, deep pages are refused so that others do not wait.
   expect(answers.some(({ status }) => status === 429)).toBe(true);
   const empty = expectStatus(await noisy.call("GET /devices?page=100000&per_page=100"), 200);
   expect(empty.body).toMatchObject({ data: [], pagination: { page: 100_000, from: 0, to: 0 } });

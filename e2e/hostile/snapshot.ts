@@ -10,7 +10,7 @@ const databases = {
 
 export type Snapshot = Readonly<Record<string, readonly string[]>>;
 
-/** Everything that the databases of the services hold, by database and collection; of one project where it is named. */
+/** All documents of the services' databases, by database and collection; with `project` only its documents. */
 export async function snapshotOf(system: System, project?: ProjectId): Promise<Snapshot> {
   const { client } = system.registryDatabase;
   const found: Record<string, readonly string[]> = {};

@@ -53,7 +53,7 @@ async function listenInside() {
       once(server.listen(one, "::"), "listening").then(() => true),
       once(server, "error").then(() => false),
     ]);
-    // Ports below 1024 are the administrator's, or another server has them.
+    // A port below 1024 may need root, or be in use.
     if (await began.catch(() => false)) servers.push(server);
   }
   return {
@@ -82,10 +82,10 @@ function strangeConnections(one: System): string[] {
   );
 }
 
-test("Web Push subscriptions and webhooks that lead inside, by address, by name and by a resolver that changes its mind: no connection", async ({
+test("Web Push subscriptions and webhooks to internal addresses, by address, name or DNS rebinding: no connection", async ({
   task,
 }) => {
-  // Before any attack: that what is looked for would be seen.
+  // Before any attack, check that the log shows attempted connections.
   expect(system.logs.lines.some(({ part, tried }) => part === "analytics" && tried !== undefined)).toBe(true);
   const project = await system.project("Inside", ["webpush"]);
   // The simulator is where the operator says; its port is learned from a subscription.

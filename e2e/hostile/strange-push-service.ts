@@ -9,7 +9,7 @@ import { generate } from "selfsigned";
 
 const week = 7 * 86_400;
 
-/** What the first part of an endpoint's path says is answered to it. */
+/** The answers, by the first part of an endpoint's path. */
 const answers: Readonly<Record<string, Readonly<Record<string, string | number>>>> = {
   refuses: { ":status": 401 },
   forbids: { ":status": 403 },

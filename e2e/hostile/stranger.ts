@@ -34,7 +34,7 @@ export function stranger(gateway: string, address: string) {
     });
   return {
     ask,
-    /** The same request over and over, eight at a time: how often each status came. */
+    /** Sends the same request repeatedly, eight at a time. Resolves to the number of answers by status. */
     flood: async (count: number, method: string, path: string, asked?: Asked): Promise<Record<number, number>> => {
       const statuses: Record<number, number> = {};
       let left = count;
@@ -47,7 +47,7 @@ export function stranger(gateway: string, address: string) {
       await Promise.all(Array.from({ length: 8 }, one));
       return statuses;
     },
-    /** A bare connection, whose errors are its sender's business. */
+    /** A bare connection. Its errors are ignored. */
     open: (): Socket => connect({ host: hostname, port: Number(port), localAddress: address }).on("error", () => {}),
     close: () => agent.destroy(),
   };

@@ -39,7 +39,7 @@ export default class TableReporter implements Reporter {
     );
     process.stdout.write(["", ...head, ...lines.map(written), ""].join("\n"));
     if (!process.env[hostileVariables.write]) return;
-    // What did not run this time keeps its line.
+    // Attacks that did not run keep their lines.
     const before = linesOf((await readReliability()).hostile);
     const kept = before.map((line) => lines.find(({ attack }) => attack === line.attack) ?? line);
     const added = lines.filter(({ attack }) => !before.some((line) => line.attack === attack));

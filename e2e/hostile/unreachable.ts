@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { freePort } from "@herald/local-stack";
 import type { Simulators } from "@herald/simulators";
 
-/** What keeps a connection from being made, how settings bring it about, and what is told of it. `others`: servers of another authority. */
+/** A reason why connections fail, the settings that cause it, and the reported text. `others`: servers of another authority. */
 export type Unreachable = {
   what: string;
   reason: string;

@@ -14,7 +14,7 @@ export const tokenOf = (project: Named, user: string, change: Record<string, unk
 export const userOf = async (project: Project, id: string) =>
   expectStatus(await project.call(`GET /devices/${id}`), 200).body.data.user_id;
 
-/** Which devices a notification was accepted for. */
+/** The devices for which the provider accepted a notification. */
 async function reached(project: Project, targets: string[]): Promise<string[]> {
   const { id } = await project.send({ title: "For the victim alone", targets });
   await project.final(id);
@@ -23,7 +23,7 @@ async function reached(project: Project, targets: string[]): Promise<string[]> {
 
 export type UserApps = ReturnType<typeof createUserApps>;
 
-/** What apps with users, and those who attack them, do with a system. */
+/** Actions of apps with users, and of their attackers. */
 export const createUserApps = (system: System) => {
   async function newProject(name: string): Promise<Named> {
     const project = await system.project(name);

@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 const conditions = ["@herald/source"];
 
-/** What attacks a whole system: too long for each change, so a command of its own (`npm run test:hostile`). */
+/** Attacks on a whole system. They take too long for each change, so they have their own command (`npm run test:hostile`). */
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },

@@ -1,6 +1,6 @@
 import { Device, type Scope } from "@herald/contracts";
 import { eventually, expectStatus, operateBroker } from "@herald/testing";
-import type { World as GatewayWorld } from "../../services/gateway/test/route-table.ts";
+import type { World as GatewayWorld } from "../../services/gateway/test/route-case.ts";
 import type { Project } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import type { System } from "../harness/system.ts";

@@ -16,7 +16,7 @@ const must = async ({ engine }: Settings, command: string, args: readonly string
   return stdout;
 };
 
-/** The smallest Debian, by debootstrap, with this machine's certificate authorities. */
+/** Builds a minimal Debian with debootstrap and this machine's certificate authorities. */
 const importDebian = async (settings: Settings): Promise<string> => {
   const { engine, progress } = settings;
   const { root } = engine.programs;
@@ -40,14 +40,14 @@ const importDebian = async (settings: Settings): Promise<string> => {
   return image;
 };
 
-/** An image of some files and a Dockerfile. */
+/** Builds an image from files and a Dockerfile. */
 const build = async (settings: Settings, image: string, files: Record<string, string>, dockerfile: string) => {
   const context = await mkdtemp(join(tmpdir(), "herald-image-"));
   try {
     settings.progress(`building ${image}`);
     for (const [name, source] of Object.entries(files)) {
       await mkdir(dirname(join(context, name)), { recursive: true });
-      // A link where it is the same file system: some of these trees are large.
+      // Link within the same file system, because some of these trees are large.
       await link(source, join(context, name)).catch(() =>
         cp(source, join(context, name), { recursive: true, verbatimSymlinks: true }),
       );
@@ -61,7 +61,7 @@ const build = async (settings: Settings, image: string, files: Record<string, st
 
 const authoritiesInImage = "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt";
 
-/** Node as `npm start` runs it, and the npm that runs this. */
+/** Builds an image with the Node of `npm start` and the npm that runs this command. */
 const buildNode = async (settings: Settings, debian: string, image: string) => {
   const npm = process.env.npm_execpath;
   if (npm === undefined) throw new Error("run this by npm: npm run test:compose");
@@ -95,7 +95,7 @@ ENTRYPOINT ["nats-server"]
   );
 };
 
-/** FerretDB with DocumentDB under the name of MongoDB's image: the real one cannot be made here. */
+/** Builds FerretDB with DocumentDB under the name of MongoDB's image, because the real image cannot be built here. */
 const buildMongo = async (settings: Settings, node: string, image: string) => {
   const { choice } = await resolveMongo({ env: { ...process.env, HERALD_MONGO_URL: "" }, progress: settings.progress });
   if (choice?.kind !== "ferretdb")
@@ -128,7 +128,7 @@ ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "/opt/stand-in/mong
   );
 };
 
-/** Makes what docker-compose.yml and the Dockerfile name, where no registry is in reach. */
+/** Builds the images that docker-compose.yml and the Dockerfile name, for machines without access to a registry. */
 export const makeBaseImages = async (settings: Settings, images: BaseImages): Promise<void> => {
   const debian = await importDebian(settings);
   await buildNode(settings, debian, images.node);

@@ -6,18 +6,18 @@ import { runCommand, startProcess } from "@herald/local-stack";
 import { type EnginePrograms, type Fetch, fetchEnginePrograms } from "./programs.ts";
 
 const readyWithinMs = 60_000;
-/** It stops its containers first. */
+/** The engine stops its containers before it ends. */
 const stopWithinMs = 60_000;
 
 export type LocalEngine = {
   readonly programs: EnginePrograms;
-  /** With which `docker` and `docker compose` find it. */
+  /** The environment for `docker` and `docker compose`. */
   readonly env: NodeJS.ProcessEnv;
-  /** Ends it and removes its images, containers and volumes. */
+  /** Stops the engine, and removes its images, containers and volumes. */
   readonly stop: () => Promise<void>;
 };
 
-/** What dockerd changes of this machine's network, and does not restore when it ends. */
+/** Saves the network settings that dockerd changes and does not restore. Returns a function that restores them. */
 const keepNetwork = async (env: NodeJS.ProcessEnv): Promise<() => Promise<void>> => {
   const forwarding = "/proc/sys/net/ipv4/ip_forward";
   const [rules, forwards, bridge] = await Promise.all([
@@ -30,7 +30,7 @@ const keepNetwork = async (env: NodeJS.ProcessEnv): Promise<() => Promise<void>>
   ]);
   return async () => {
     if (!bridge) await runCommand("ip", ["link", "delete", "docker0"], { env, timeoutMs: 10_000 });
-    // Without rules every table lets everything pass.
+    // Tables without rules accept everything.
     const before = {
       filter: "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n",
       nat: "*nat\n:PREROUTING ACCEPT\n:INPUT ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\nCOMMIT\n",
@@ -47,7 +47,7 @@ const keepNetwork = async (env: NodeJS.ProcessEnv): Promise<() => Promise<void>>
   };
 };
 
-/** Below a folder of dockerd some file systems stay mounted when it was killed; removing them would empty what is mounted. */
+/** Unmounts file systems that a killed dockerd left in its folder: deleting the folder would delete the mounted files. */
 const unmountBelow = async (folder: string, env: NodeJS.ProcessEnv): Promise<void> => {
   const mounts = (await readFile("/proc/self/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
   for (const mount of mounts.filter((path) => path.startsWith(`${folder}/`)).toReversed())
@@ -55,8 +55,8 @@ const unmountBelow = async (folder: string, env: NodeJS.ProcessEnv): Promise<voi
 };
 
 /**
- * A Docker engine of this test alone, with data, sockets and network state in a temporary folder: for machines where none
- * runs. Needs root, Debian's packages and Go. Throws with the reason when one of them is missing.
+ * Starts a Docker engine for this test, with data, sockets and network state in a temporary folder, on machines without an engine.
+ * Needs root, Debian's packages and Go. Throws the reason if one of them is missing.
  */
 export const startLocalEngine = async ({ env, progress }: Fetch): Promise<LocalEngine> => {
   if (process.getuid?.() !== 0) throw new Error("a Docker engine of its own needs root");
@@ -66,7 +66,7 @@ export const startLocalEngine = async ({ env, progress }: Fetch): Promise<LocalE
   await mkdir(join(folder, "exec"));
   const library = join(programs.root, "usr/lib", process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu");
   const own = { ...env, PATH: `${programs.bin}:${env.PATH}` };
-  // iptables takes its extensions and libraries from the unpacked packages.
+  // iptables loads its extensions and libraries from the unpacked packages.
   const engineEnv = { ...own, LD_LIBRARY_PATH: library, XTABLES_LIBDIR: join(library, "xtables") };
   const restoreNetwork = await keepNetwork(engineEnv);
   progress("starting dockerd");

@@ -1,15 +1,15 @@
 import { copyFile, mkdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, findBinary, provision, runCommand, unpackDebianPackages } from "@herald/local-stack";
+import { cacheFolder, findGo, provision, runCommand, unpackDebianPackages } from "@herald/local-stack";
 
-/** The newest Compose that talks to the engine of Debian 12. */
+/** The newest Compose that supports the engine of Debian 12. */
 const composeVersion = "v2.40.3";
 const composeModule = `github.com/docker/compose/v2`;
 const compileTimeoutMs = 1_800_000;
 
-/** Where the engine, its command-line client with Compose, and debootstrap are. */
+/** The folders of the engine, its command-line client with Compose, and debootstrap. */
 export type EnginePrograms = {
-  /** With the packages' files, as they would be below `/`. */
+  /** The root folder of the unpacked packages. */
   readonly root: string;
   /** First on the PATH of everything that the engine runs. */
   readonly bin: string;
@@ -30,7 +30,7 @@ const must = async (
   return stdout.trim();
 };
 
-/** Debian's engine, and what it calls, unpacked into the cache: nothing is installed into the system. */
+/** Unpacks Debian's engine and its tools into the cache, without installing them into the system. */
 const fetchEngine = ({ env, progress }: Fetch): Promise<string> =>
   provision({ cache: cacheFolder(env), name: "docker-engine-1", progress }, async (folder) => {
     const root = await unpackDebianPackages(folder, ["docker.io", "iptables", "debootstrap"], {
@@ -38,7 +38,7 @@ const fetchEngine = ({ env, progress }: Fetch): Promise<string> =>
       progress: (line) => progress(`Docker engine: ${line}`),
       ownSuite: true,
     });
-    // What the packages' scripts do on an installed system.
+    // The packages' install scripts would create these links.
     for (const name of ["iptables", "ip6tables"]) {
       const link = join(root, "usr/sbin", name);
       await rm(link, { force: true });
@@ -46,11 +46,10 @@ const fetchEngine = ({ env, progress }: Fetch): Promise<string> =>
     }
   });
 
-/** Compose has no main package that `go install` could name by version: a copy of its go.mod makes one. */
+/** Builds Compose. It has no main package for `go install`, so a copy of its go.mod makes one. */
 const fetchCompose = ({ env, progress }: Fetch): Promise<string> =>
   provision({ cache: cacheFolder(env), name: `docker-compose-${composeVersion}`, progress }, async (folder) => {
-    const go = await findBinary("go", env.PATH);
-    if (go === undefined) throw new Error("Docker Compose is compiled with Go, and go is not installed");
+    const go = await findGo(env);
     progress(`Docker Compose ${composeVersion}: compiling, about five minutes, this once`);
     const goEnv = { ...env, CGO_ENABLED: "0", GOFLAGS: "" };
     const downloaded = await must(
@@ -79,7 +78,7 @@ const fetchCompose = ({ env, progress }: Fetch): Promise<string> =>
     await rm(modules, { recursive: true });
   });
 
-/** Fetches what is missing. Throws with the reason where Debian's packages or Go are not to be had. */
+/** Fetches missing programs. Throws the reason if Debian's packages or Go are unavailable. */
 export const fetchEnginePrograms = async (options: Fetch): Promise<EnginePrograms> => {
   const engine = await fetchEngine(options);
   const config = await fetchCompose(options);

@@ -12,14 +12,14 @@ import { seconds, startTrial } from "../trial.ts";
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../../..");
 
-/** So many are under way when it happens: in expansion, in the queues, in the ledger, and waiting for their turn. */
+/** Broadcasts in progress at the loss: in expansion, in the queues, in the ledger, and waiting. */
 const broadcasts = 40;
-/** The sweep looks after a minute, and again after another at what was too young. */
+/** The sweep runs after a minute, and after another for rows that were too young. */
 const finalWithinMs = 300_000;
 
 /**
- * Its streams, buckets and durables; the log and the configuration stay. Those who hold messages die with it, as on one machine: else they
- * would go on from memory with most of what is lost.
+ * Deletes the broker's streams, buckets and durables; log and configuration remain. The services that hold messages die too, as on one
+ * machine: otherwise they would continue from memory with most of the lost messages.
  */
 async function loseData({ broker, services }: System): Promise<void> {
   await broker.kill();
@@ -45,7 +45,7 @@ export const brokerLost: Row = {
     const trial = await startTrial(system);
     await trial.broadcastUnderWay();
     await Promise.all(Array.from({ length: broadcasts }, () => trial.broadcast()));
-    // Some that dispatch has not stored may be left, so that what is lost for good is seen as well.
+    // Some sends may remain that dispatch has not stored, so that the row also covers sends that are lost for good.
     const hands = await operateBroker(system.broker);
     await eventually(async () => {
       const left = await hands.left("PUSH_CMD", "dispatch-start");

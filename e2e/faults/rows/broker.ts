@@ -5,13 +5,13 @@ import type { Row } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";
 import { expectUnavailable, expectUnavailableRoutes } from "../unavailable.ts";
 
-/** While the bus is unavailable nothing is accepted, and clients are told when to retry. */
+/** While the bus is unavailable Herald accepts no sends, and answers with Retry-After. */
 export async function expectRefusals(system: System, trial: Trial, broadcast: string): Promise<void> {
   const { project, load, problem } = trial;
   await eventually(
     async () => {
       const { status, text } = await request(system.gateway, "GET /readyz");
-      // What was written before the loss was noticed may be stored when a frozen broker thaws, long after its 503.
+      // A frozen broker may store a send after its 503, if the gateway wrote it before it noticed the loss.
       if (status !== 503 || !text.includes("NATS is unavailable"))
         throw new Error(`the gateway does not say that NATS is unavailable (${status}): ${text}`);
     },

@@ -28,7 +28,7 @@ const thrice: Row = {
   },
 };
 
-/** What no contract takes, on a subject of each work queue. */
+/** Invalid messages, one for a subject of each work queue. */
 const poisons: readonly (readonly [string, string])[] = [
   ["push.cmd.v1.dispatch.send.prj_poison.ntf_poison", "not JSON"],
   ["push.cmd.v1.dispatch.send.prj_poison.ntf_poison", "{}"],

@@ -7,7 +7,7 @@ import { crowd, seconds, startTrial } from "../trial.ts";
 const skewedClock = pathToFileURL(join(import.meta.dirname, "../skewed-clock.ts")).href;
 /** Providers refuse a credential that was signed more than about a minute ahead of their own time. */
 const offSeconds = 50;
-/** A deferred attempt waits at most 10 s, and is found a few seconds later. */
+/** A deferred attempt waits at most 10 s, and is claimed a few seconds later. */
 const retriedWithinMs = 60_000;
 
 const clockRow = (how: "ahead" | "behind"): Row => ({
@@ -19,7 +19,7 @@ const clockRow = (how: "ahead" | "behind"): Row => ({
     const begun = Date.now();
     const system = await start({
       env: {
-        HERALD_LOG_LEVEL: "debug", // its lines say what time it is
+        HERALD_LOG_LEVEL: "debug", // debug lines contain the time
         NODE_OPTIONS: `--import=${skewedClock}`,
         HERALD_FAULTS_CLOCKS: `dispatch=${off},registry=${-off},analytics=${-off}`,
       },
@@ -32,7 +32,7 @@ const clockRow = (how: "ahead" | "behind"): Row => ({
     const meant = Date.parse(String(said)) - off;
     if (!(meant >= begun && meant <= Date.now())) throw new Error(`the clock of dispatch is not off: it says ${said}`);
 
-    // One in three waits for its second attempt, which is the clock's to bring.
+    // One delivery in three waits for a second attempt, whose time depends on the clock.
     const trial = await startTrial(system, {
       each: 100,
       script: [{ tokenPrefix: crowd, status: 500, share: 0.3, times: 60 }],

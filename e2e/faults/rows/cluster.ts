@@ -3,7 +3,7 @@ import { NotHere, type Row, type Stage } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { seconds, startTrial } from "../trial.ts";
 
-/** A new leader is elected within seconds, and clients look for another server. */
+/** The cluster elects a new leader within seconds, and clients reconnect to another server. */
 const electedWithinMs = 20_000;
 
 const rows = {
@@ -12,7 +12,7 @@ const rows = {
     "the leader of a stream of a cluster of three cut off (SIGSTOP), unavailable during further broadcasts, and back",
 } as const;
 
-/** What a system on a cluster is started with, and the cluster. */
+/** Starts a cluster. Returns it with the options for a system that uses it. */
 async function clustered({ start, brokerSource, defer }: Stage) {
   if (brokerSource.kind !== "binary") throw new NotHere(`brokers are not processes here: ${brokerSource.kind}`);
   let cluster: Cluster | undefined;

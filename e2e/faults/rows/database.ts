@@ -11,7 +11,7 @@ const rows = {
   cut: "every connection to the database broken, and none let through for 60 s (short: 15 s)",
 } as const;
 
-/** A server of the row's own, which can be broken. Throws NotHere where it is not a process of ours. */
+/** Starts a server that the row can break. Throws NotHere if the database is not a local process. */
 export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "folder">) {
   const [dataDir, port] = [await folder(), await freePort()];
   const begin = () => startMongo({ dataDir, port, env: process.env, progress: () => {} });
@@ -31,7 +31,7 @@ export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "fo
     },
     freeze: () => signal("SIGSTOP"),
     thaw: () => signal("SIGCONT"),
-    /** Again, on the same port with the same data. */
+    /** Starts it again, on the same port with the same data. */
     begin: async () => {
       server = await begin();
     },

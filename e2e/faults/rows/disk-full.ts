@@ -4,7 +4,7 @@ import type { Row } from "../row.ts";
 import { smallDisk } from "../small-disk.ts";
 import { startTrial } from "../trial.ts";
 
-/** Enough for the streams of the row, and filled in a moment. */
+/** Enough for the streams of the row, and quick to fill. */
 const diskMebibytes = 128;
 
 export const diskFull: Row = {
@@ -20,7 +20,7 @@ export const diskFull: Row = {
     const trial = await startTrial(system);
     await trial.broadcastUnderWay();
     await disk.fill();
-    await delay(3_000); // what is open has room for a while in the blocks it already has
+    await delay(3_000); // open files have some space left in their allocated blocks
     const accepted = trial.load.promised.length;
     const notification = { title: "No room", targets: ["topic:empty"] };
     const answers = new Map<number, number>();

@@ -7,7 +7,7 @@ import { crowd, seconds, startTrial, type Trial } from "../trial.ts";
 import { startDatabase } from "./database.ts";
 
 const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analytics"];
-/** What a service gives itself for its stop. */
+/** The deadline of a graceful stop. */
 const stopDeadlineMs = 30_000;
 
 const isAlive = (pid: number): boolean => {
@@ -18,7 +18,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/** SIGTERM, as an orchestrator does it; how long the process lived on, and what its supervisor said of its end. */
+/** Sends SIGTERM like an orchestrator. Resolves to the time until the end, and the log line of the supervisor. */
 async function terminate(system: System, name: ServiceName): Promise<{ tookMs: number; words: string }> {
   const pid = system.services[name].pid();
   const before = system.logs.lines.length;
@@ -44,7 +44,7 @@ async function terminateWell(system: System, trial: Trial, name: ServiceName): P
   return tookMs;
 }
 
-/** What is held is given back or finished, so nothing may come twice. */
+/** A stopping service returns or finishes its messages, so no push may come twice. */
 async function finishWithoutRepeats(trial: Trial, timeoutMs: number) {
   const findings = await trial.finish({ timeoutMs });
   const { marked } = findings.repeated;
@@ -99,7 +99,7 @@ const sigtermSlow: Row = {
 
 type Failing = { check: string; reason: string };
 
-/** What a service answers to `/readyz` beside 200: what it waits for. */
+/** The failing checks in the `/readyz` answer of a service. */
 async function waitsFor(ready: () => Promise<{ status: number; body: { failing?: Failing[] } }>): Promise<Failing[]> {
   const { status, body } = await ready();
   return status === 200 ? [] : (body.failing ?? []);
@@ -115,7 +115,7 @@ const startOrder: Row = {
     const system = await start({ mongoUrl: database.url });
     const trial = await startTrial(system);
 
-    /** Those that need it say so within seconds, and who needs nothing that is unavailable is ready. */
+    /** Services that need an unavailable dependency report it within seconds; all other services are ready. */
     const expectWaiting = async (unavailable: { bus: boolean; database: boolean }) => {
       for (const name of names) {
         const needed = Object.entries({ bus: unavailable.bus, database: unavailable.database && name !== "gateway" })
@@ -138,7 +138,7 @@ const startOrder: Row = {
 
     for (const first of long ? (["database", "nats", "database", "nats"] as const) : (["database"] as const)) {
       await trial.broadcastUnderWay();
-      // A send that is not accepted while its sender waits is the sender's failure.
+      // The load would report sends that are not accepted in time as failures.
       await system.broker.kill();
       await database.kill();
       await Promise.all(names.map((name) => system.services[name].kill()));

@@ -5,7 +5,7 @@ import type { ServiceName } from "../../harness/system.ts";
 import type { Row } from "../row.ts";
 import { randomMoment } from "../trial.ts";
 
-/** Lines of one imported file, of the same devices each time. */
+/** The lines of an import file, always of the same devices. */
 const fileOf = (projectId: string, count: number): string[] =>
   Array.from({ length: count }, (_, at) =>
     JSON.stringify({
@@ -18,7 +18,7 @@ const fileOf = (projectId: string, count: number): string[] =>
 
 const kills: readonly ServiceName[] = ["registry", "gateway", "registry", "gateway"];
 
-/** Until all lines are processed, however often the upload breaks. */
+/** Uploads until all lines are processed, however often the connection breaks. */
 const uploadAll = async (herald: Herald, id: string, file: string): Promise<void> => {
   await eventually(
     async () => {

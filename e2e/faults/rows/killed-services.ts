@@ -3,12 +3,12 @@ import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { platforms, randomMoment, seconds, startTrial } from "../trial.ts";
 
-/** A process, its supervisor and what they need take this long at most. */
+/** The longest time until a killed process works again, with its restart by the supervisor. */
 const backWithinMs = 10_000;
-/** The project whose lane the dead process filled: its new sends wait behind those, which come back after the ack wait of 6 s. */
+/** For the project whose lane the dead process filled: new sends wait for its messages, which NATS redelivers after the ack wait of 6 s. */
 const goesOnWithinMs = 15_000;
 
-/** Dispatch and registry first: what they held comes back after the ack wait, which the others' deaths pass. */
+/** Dispatch and registry first: their messages are redelivered after the ack wait, which passes during the other kills. */
 const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analytics"];
 
 const killed = (service: ServiceName): Row => ({
@@ -22,11 +22,11 @@ const killed = (service: ServiceName): Row => ({
     const kills = long ? 20 : 4;
     for (let kill = 0; kill < kills; kill++) {
       const id = await trial.broadcast();
-      // At first while it is with dispatch, or with registry.
+      // The first kill comes at once, while dispatch or registry holds the broadcast.
       if (kill > 0) await randomMoment(2_000);
       if (service === "dispatch") await trial.expectNoRepeatOf(id);
       const [, slow] = await Promise.all([system.services[service].kill(), slowness()]);
-      // The project itself too, whose lane may be full of what the dead process held.
+      // Also check the project itself, whose lane may be full of messages of the dead process.
       const [back, goesOn] = await Promise.all([trial.recovered(), trial.goesOn(), system.services[service].ready()]);
       slowest = Math.max(slowest, slow);
       longest = Math.max(longest, goesOn);

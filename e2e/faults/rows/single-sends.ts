@@ -7,12 +7,12 @@ import { randomMoment, startTrial, type Trial } from "../trial.ts";
 import { startDatabase } from "./database.ts";
 
 const perSecond = 300;
-/** Between two kills, with as long before the first and after the last. */
+/** Pause between two kills, before the first and after the last. */
 const quietMs = 3_500;
 
 type Killing = { readonly system: System; readonly kill: () => Promise<void> };
 
-/** What else than a service dies comes back when somebody starts it. */
+/** How long broker or database are down: no supervisor restarts them. */
 const unavailableMs = 2_000;
 
 const brokerKilled = async ({ start }: Stage): Promise<Killing> => {
@@ -36,7 +36,7 @@ const databaseKilled = async (stage: Stage): Promise<Killing> => {
   return { system, kill };
 };
 
-/** All was accepted, so the rate is what the gateway's answers left of it. */
+/** Notes the rate of accepted sends, which refusals of the gateway reduce. */
 const noteRate = (trial: Trial, ms: number): void => {
   const { promised, answers } = trial.load;
   const refused = [...answers].filter(([status]) => status !== 202).map(([status, count]) => `${count} × ${status}`);
@@ -65,7 +65,7 @@ const singleSends = (victim: string, prepare: (stage: Stage) => Promise<Killing>
     noteRate(trial, performance.now() - begun);
     const findings = await trial.finish({ timeoutMs: 120_000 });
     for (const problem of await compareStatistics(trial.project)) trial.problem(problem);
-    // Whatever ended must also have been published.
+    // The end of every notification must be published.
     for (const durable of ["dispatch-send-groups", "dispatch-single-sends"] as const)
       await eventually(async () => {
         const left = await hands.left("PUSH_SEND", durable);

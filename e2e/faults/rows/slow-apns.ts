@@ -9,16 +9,16 @@ import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { crowd, seconds, single, startTrial, type Trial } from "../trial.ts";
 
-/** What may be said of others while APNs is in trouble: they are on one machine with it, and no more than that. */
+/** The limit for other projects and platforms during the trouble with APNs. They share only the machine with it. */
 const othersWithinMs = 5_000;
 const maxMemory = 256;
 const maxAttempts = 8;
-/** The retry's own figures: half a second at least, then full jitter below a ceiling that doubles from ten seconds. */
+/** The delays of retries: at least half a second, with full jitter below a ceiling that doubles from ten seconds. */
 const minMs = 500;
 const ceilingMs = (attempt: number) => Math.min(600_000, 10_000 * 2 ** (attempt - 1));
 /**
- * A request without an answer takes 20 s. An open breaker lets one batch through within 60 s, those that came beside it wait once more
- * as long, and then for their turn.
+ * A request without an answer takes 20 s. An open breaker lets one batch through within 60 s. Batches that arrive meanwhile wait up to
+ * 60 s more, and then for their turn.
  */
 const slackMs = 160_000;
 
@@ -27,7 +27,7 @@ type Trouble = {
   readonly fault: string;
   readonly pass: string;
   readonly rules: readonly Omit<Rule, "provider" | "tokenPrefix">[];
-  /** After it, how long the last repeat may be unavailable. */
+  /** The longest time from the end of the fault to the last repeat. */
   readonly finalWithinMs: { long: number; short: number };
 };
 
@@ -55,13 +55,13 @@ const troubles: readonly Trouble[] = [
   },
 ];
 
-/** Megabytes that a process holds. */
+/** The memory of a process in MB. */
 const memoryOf = async (pid: number): Promise<number> => {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
 };
 
-/** Sends to others once a second, and how long each took from the request to the push, at most. */
+/** Sends to others once a second. Measures the longest time from the request to the push. */
 async function watchOthers(
   system: System,
   trial: Trial,
@@ -100,15 +100,15 @@ async function watchOthers(
 }
 
 /**
- * That no device was asked for too often, too early or, once APNs is well, too late: while it is not, an open breaker leaves it
- * alone for as many rounds as it takes.
+ * Checks that no device was tried too often, too early or, after APNs has recovered, too late. Before that an open breaker may skip any
+ * number of rounds.
  */
 function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial): void {
   const times = new Map<string, number[]>();
   for (const push of pushes) {
     if (push.provider !== "apns" || !push.token.startsWith(crowd)) continue;
     const { project_id, notification_id } = payloadOf(push);
-    if (project_id !== trial.project.id) continue; // an earlier row's
+    if (project_id !== trial.project.id) continue; // a push of an earlier row
     const key = `${notification_id} ${push.token}`;
     times.set(key, [...(times.get(key) ?? []), Date.parse(push.at)]);
   }

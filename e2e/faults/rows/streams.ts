@@ -9,7 +9,7 @@ type Break = {
   readonly name: string;
   readonly fault: string;
   readonly rules: readonly Omit<Rule, "provider">[];
-  /** The provider did not look at what was cut off, so nothing may come twice, nor say that it may have. */
+  /** The provider did not process the cut requests: no push may come twice or be marked as a possible repeat. */
   readonly unprocessed: boolean;
 };
 
@@ -40,7 +40,7 @@ const breaks: readonly Break[] = [
   },
 ];
 
-/** How many connections the providers have taken so far. */
+/** The number of connections that the providers have accepted so far. */
 async function connectionsOf({ simulators }: System): Promise<number> {
   const { connections } = expectStatus(await request(simulators.url, "GET /stats"), 200).body;
   return Object.values(connections as Record<string, { accepted: number }>).reduce(
@@ -68,7 +68,7 @@ const breakRow = ({ name, fault, rules, unprocessed }: Break): Row => ({
     const before = await connectionsOf(system);
     const ids: string[] = [];
     for (let round = 0; round < (long ? 20 : 2); round++) ids.push(await trial.broadcastUnderWay());
-    // While it goes on, a device in a hundred meets it twice, and then waits for up to 20 s, and some again.
+    // While the fault lasts, one device in a hundred meets it twice and waits up to 20 s, and some meet it again.
     await system.simulators.script([]);
     await trial.recovered();
     const findings = await trial.finish({ timeoutMs: 120_000 });

@@ -11,11 +11,11 @@ import { platforms, providers } from "../trial.ts";
 
 const audience = { ios: 4_000, android: 3_000, web: 3_000 } as const satisfies Record<Platform, number>;
 const everyone = Object.values(audience).reduce((sum, count) => sum + count, 0);
-/** The ack wait, after which a batch of a dead process is given to another, and four rounds of repeats of up to 40 s. */
+/** The ack wait, after which another process gets the batches of a dead one, and four rounds of repeats of up to 40 s. */
 const finalWithinMs = 240_000;
 const answerMs = 200;
 
-/** One request in twenty fails, each in one of five ways; the rest takes its time, so that there is a middle to be killed in. */
+/** One request in twenty fails, in one of five ways. The rest is slow, so that the kill hits a running broadcast. */
 const failures = (provider: Provider): Rule[] => [
   { provider, share: 0.01, status: provider === "fcm" ? 404 : 410 },
   { provider, share: 0.01, status: 503 },
@@ -34,7 +34,7 @@ export const threePlatforms: Row = {
     const system = await start({
       env: {
         HERALD_DISPATCH_REQUEST_TIMEOUT: "5s",
-        HERALD_DISPATCH_IN_FLIGHT: "100", // five hundred a second and platform, or the broadcast is over before anybody dies
+        HERALD_DISPATCH_IN_FLIGHT: "100", // 500 a second per platform, or the broadcast ends before the kill
       },
     });
     const project = await system.project("Everyone", providers);
@@ -56,7 +56,7 @@ export const threePlatforms: Row = {
       },
       { timeoutMs: 60_000 },
     );
-    // What the ledger calls final before the kill is not in flight.
+    // Deliveries that are final in the ledger before the kill are not in flight.
     const final = (await project.deliveries(id)).filter(({ status }) => status !== "pending");
     const died = Date.now();
     const [, slow] = await Promise.all([system.services.dispatch.kill(), slowness()]);
@@ -82,7 +82,7 @@ export const threePlatforms: Row = {
     const known = new Set(final.map(({ device_id }) => deliveryKey(id, device_id)));
     for (const [key, at] of twice) {
       require(!known.has(key), `${key}: was final and is sent again`);
-      // Only what the one that died had sent comes again. Its last answers were on their way for as long as the simulators take.
+      // Only pushes of the dead process may repeat. Its last requests took up to the delay of the simulators.
       require(Math.min(...at) <= died + (answerMs + 500) * slow, `${key}: its first push came after the kill`);
     }
     const marked = (await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat).length;

@@ -44,7 +44,7 @@ const throttle: Row = {
       );
       const refused = pushes.find(({ status }) => status === 429);
       const at = Date.parse(refused?.at ?? "");
-      // What had been written when the refusal came is read and answered within a second of a quiet machine.
+      // On a quiet machine, requests that were written before the refusal are answered within a second.
       const early = pushes.filter(
         (push) => Date.parse(push.at) > at + onTheirWayMs && Date.parse(push.at) < at + wait * 1_000,
       );
@@ -135,7 +135,7 @@ const gone: Row = {
     const retired = (await project.register({ token: token("0e44") })).device;
     await system.simulators.script([
       { provider: "apns", tokenPrefix: "01de", status: 410, timestamp: Date.now() - lastYear },
-      { provider: "apns", tokenPrefix: "0e44", status: 410 }, // since now
+      { provider: "apns", tokenPrefix: "0e44", status: 410 }, // no timestamp means now
     ]);
     await trial.sendTo([kept.id, retired.id]);
     const state = async (id: string) =>

@@ -11,10 +11,10 @@ import { beforeFile, olderTree } from "../older-tree.ts";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
 
-/** In the order of an update: who reads the newest messages is updated before those who write them. */
+/** In the order of an update: readers of new messages are updated before the writers. */
 const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "dispatch"];
 
-/** The variables of this version's service that the older one does not know, and would refuse: an older deployment sets none. */
+/** Variables of this version that the older service would refuse as unknown: an older deployment does not set them. */
 function unknownIn(config: string, name: ServiceName, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = `HERALD_${name.toUpperCase()}_`;
   const listening = ["HOST", "PORT", "METRICS_PORT"].map((field) => `${own}${field}`);
@@ -24,11 +24,11 @@ function unknownIn(config: string, name: ServiceName, environment: NodeJS.Proces
   return Object.fromEntries(unknown.map((variable) => [variable, undefined]));
 }
 
-/** What an older version of a service was configured by. */
+/** The source of the configuration of an older service. */
 const configOf = (tree: string, name: ServiceName): Promise<string> =>
   readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
 
-/** Upgrades begin here unless another commit is named: an older one cannot read today's messages. */
+/** Upgrades start at the commit of this file unless another is given: older versions cannot read the current messages. */
 const firstUpgradable = "packages/contracts/src/http/v1/operators.ts";
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
@@ -41,7 +41,7 @@ export const sideBySide: Row = {
     const { tree, commit } = await olderTree(await folder(), older);
     const system = await start({ env: { HERALD_LOG_LEVEL: "debug" } });
     const from = system.logs.lines.length;
-    // As the only user that older versions had: their requests are answered elsewhere than their own user may read.
+    // Older versions had a single NATS user: the new users may not read the inboxes that older requests use.
     const beside = new Map<ServiceName, Beside>();
     for (const name of names) {
       const service = await startBeside(system, name, {
@@ -56,7 +56,7 @@ export const sideBySide: Row = {
     }
     await Promise.all([...beside.values()].map((service) => service.ready()));
     const trial = await startTrial(system, { script: [] });
-    // The older gateway's clients are there too.
+    // Clients of the older gateway send too.
     const client = projectClient(beside.get("gateway")?.url ?? "", trial.project);
     const sendByOlder = async () => {
       const { id } = await client.send({ title: "By the older gateway", targets: ["everyone"] });
@@ -128,7 +128,7 @@ export const upgrade: Row = {
     const { data: letters } = expectStatus(await system.admin("GET /dead-letters"), 200).body;
     for (const { reason, detail } of letters.slice(0, 5)) trial.problem(`a dead letter: ${reason}: ${detail}`);
     const counts = ([status, count]: [number, number]) => `${count} × ${status}`;
-    // 503 with Retry-After: one replica of each service, so a request may meet none for a moment.
+    // 503 with Retry-After is allowed: with one replica of each service, there may be none for a moment.
     for (const [status, count] of trial.load.answers)
       if (status !== 202 && status !== 503) trial.problem(`${count} sends were answered ${status}`);
     if (trial.load.reads.has(404)) trial.problem(`${trial.load.reads.get(404)} ids that were given out were a 404`);

@@ -1,6 +1,6 @@
 /**
- * Plays the image `mongo`: FerretDB on PostgreSQL with DocumentDB, with authentication. It reads the same variables and keeps
- * its data in the same folder. Its users may read and write every database: DocumentDB knows no role for one.
+ * Stands in for the image `mongo`: FerretDB on PostgreSQL with DocumentDB, with authentication. It reads the same variables and stores
+ * data in the same folder. Its users may read and write every database, because DocumentDB has no role for a single one.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Plays `mongosh` as far as docker-compose.yml uses it: `--eval` of an expression, or a file of commands, with `db` of the URL. */
+/** The part of `mongosh` that docker-compose.yml uses: `--eval` of an expression, or a file of commands, with `db` of the URL. */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { MongoClient } from "mongodb";

@@ -1,0 +1,80 @@
+import { type Simulators, startSimulators } from "@herald/simulators";
+import { eventually, expectStatus } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readMetrics } from "../harness/metrics.ts";
+import type { Project } from "../harness/project.ts";
+import { seed } from "../harness/seed.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { closeRelays, unreachable } from "./unreachable.ts";
+
+let system: System;
+let others: Simulators;
+beforeAll(async () => {
+  // Servers of another certificate authority, whose push service supports only HTTP/1.1.
+  others = await startSimulators({ webpush: { http1Only: true } });
+  system = await startSystem({ env: { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" } });
+});
+afterAll(async () => {
+  await system?.stop();
+  await Promise.all([others?.stop(), closeRelays()]);
+});
+logOnFailure(() => system);
+
+const dispatchMetric = async (name: string, label: string): Promise<number> => {
+  const text = await readMetrics(system.services.dispatch.metrics);
+  const values = text.split("\n").filter((line) => line.startsWith(`${name}{`) && line.includes(label));
+  return values.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+};
+
+const apnsOf = async ({ id }: Project) =>
+  expectStatus(await system.admin(`GET /projects/${id}/providers/apns`), 200).body.data;
+
+test.for(unreachable)(
+  "$what: shown to the project and the operator, and over with new settings",
+  async ({ reason, words, change }, { task }) => {
+    const project = await system.project("Unreachable", []);
+    await system.putProvider(project, "apns", await change(others));
+    const { device } = await project.register();
+    await seed(system, project, 40);
+    const all = await project.send({ title: "To all", targets: ["all"] });
+    const one = await project.send({ title: "To one", targets: [device.id] });
+
+    const { problems } = await eventually(
+      async () => {
+        const found = await apnsOf(project);
+        expect(found.problems?.[0]).toMatchObject({ reason });
+        return found;
+      },
+      { timeoutMs: 20_000 },
+    );
+    expect(problems[0].detail).toMatch(words);
+    for (const { id } of [all, one]) {
+      const { attempts, explanation } = await eventually(async () => {
+        const trace = expectStatus(await project.call(`GET /notifications/${id}/devices/${device.id}`), 200).body.data;
+        expect(trace.attempts.at(-1)?.provider_reason ?? "").toMatch(words);
+        return trace;
+      });
+      expect(attempts.length).toBeGreaterThan(0);
+      expect(explanation.join(" ")).toMatch(words);
+    }
+    expect(await dispatchMetric("herald_dispatch_unreachable_total", `reason="${reason}"`)).toBeGreaterThan(0);
+    const lines = system.logs.lines.filter(
+      ({ part, projectId, msg }) =>
+        part === "dispatch" && projectId === project.id && /cannot be reached/.test(String(msg)),
+    );
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThanOrEqual(3);
+
+    await system.putProvider(project, "apns");
+    const mended = Date.now();
+    for (const { id } of [all, one]) await project.final(id, 30_000);
+    expect((await project.notification(one.id)).counts).toMatchObject({ accepted: 1 });
+    expect((await apnsOf(project)).problems).toBeUndefined();
+    show(task, {
+      told: problems[0].detail,
+      "log lines": lines.length,
+      "seconds until sent": Math.round((Date.now() - mended) / 1000),
+    });
+  },
+);
