@@ -1,8 +1,7 @@
 /** The dependency rule: contracts ← { payload, kit } ← { bus, mongo, http2-client } ← service ← services. Each rule says what breaks when it is broken. */
 const tests = "\\.(unit|int|e2e|scenario)\\.test\\.ts$|\\.suite\\.ts$|/test/";
 /** The slice of webhooks has its domain beside its stores. */
-const pure =
-  "^services/[^/]+/src/domain/|^services/analytics/src/webhooks/(webhook-(message|outcome|schedule|signature)|erase-payload)\\.ts$";
+const pure = "^services/[^/]+/src/domain/|^services/analytics/src/webhooks/webhook-(message|attempt)\\.ts$";
 const only = (name, comment, who, what) => ({
   name,
   comment,

@@ -14,10 +14,10 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cach
 
 /** They put the timers of the process aside and count them, so that what another file left running would be theirs. */
 const fakesTimers = [
-  "packages/bus/src/middleware/progress.unit.test.ts",
-  "packages/http2-client/src/http2/deadlines.unit.test.ts",
+  "packages/bus/src/progress-signals.unit.test.ts",
+  "packages/http2-client/src/http2/request-queue.unit.test.ts",
   "packages/kit/src/group-commit.unit.test.ts",
-  "packages/mongo/src/batch-outboxes.unit.test.ts",
+  "packages/mongo/src/clear-outboxes.unit.test.ts",
   "services/gateway/src/opens/group-opens.unit.test.ts",
 ];
 const properties = 30_000; // tried on hundreds of values, on a machine with other work

@@ -1,14 +1,14 @@
-"""Reads Herald's events with nats-py and nothing but NATS credentials. Copy it: it depends on nothing of Herald's.
+"""Reads Herald's events with nats-py and NATS credentials alone. Copy it: it does not depend on Herald's packages.
 
     pip install nats-py==2.16.0
     npm run -s consumer -- add warehouse --project prj_... --event io.herald.notification.opened.v1 > warehouse.env
     set -a; . ./warehouse.env; python3 examples/consumer.py
 
-- It resumes where it stopped, because the durable remembers what was acknowledged; run several and they share the work.
-- An event may come twice (a crash between handling and acknowledgement), always with the same ce-id: handle it so that a
-  repeat changes nothing. Here the ids are lines of the file SEEN, in earnest they are a unique key of your table.
-- It asks for MAX_MESSAGES events when it has handled the last: when handling is slow, the rest waits on the server.
-- A type or a field that a later version of Herald adds is kept as it came: what is stored once can be understood later.
+- It resumes where it stopped, because the durable stores which events were acknowledged. Several instances share the work.
+- An event may come twice (after a crash between handling and acknowledgement), always with the same ce-id: make handling
+  idempotent. Here the ids are lines of the file SEEN; in production make them a unique key of your table.
+- It requests MAX_MESSAGES events after handling the previous ones: if handling is slow, the rest waits on the server.
+- Types and fields that later versions of Herald add are kept unchanged, so you can use stored events later.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ SLOWLY_MS = int(env("SLOWLY_MS", "0"))
 
 
 def event_of(message):
-    """CloudEvents in binary mode: who and what in the headers, the rest in the body, kept even when it is not JSON."""
+    """Parses CloudEvents in binary mode: attributes in the headers, data in the body, kept even if it is not JSON."""
     headers = message.headers or {}
     text = message.data.decode("utf-8", "replace")
     try:
@@ -50,7 +50,7 @@ def show(what, event):
     print(json.dumps({"what": what, **event}), flush=True)
 
 
-# What to do with the types that you know. Each may find fields that it does not know.
+# Handlers of the types that you know. Events may have fields that you do not know.
 HANDLERS = {"io.herald.notification.opened.v1": lambda event: show("opened", event)}
 
 
@@ -64,7 +64,7 @@ async def main():
         URL,
         user=env("NATS_USER", "analytics"),
         password=env("NATS_PASSWORD", ""),
-        # The user may listen to its own inbox alone.
+        # This NATS user may subscribe only to its own inbox.
         inbox_prefix=env("NATS_INBOX_PREFIX", "_INBOX_analytics").encode(),
         max_reconnect_attempts=-1,
     )
@@ -77,7 +77,7 @@ async def main():
     while not stopping.is_set():
         try:
             messages = await events.fetch(MAX_MESSAGES, timeout=5)
-        except asyncio.TimeoutError:  # nothing came; nats-py throws Python's own as well as its own, which is one of those
+        except asyncio.TimeoutError:  # no message; also catches nats-py's TimeoutError, a subclass
             continue
         for message in messages:
             event = event_of(message)
@@ -89,7 +89,7 @@ async def main():
                         file.write(event["id"] + "\n")
             if SLOWLY_MS:
                 await asyncio.sleep(SLOWLY_MS / 1000)
-            # Only now: what was not acknowledged comes again.
+            # Acknowledge only after handling: NATS redelivers unacknowledged events.
             await message.ack()
     await connection.flush()  # the last acknowledgements
     await connection.close()

@@ -1,14 +1,14 @@
 /**
- * Reads Herald's events, with nothing but NATS credentials. Copy it: it depends on nothing of Herald's.
+ * Reads Herald's events with NATS credentials alone. Copy it: it does not depend on Herald's packages.
  *
  *   npm run -s consumer -- add warehouse --project prj_… --event io.herald.notification.opened.v1 > warehouse.env
  *   node --env-file=warehouse.env examples/consumer.ts
  *
- * - It resumes where it stopped, because the durable remembers what was acknowledged; run several and they share the work.
- * - An event may come twice (a crash between handling and acknowledgement), always with the same `ce-id`: handle it so that
- *   a repeat changes nothing. Here the ids are lines of the file `SEEN`, in earnest they are a unique key of your table.
- * - At most `MAX_MESSAGES` events are on their way here: when handling is slow, the rest waits on the server.
- * - A type or a field that a later version of Herald adds is kept as it came: what is stored once can be understood later.
+ * - It resumes where it stopped, because the durable stores which events were acknowledged. Several instances share the work.
+ * - An event may come twice (after a crash between handling and acknowledgement), always with the same `ce-id`: make handling
+ *   idempotent. Here the ids are lines of the file `SEEN`; in production make them a unique key of your table.
+ * - At most `MAX_MESSAGES` events are in flight: if handling is slow, the rest waits on the server.
+ * - Types and fields that later versions of Herald add are kept unchanged, so you can use stored events later.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,7 +29,7 @@ const {
 
 type Event = { id: string; type: string; time?: string; source?: string; data: unknown };
 
-/** CloudEvents in binary mode: who and what in the headers, the rest in the body, which is kept even when it is not JSON. */
+/** Parses CloudEvents in binary mode: attributes in the headers, data in the body, which is kept even if it is not JSON. */
 const eventOf = (message: JsMsg): Event => {
   const header = (name: string) => message.headers?.get(`ce-${name}`) || undefined;
   const [time, source] = [header("time"), header("source")];
@@ -50,7 +50,7 @@ const json = (text: string): unknown => {
   }
 };
 
-/** What to do with the types that you know. Each may find fields that it does not know. */
+/** Handlers of the types that you know. Events may have fields that you do not know. */
 const handlers: Record<string, (event: Event) => void> = {
   "io.herald.notification.opened.v1": (event) => print("opened", event),
 };
@@ -62,7 +62,7 @@ const connection = await connect({
   servers: NATS_URL,
   user: NATS_USER,
   pass: NATS_PASSWORD,
-  // The user may listen to its own inbox alone.
+  // This NATS user may subscribe only to its own inbox.
   inboxPrefix: NATS_INBOX_PREFIX,
   maxReconnectAttempts: -1,
 });
@@ -80,7 +80,7 @@ for await (const message of messages) {
     if (SEEN) appendFileSync(SEEN, `${event.id}\n`);
   }
   if (Number(SLOWLY_MS) > 0) await sleep(Number(SLOWLY_MS));
-  // Only now: what was not acknowledged comes again.
+  // Acknowledge only after handling: NATS redelivers unacknowledged events.
   message.ack();
 }
 await connection.drain();

@@ -1,8 +1,8 @@
 // A device at Herald, for Flutter on iOS and Android. Copy it: it needs the package `http`, and a store for one text.
 // Not compiled here. `push.dart` beside it connects it to Firebase Messaging.
 //
-// Every call stores what is wanted and then tells Herald. What cannot be told now is told by the next call, or by `settle()`: call that when
-// the app is resumed.
+// Every call stores a change and then sends it to Herald. Changes that cannot be sent now are sent by the next call or by `settle()`, which
+// you call when the app is resumed.
 
 import 'dart:convert';
 
@@ -14,7 +14,7 @@ abstract interface class HeraldStore {
   Future<void> write(String value);
 }
 
-/// What Herald will not take the next time either.
+/// Herald refused the request, and would refuse a retry too.
 class Refused implements Exception {
   Refused(this.status, this.errors);
   final int status;
@@ -32,11 +32,11 @@ class Herald {
   final String locale;
   final HeraldStore store;
 
-  /// `fcm` where the push token of an iPhone is FCM's; without it the platform's own provider.
+  /// `fcm` if an iPhone has a push token of FCM. Default: the platform's own provider.
   final String? provider;
   Future<void> _last = Future.value();
 
-  /// At every start, and when the platform gives another push token.
+  /// Call it at every start, and when the platform issues a new push token.
   Future<void> register(String pushToken) => _run((state) => state
     ..['pushToken'] = pushToken
     ..['due'] = true);
@@ -52,16 +52,16 @@ class Herald {
 
   Future<void> unsubscribe(String topic) => _run((state) => _topics(state)[topic] = 'remove');
 
-  /// A person opened the notification with this data.
+  /// Call it when the user opens the notification with this data.
   Future<void> opened(Map<String, dynamic> data) async {
     final open = [data['notification_id'], data['project_id'], data['token']];
     if (open.every((part) => part is String)) await _run((state) => _opens(state).add(open));
   }
 
-  /// Tells Herald what it does not know yet.
+  /// Sends pending changes to Herald.
   Future<void> settle() => _run((_) {});
 
-  /// One after another, so that none overwrites what another stored.
+  /// Runs one call after another, so that no call overwrites the changes of another.
   Future<void> _run(void Function(Map<String, dynamic> state) change) {
     final work = _last.then((_) async {
       final state = jsonDecode(await store.read() ?? '{}') as Map<String, dynamic>;
@@ -71,7 +71,7 @@ class Herald {
         await _sync(state);
       } on Refused catch (refused) {
         if (refused.status != 401) return;
-        // Herald does not know the device any more: it registers as a new one.
+        // Herald no longer knows the device, so it registers as a new one.
         state
           ..remove('device')
           ..remove('credential')
@@ -79,7 +79,7 @@ class Herald {
         await _save(state);
         await _sync(state).catchError((_) {});
       } on Exception {
-        // Later.
+        // A later call retries.
       }
     });
     _last = work.catchError((_) {});
@@ -107,7 +107,7 @@ class Herald {
         'platform': platform,
         if (provider != null) 'provider': provider,
         'identifier': pushToken,
-        // With the credential it keeps the device.
+        // With the credential this keeps the device.
         if (registered != null && registered != pushToken) 'previous_identifier': registered,
         'identifiers': {'current_locale': locale},
       });
@@ -145,7 +145,7 @@ class Herald {
     }
   }
 
-  /// False where Herald refuses it.
+  /// False if Herald refuses the request.
   Future<bool> _attempt(Future<Object?> Function() work) async {
     try {
       await work();

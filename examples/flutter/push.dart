@@ -16,7 +16,7 @@ class SecureStore implements HeraldStore {
   Future<void> write(String value) => _storage.write(key: 'herald', value: value);
 }
 
-/// True: iPhones too are reached through FCM, with FCM's tokens. False: Herald sends to APNs itself.
+/// True: Herald reaches iPhones through FCM, with tokens of FCM. False: Herald sends to APNs itself.
 const iosThroughFcm = false;
 
 final herald = Herald(
@@ -45,7 +45,7 @@ Future<void> startPush() async {
   await _register();
 }
 
-/// Call it when the person has seen what notifications are for.
+/// Call it after the user has seen why your app sends notifications.
 Future<void> askForPermission() async {
   await _messaging.requestPermission();
   await _register();
@@ -53,7 +53,7 @@ Future<void> askForPermission() async {
 
 Future<void> logout() async {
   await herald.logout();
-  // FCM drops what is on its way to the old token; the next one keeps the device.
+  // FCM drops pushes in transit to the old token. The device keeps its id with the new token.
   if (Platform.isAndroid || iosThroughFcm) await _messaging.deleteToken();
   await _register();
 }

@@ -1,8 +1,8 @@
 /**
- * A device at Herald, for React Native on iOS and Android. Copy it: it depends on nothing, `fetch` is there. `push.tsx` beside it connects it
- * to Firebase Messaging.
+ * A device at Herald, for React Native on iOS and Android. Copy it: it needs only `fetch`. `push.tsx` beside it connects it to Firebase
+ * Messaging.
  *
- * Every call stores what is wanted and then tells Herald; what cannot be told now is told by the next call, or by `settle()`.
+ * Every call stores a change and then sends it to Herald. Changes that cannot be sent now are sent by the next call or by `settle()`.
  */
 
 /** `react-native-keychain`, `expo-secure-store` or the like: the credential acts for this device. */
@@ -11,19 +11,19 @@ export type Storage = {
   setItem(key: string, value: string): Promise<void>;
 };
 
-/** What a push carries for the app, on iOS beside `aps`, on Android as its data. */
+/** The data of a push for the app: beside `aps` on iOS, as data on Android. */
 export type PushData = { notification_id?: unknown; project_id?: unknown; token?: unknown; link_to?: unknown };
 
 type Open = { notification: string; project: string; token: string };
 type State = {
   pushToken?: string;
-  /** It is to be registered. */
+  /** Whether the device must register. */
   due?: boolean;
-  /** The push token that Herald was last told of. */
+  /** The push token that was last registered. */
   registered?: string | undefined;
   device?: string | undefined;
   credential?: string | undefined;
-  /** A login that Herald has not answered yet, and a log-out. */
+  /** The user token of a pending login, and whether a log-out is pending. */
   userToken?: string | undefined;
   loggingOut?: boolean;
   topics: Record<string, "subscribed" | "add" | "remove">;
@@ -34,7 +34,7 @@ type Options = {
   gateway: string;
   project: string;
   platform: "ios" | "android";
-  /** `fcm` where the push token of an iPhone is FCM's; without it the platform's own provider. */
+  /** `fcm` if an iPhone has a push token of FCM. Default: the platform's own provider. */
   provider?: "fcm" | undefined;
   locale: string;
   storage: Storage;
@@ -50,7 +50,7 @@ class Refused extends Error {
   }
 }
 
-/** No answer, 429 and 5xx pass by themselves; the rest never will be accepted. */
+/** False for no answer, 429 and 5xx, which are worth a retry. Herald would refuse other requests again. */
 const isRefusal = (error: unknown): error is Refused =>
   error instanceof Refused && error.status < 500 && error.status !== 429;
 
@@ -63,7 +63,7 @@ export class Herald {
     this.options = options;
   }
 
-  /** At every start, and when the platform gives another push token. */
+  /** Call it at every start, and when the platform issues a new push token. */
   register(pushToken: string): Promise<string[]> {
     return this.run((state) => ({ ...state, pushToken, due: true }));
   }
@@ -73,7 +73,7 @@ export class Herald {
     return this.run((state) => ({ ...state, userToken }));
   }
 
-  /** Then delete the push token where the platform can (`messaging().deleteToken()`), so that what is on its way does not arrive. */
+  /** Afterwards delete the push token if the platform can (`messaging().deleteToken()`), so that pushes in transit do not arrive. */
   logout(): Promise<string[]> {
     return this.run((state) => ({ ...state, userToken: undefined, loggingOut: true }));
   }
@@ -86,7 +86,7 @@ export class Herald {
     return this.run((state) => ({ ...state, topics: { ...state.topics, [topic]: "remove" } }));
   }
 
-  /** A person opened the notification with this data. */
+  /** Call it when the user opens the notification with this data. */
   opened({ notification_id, project_id, token }: PushData): Promise<string[]> {
     if (typeof notification_id !== "string" || typeof project_id !== "string" || typeof token !== "string")
       return Promise.resolve([]);
@@ -94,12 +94,12 @@ export class Herald {
     return this.run((state) => ({ ...state, opens: [...state.opens, open].slice(-maxOpens) }));
   }
 
-  /** Tells Herald what it does not know yet: when the app starts and when the network is back. Resolves to what Herald refused, in words. */
+  /** Sends pending changes. Call it when the app starts and when the network is back. Resolves to the reasons of refusals. */
   settle(): Promise<string[]> {
     return this.run((state) => state);
   }
 
-  /** One after another, so that none overwrites what another stored. */
+  /** Runs one call after another, so that no call overwrites the changes of another. */
   private run(change: (state: State) => State): Promise<string[]> {
     const work = this.last.then(async () => {
       const refused: string[] = [];
@@ -108,7 +108,7 @@ export class Herald {
         state = await this.sync(state, refused);
       } catch (error) {
         if (!isRefusal(error) || error.status !== 401) return refused;
-        // Herald does not know the device any more: it registers as a new one.
+        // Herald no longer knows the device, so it registers as a new one.
         state = await this.write({ ...(await this.read()), device: undefined, credential: undefined, due: true });
         await this.sync(state, refused).catch(() => undefined);
       }
@@ -123,7 +123,7 @@ export class Herald {
     const store = async (change: Partial<State>) => {
       state = await this.write({ ...state, ...change });
     };
-    /** False where Herald refuses it, which it would do the next time too. */
+    /** False if Herald refuses the request, as it would refuse a retry. */
     const attempt = (work: () => Promise<unknown>): Promise<boolean> =>
       work().then(
         () => true,
@@ -151,12 +151,12 @@ export class Herald {
         platform,
         ...(provider && { provider }),
         identifier: state.pushToken,
-        // With the credential it keeps the device.
+        // With the credential this keeps the device.
         ...(state.registered && state.registered !== state.pushToken && { previous_identifier: state.registered }),
         identifiers: { current_locale: locale },
       };
       const answer = await this.call("PUT", "/identification", body, state.credential);
-      // A credential comes with a new device alone, which has no topics yet. Without one a lost credential stays lost.
+      // Only a new device, which has no topics yet, gets a credential. A lost credential cannot be recovered.
       if (!answer.credential && !state.credential)
         refused.push("the push token is known and its credential is lost: delete the token, and register the next one");
       const topics = Object.entries(state.topics).flatMap(([name, is]) => (is === "remove" ? [] : [[name, "add"]]));

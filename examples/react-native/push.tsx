@@ -22,7 +22,7 @@ const storage = {
 
 const locale = I18nManager.getConstants().localeIdentifier ?? "en";
 const platform = Platform.OS === "ios" ? "ios" : "android";
-/** True: iPhones too are reached through FCM, with FCM's tokens. False: Herald sends to APNs itself. */
+/** True: Herald reaches iPhones through FCM, with tokens of FCM. False: Herald sends to APNs itself. */
 const iosThroughFcm = false;
 const provider = platform === "ios" && iosThroughFcm ? "fcm" : undefined;
 export const herald = new Herald({ gateway, project, platform, provider, locale, storage });
@@ -35,7 +35,7 @@ const register = async () => {
   if (token) await herald.register(token);
 };
 
-/** Call it when the person has seen what notifications are for. */
+/** Call it after the user has seen why your app sends notifications. */
 export const askForPermission = async () => {
   if (Platform.OS === "android" && Platform.Version >= 33)
     await PermissionsAndroid.request(PermissionsAndroid.PERMISSIONS.POST_NOTIFICATIONS);
@@ -45,7 +45,7 @@ export const askForPermission = async () => {
 
 export const logout = async () => {
   await herald.logout();
-  // FCM drops what is on its way to the old token; the next one keeps the device.
+  // FCM drops pushes in transit to the old token. The device keeps its id with the new token.
   if (Platform.OS === "android" || iosThroughFcm) await messaging().deleteToken();
   await register();
 };
@@ -62,7 +62,7 @@ messaging().onNotificationOpenedApp((message) => void open(message));
 messaging()
   .getInitialNotification()
   .then((message) => open(message));
-// In the foreground the system shows nothing: the app does, as it likes.
+// In the foreground the system shows no notification: the app decides how to show it.
 messaging().onMessage(async (message) => console.log(message.notification?.title));
 AppState.addEventListener("change", (state) => state === "active" && void herald.settle());
 void register();

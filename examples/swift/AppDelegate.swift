@@ -7,14 +7,14 @@ final class AppDelegate: NSObject, UIApplicationDelegate, UNUserNotificationCent
     func application(
         _ application: UIApplication, didFinishLaunchingWithOptions options: [UIApplication.LaunchOptionsKey: Any]? = nil
     ) -> Bool {
-        // Before the end of the launch: else the open that started the app is lost.
+        // Set the delegate before the launch ends, or the open that started the app is lost.
         UNUserNotificationCenter.current().delegate = self
-        // Asks the person for nothing.
+        // This shows no permission prompt.
         application.registerForRemoteNotifications()
         return true
     }
 
-    /// Call it when the person has seen what notifications are for.
+    /// Call it after the user has seen why your app sends notifications.
     static func askForPermission() async {
         _ = try? await UNUserNotificationCenter.current().requestAuthorization(options: [.alert, .badge, .sound])
     }
@@ -40,7 +40,7 @@ final class AppDelegate: NSObject, UIApplicationDelegate, UNUserNotificationCent
         if let link = userInfo["link_to"] as? String { await open(link) }
     }
 
-    /// A path is a place in the app; the rest are addresses.
+    /// A path leads to a screen of the app; other links are URLs.
     @MainActor private func open(_ link: String) async {
         guard let url = URL(string: link, relativeTo: URL(string: "myapp://app/")) else { return }
         await UIApplication.shared.open(url)

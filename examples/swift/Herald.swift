@@ -1,8 +1,8 @@
-// A device at Herald, for iOS 15 and later. Copy it: it needs Foundation, Security and UserNotifications alone.
+// A device at Herald, for iOS 15 and later. Copy it: it needs only Foundation, Security and UserNotifications.
 // Not compiled here. `AppDelegate.swift` beside it connects it to an app.
 //
-// Every call stores what is wanted and then tells Herald. What cannot be told now is told by the next call, or by `settle()`: call that when
-// the app becomes active.
+// Every call stores a change and then sends it to Herald. Changes that cannot be sent now are sent by the next call or by `settle()`, which
+// you call when the app becomes active.
 
 import Foundation
 import Security
@@ -21,20 +21,20 @@ actor Herald {
 
     private struct State: Codable {
         var pushToken: String?
-        /// It is to be registered.
+        /// Whether the device must register.
         var due = false
-        /// The push token that Herald was last told of.
+        /// The push token that was last registered.
         var registered: String?
         var device: String?
         var credential: String?
-        /// A login that Herald has not answered yet, and a log-out.
+        /// The user token of a pending login, and whether a log-out is pending.
         var userToken: String?
         var loggingOut = false
         var topics: [String: Topic] = [:]
         var opens: [Open] = []
     }
 
-    /// What Herald will not take the next time either.
+    /// Herald refused the request, and would refuse a retry too.
     struct Refused: Error {
         let status: Int
         let errors: [String]
@@ -52,7 +52,7 @@ actor Herald {
         state = Keychain.read().flatMap { try? JSONDecoder().decode(State.self, from: $0) } ?? State()
     }
 
-    /// At every start: `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)`.
+    /// Call it at every start, in `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)`.
     func register(deviceToken: Data) async {
         state.pushToken = deviceToken.map { String(format: "%02x", $0) }.joined()
         state.due = true
@@ -65,7 +65,7 @@ actor Herald {
         await settle()
     }
 
-    /// Takes away what is shown. What Herald has not sent yet is not sent.
+    /// Removes the shown notifications. Herald sends no more pushes to the user on this device.
     func logout() async {
         state.userToken = nil
         state.loggingOut = true
@@ -83,7 +83,7 @@ actor Herald {
         await settle()
     }
 
-    /// A person opened a notification with this `userInfo`.
+    /// Call it when the user opens a notification with this `userInfo`.
     func opened(_ userInfo: [AnyHashable: Any]) async {
         guard let notification = userInfo["notification_id"] as? String,
             let project = userInfo["project_id"] as? String,
@@ -93,9 +93,9 @@ actor Herald {
         await settle()
     }
 
-    /// Tells Herald what it does not know yet.
+    /// Sends pending changes to Herald.
     func settle() async {
-        // What is stored while a round runs is told by the next one.
+        // Changes that are stored during a round are sent by the next round.
         isDue = true
         if isSyncing { return }
         isSyncing = true
@@ -110,13 +110,13 @@ actor Herald {
         do {
             try await sync()
         } catch let refused as Refused where refused.status == 401 {
-            // Herald does not know the device any more: it registers as a new one.
+            // Herald no longer knows the device, so it registers as a new one.
             state.device = nil
             state.credential = nil
             state.due = true
             try? await sync()
         } catch {
-            // Later.
+            // A later call retries.
         }
     }
 
@@ -142,7 +142,7 @@ actor Herald {
                 "environment": environment,
                 "identifiers": ["current_locale": Locale.current.identifier, "time_zone": TimeZone.current.identifier],
             ]
-            // With the credential it keeps the device.
+            // With the credential this keeps the device.
             if let registered = state.registered, registered != pushToken { body["previous_identifier"] = registered }
             let answer = try await call("PUT", "/identification", body, credential: state.credential)
             state.device = (answer["data"] as? [String: Any])?["id"] as? String
@@ -173,7 +173,7 @@ actor Herald {
         }
     }
 
-    /// False where Herald refuses it.
+    /// False if Herald refuses the request.
     @discardableResult
     private func attempt(_ work: () async throws -> Void) async throws -> Bool {
         do {
@@ -203,7 +203,7 @@ actor Herald {
         return answer
     }
 
-    /// Builds that Xcode installs get tokens of APNs' sandbox.
+    /// Apps that Xcode installs get tokens of APNs' sandbox.
     private var environment: String {
         #if DEBUG
             return "sandbox"
@@ -213,7 +213,7 @@ actor Herald {
     }
 }
 
-/// The credential acts for this device: it stays on it, and out of backups. It outlives a reinstallation, and so does the device at Herald.
+/// The credential acts for this device: it stays on the device and out of backups. Credential and device survive a reinstallation.
 private enum Keychain {
     private static let query: [String: Any] = [
         kSecClass as String: kSecClassGenericPassword,

@@ -50,5 +50,5 @@ element("send-device").onclick = async () => send((await herald.start()).device)
 element("send-user").onclick = () => send(`user:${element("user").value}`);
 element("send-topic").onclick = () => send("topic:news");
 
-// Tests wait for it.
+// Tests wait for this attribute.
 document.body.dataset.ready = String(status.permission);

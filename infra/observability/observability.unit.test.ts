@@ -58,7 +58,7 @@ const codes = Object.keys(errors);
 /** The values that a label can have, where a query may name one. */
 const valuesOf = (metric: string, label: string): readonly string[] => {
   const outcomes: Record<string, readonly string[]> = {
-    herald_bus_settled_total: kinds("packages/bus/src/delivery-batch.ts").filter((kind) => kind !== "split"),
+    herald_bus_settled_total: kinds("packages/bus/src/process-batch.ts").filter((kind) => kind !== "split"),
     herald_bus_publish_seconds: ["stored", "duplicate", ...codes],
     herald_bus_request_seconds: ["answered", ...codes],
     herald_dispatch_pushes_total: [...kinds("services/dispatch/src/domain/outcome.ts"), "not_sent"],
@@ -90,12 +90,8 @@ beforeAll(async () => {
   const telemetry = await startTelemetry(options);
   stops.push(telemetry.stop);
   const log = createLogger({ service: "test", level: "silent" });
-  const http = await startHealthServer({
-    health: createHealth({ any: () => "it is not ready" }),
-    log,
-    host: "127.0.0.1",
-    port: 0,
-  });
+  const health = createHealth({ any: () => "it is not ready" });
+  const http = await startHealthServer(health, log, { host: "127.0.0.1", port: 0 });
   stops.push(() => http.stop(100));
   await fetch(`${http.address}/readyz`);
 

@@ -16,10 +16,10 @@ import org.json.JSONException
 import org.json.JSONObject
 
 /**
- * A device at Herald. Copy it: it needs Android alone, from API 24 on. `HeraldMessagingService.kt` beside it connects it to Firebase.
+ * A device at Herald. Copy it: it needs only Android, from API level 24. `HeraldMessagingService.kt` beside it connects it to Firebase.
  *
- * Every call stores what is wanted, and a thread of its own then tells Herald. What cannot be told now is told by the next call, or by
- * [settle]: call that when the app starts and when the network is back.
+ * Every call stores a change, which a background thread then sends to Herald. Changes that cannot be sent now are sent by the next call or
+ * by [settle], which you call when the app starts and when the network is back.
  */
 class Herald private constructor(private val context: Context) {
     private val gateway = "https://push.example.com"
@@ -29,13 +29,13 @@ class Herald private constructor(private val context: Context) {
     // Private to the app. The credential acts for this device: leave the file out of backups (android:dataExtractionRules).
     private val store: SharedPreferences = context.getSharedPreferences("herald", Context.MODE_PRIVATE)
 
-    /** At every start, and when Firebase gives another token. */
+    /** Call it at every start, and when Firebase issues a new token. */
     fun register(pushToken: String) = run { it.put("pushToken", pushToken).put("due", true) }
 
     /** [userToken]: a JWT from your backend. */
     fun login(userToken: String) = run { it.put("userToken", userToken) }
 
-    /** Takes away what is shown. Call [HeraldMessagingService.logout], which ends the push token too. */
+    /** Removes the shown notifications. Call [HeraldMessagingService.logout] instead, which also deletes the push token. */
     fun logout() {
         context.getSystemService(NotificationManager::class.java).cancelAll()
         run { it.put("loggingOut", true).remove("userToken") }
@@ -45,14 +45,14 @@ class Herald private constructor(private val context: Context) {
 
     fun unsubscribe(topic: String) = run { it.topics().put(topic, "remove") }
 
-    /** A person opened a notification: `onCreate` and `onNewIntent` of the activity that it starts. Gives the link, if there is one. */
+    /** Call it in `onCreate` and `onNewIntent` of the activity that notifications start. Returns the link of the opened notification. */
     fun opened(intent: Intent): String? {
         val id = intent.getStringExtra("notification_id") ?: return null
         val open = JSONObject().put("notification", id)
             .put("project", intent.getStringExtra("project_id"))
             .put("token", intent.getStringExtra("token"))
         run { it.opens().put(open) }
-        // The same intent comes again when the activity is created again.
+        // Android passes the same intent again when it recreates the activity.
         intent.removeExtra("notification_id")
         return intent.getStringExtra("link_to")
     }
@@ -68,14 +68,14 @@ class Herald private constructor(private val context: Context) {
                 sync(state)
             } catch (refused: Refused) {
                 if (refused.status == 401) {
-                    // Herald does not know the device any more: it registers as a new one.
+                    // Herald no longer knows the device, so it registers as a new one.
                     state.remove("device")
                     state.remove("credential")
                     save(state.put("due", true))
                     try { sync(state) } catch (_: IOException) { }
                 }
             } catch (_: IOException) {
-                // Later.
+                // A later call retries.
             }
         }
     }
@@ -106,7 +106,7 @@ class Herald private constructor(private val context: Context) {
                 .put("identifiers", JSONObject()
                     .put("current_locale", Locale.getDefault().toLanguageTag())
                     .put("time_zone", TimeZone.getDefault().id))
-            // With the credential it keeps the device.
+            // With the credential this keeps the device.
             val registered = state.optString("registered")
             if (registered != "" && registered != pushToken) body.put("previous_identifier", registered)
             val answer = call("PUT", "/identification", body, state.optString("credential"))
@@ -139,7 +139,7 @@ class Herald private constructor(private val context: Context) {
         }
     }
 
-    /** False where Herald refuses it, which it would do the next time too. */
+    /** False if Herald refuses the request, as it would refuse a retry. */
     private fun attempt(work: () -> Unit): Boolean = try {
         work()
         true
@@ -152,7 +152,7 @@ class Herald private constructor(private val context: Context) {
     private fun call(method: String, path: String, body: JSONObject?, credential: String = ""): JSONObject {
         val connection = URL("$gateway/api/v1$path").openConnection() as HttpURLConnection
         try {
-            // HttpURLConnection of Android takes PATCH.
+            // Android's HttpURLConnection accepts PATCH.
             connection.requestMethod = method
             connection.connectTimeout = 20_000
             connection.readTimeout = 20_000
@@ -174,7 +174,7 @@ class Herald private constructor(private val context: Context) {
         }
     }
 
-    /** Herald will not take it the next time either. */
+    /** Herald refused the request, and would refuse a retry too. */
     private class Refused(val status: Int, message: String) : IOException(message)
 
     private fun JSONObject.topics(): JSONObject = optJSONObject("topics") ?: JSONObject().also { put("topics", it) }

@@ -15,7 +15,7 @@ import com.google.firebase.messaging.RemoteMessage
 class HeraldMessagingService : FirebaseMessagingService() {
     override fun onNewToken(token: String) = Herald.get(this).register(token)
 
-    /** In the foreground: the app shows it. In the background the system does, and a tap starts the launcher activity with the same extras. */
+    /** Called in the foreground, where the app shows the push. In the background Android does; a tap starts the app with its extras. */
     override fun onMessageReceived(message: RemoteMessage) {
         val shown = message.notification ?: return
         val intent = packageManager.getLaunchIntentForPackage(packageName) ?: return
@@ -33,14 +33,14 @@ class HeraldMessagingService : FirebaseMessagingService() {
     }
 
     companion object {
-        /** The app makes this channel when it starts. */
+        /** The app creates this channel when it starts. */
         const val CHANNEL = "default"
 
         fun start(context: Context) {
             FirebaseMessaging.getInstance().token.addOnSuccessListener { Herald.get(context).register(it) }
         }
 
-        /** FCM drops what is on its way to the old token; the next one keeps the device. */
+        /** FCM drops pushes in transit to the old token. The device keeps its id with the new token. */
         fun logout(context: Context) {
             Herald.get(context).logout()
             FirebaseMessaging.getInstance().deleteToken().addOnCompleteListener { start(context) }
