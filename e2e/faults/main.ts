@@ -14,7 +14,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --only    ${rows.map(({ name }) => name).join(", ")}
   --lanes   rows that run at a time; default 2, 1 with --long
   --older   the commit to run beside this tree; default: before the last new golden example
-  --report  a file for how many rows passed, failed and could not be tried here, as JSON
+  --report  a file for how many rows passed, failed (and why) and could not be tried here, as JSON
   --logs    a folder for what the parts of a system said in rows that failed
   --write   writes docs/reliability.md but for its part on hostile input`;
 
@@ -43,6 +43,8 @@ const lanes = Number(values.lanes ?? (values.long ? 1 : 2));
 const begun = performance.now();
 const stages = await openStages({ long: values.long, older: values.older }, say);
 const outcomes = new Map<string, Outcome>();
+/** What explains each failed row, in lines. */
+const failures: string[] = [];
 const queue = chosen.values();
 
 async function work(): Promise<void> {
@@ -58,8 +60,10 @@ async function work(): Promise<void> {
     say(`${verdictOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
     for (const line of [...remarks(outcome), ...(outcome.findings?.notes ?? [])]) say(`         ${line}`);
     if (verdictOf(outcome) !== "failed") continue;
+    const logged = lane.logs()?.worth(10, 400) ?? "";
     for (const line of outcome.findings?.repeats ?? []) say(`         ${line}`);
-    say(lane.logs()?.worth(10, 400) ?? "");
+    say(logged);
+    failures.push([...remarks(outcome), logged].join("\n"));
     if (values.logs) {
       const lines = lane.logs()?.lines.map(({ part, line }) => `${part.padEnd(10)} | ${line}\n`) ?? [];
       await writeFile(join(values.logs, `${row.name}.log`), lines.join(""));
@@ -74,7 +78,10 @@ console.log(`\n${screenTable(all)}\n`);
 const count = (verdict: Verdict) => all.filter((one) => verdictOf(one) === verdict).length;
 const failed = count("failed");
 if (values.report)
-  await writeFile(values.report, JSON.stringify({ passed: count("passed"), failed, notHere: count("not here") }));
+  await writeFile(
+    values.report,
+    JSON.stringify({ passed: count("passed"), failed, notHere: count("not here"), failures }),
+  );
 console.log(`${all.length} rows in ${seconds(performance.now() - begun)}, ${failed} failed`);
 if (values.write) {
   const command = `npm run test:faults${values.long ? " -- --long" : ""}`;
