@@ -272,6 +272,7 @@ export function logOnFailure(system: () => System | undefined): void {
 /** Starts a system. Retries once if another process, such as another test, took one of its free ports. */
 export const startSystem = (options: SystemOptions = {}): Promise<System> =>
   startOnce(options).catch((error: unknown) => {
-    if (!String(error).includes("EADDRINUSE")) throw error;
+    const { message, cause } = error as Error;
+    if (!/EADDRINUSE|is taken/.test(`${message} ${cause}`)) throw error;
     return startOnce(options);
   });

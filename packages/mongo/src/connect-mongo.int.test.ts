@@ -1,5 +1,6 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { createLogger, inSpan, startTelemetry } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -74,4 +75,21 @@ test("a command under a recorded span has a span of its own, with the convention
   ]);
   for (const { kind, parentSpanId } of commands) expect([kind, parentSpanId]).toEqual([3, work?.spanId]);
   expect(bodies).not.toContain("planted");
+});
+
+test("a command that meets a connection which is being closed fails, instead of waiting forever", async () => {
+  const sockets: Socket[] = [];
+  const note = (message: unknown) => sockets.push((message as { socket: Socket }).socket);
+  subscribe("net.client.socket", note);
+  const log = createLogger({ service: "test", level: "silent" });
+  const mongo = connectMongo({ url: database.url, database: database.name, appName: "test", log });
+  const insert = () => mongo.db.collection("rows").insertOne({});
+  await insert();
+  unsubscribe("net.client.socket", note);
+
+  // They are destroyed, and emit "close" when this part of the event loop ends: the command is written in between.
+  for (const socket of sockets) socket.destroy();
+  await expect(insert()).rejects.toThrow(/closed/);
+  await insert();
+  await mongo.close();
 });

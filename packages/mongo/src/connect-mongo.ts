@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { exportsTraces, failSpan, type Logger, startClientSpan } from "@herald/kit";
 import { MongoClient, MongoServerError, MongoServerSelectionError } from "mongodb";
+import { wakeWriters } from "./wake-writers.ts";
 
 const unauthorized = 13;
 const authenticationFailed = 18;
@@ -76,6 +77,7 @@ const nameOf = (error: unknown): string => (error instanceof Error ? error.name 
  * when the database is available. Writes are acknowledged by a majority, from the journal.
  */
 export const connectMongo = ({ url, database, log, appName }: MongoOptions) => {
+  wakeWriters();
   const client = new MongoClient(url, {
     appName,
     serverSelectionTimeoutMS: serverSelectionMs,
