@@ -21,14 +21,19 @@ import {
   type ActingOperator,
   type Caller,
   type CallerKind,
+  invalidCredential,
   type OperatorSession,
   roleOf,
   scopesOf,
 } from "./caller.ts";
 
-type Deps = OperatorDeps & {
+type Deps = {
   readonly tokens: TokenDirectory;
+  readonly operators: OperatorDirectory;
+  readonly sessions: Sessions;
+  readonly projects: Pick<ProjectDirectory, "settings">;
   readonly sendRequest: SendRequest;
+  readonly limits: RateLimits;
 };
 
 const wanted: Record<CallerKind, string> = {
@@ -39,9 +44,6 @@ const wanted: Record<CallerKind, string> = {
 };
 
 const names = (access: Access): string => access.by.map((kind) => wanted[kind]).join(" or ");
-
-const unauthenticated = (message: string, challenge: string): HeraldError =>
-  new HeraldError("unauthenticated", `authorization: ${message}`, { headers: { "www-authenticate": challenge } });
 
 const forbidden = (message: string, challenge?: string): HeraldError =>
   new HeraldError(
@@ -59,9 +61,20 @@ const lacking = (scopes: readonly Scope[], access: Access): Scope[] =>
 const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 
 /** Authenticates the caller. Counts refusals, never valid credentials, against the address. */
-export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
-  const { limits } = deps;
-  const operators = createAuthenticateOperator(deps);
+export const createAuthenticate = ({ tokens, operators, sessions, projects, sendRequest, limits }: Deps) => {
+  const permit = permitOperator(projects);
+
+  /** The operator of a session cookie. */
+  const verifySession = async (secret: string, access: Access, sent: Credentials, address: string): Promise<Caller> => {
+    const session = await sessions.find(secret, address);
+    const operator = session && operators.findByHash(session.operatorTokenHash);
+    if (session === undefined || operator === undefined) {
+      await limits.countFailure(address);
+      throw invalidCredential("cookie: the session has ended; sign in again");
+    }
+    checkSessionUse(session, sent);
+    return permit({ operator, session }, access, sent);
+  };
 
   /** The caller of a credential; undefined when the credential is invalid. */
   const verifyCredential = async (
@@ -72,8 +85,8 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
   ): Promise<Caller | undefined> => {
     const byOperator = access.by.includes("operator");
     if (byOperator || sent.project !== undefined || isOperatorToken(credential)) {
-      const caller = await operators.byToken(credential, access, sent, address);
-      if (caller !== undefined || byOperator) return caller;
+      const operator = await operators.find(credential, address);
+      if (operator !== undefined || byOperator) return operator && permit({ operator }, access, sent);
     }
     const device = parseDeviceCredential(credential);
     if (device === undefined) {
@@ -110,20 +123,19 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
     // If the body may identify the client, a browser's cookie counts only when the request names a project.
     const usesSession = !sent.withoutOperators && !access.signsIn && (!isClient || sent.project !== undefined);
     if (authorization === undefined && session !== undefined && usesSession)
-      return operators.bySession(session, access, sent, address);
+      return verifySession(session, access, sent, address);
     if (authorization === undefined && isClient) return { kind: "client" };
     if (authorization === undefined) {
       await limits.countFailure(address);
-      throw unauthenticated(`send \`Bearer\` and ${names(access)}`, 'Bearer realm="herald"');
+      throw new HeraldError("unauthenticated", `authorization: send \`Bearer\` and ${names(access)}`, {
+        headers: { "www-authenticate": 'Bearer realm="herald"' },
+      });
     }
     const credential = bearer.exec(authorization)?.[1];
     const caller = credential === undefined ? undefined : await verifyCredential(credential, access, sent, address);
     if (caller === undefined) {
       await limits.countFailure(address);
-      throw unauthenticated(
-        `the credential is invalid; send \`Bearer\` and ${names(access)}`,
-        'Bearer realm="herald", error="invalid_token"',
-      );
+      throw invalidCredential(`authorization: the credential is invalid; send \`Bearer\` and ${names(access)}`);
     }
     if (!access.by.includes(caller.kind)) throw forbidden(`this credential cannot do this; send ${names(access)}`);
     const missing = caller.kind === "project" ? lacking(caller.scopes, access) : [];
@@ -199,25 +211,12 @@ export const isSecure = (request: IncomingMessage, proxies: number): boolean => 
   return protocol?.trim().toLowerCase() === "https";
 };
 
-export type OperatorDeps = {
-  readonly operators: OperatorDirectory;
-  readonly sessions: Sessions;
-  readonly projects: Pick<ProjectDirectory, "settings">;
-  readonly limits: RateLimits;
-};
-
-const refusal = (message: string): HeraldError => new HeraldError("forbidden", message);
-
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
-
-const ended = (): HeraldError =>
-  new HeraldError("unauthenticated", "cookie: the session has ended; sign in again", {
-    headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
-  });
 
 /** A page of another origin must not use the cookie, and cannot read the CSRF token. */
 const checkSessionUse = ({ csrfToken }: OperatorSession, sent: Credentials): void => {
-  if (sent.fromOtherOrigin) throw refusal("cookie: pages of another origin may not use the session");
+  if (sent.fromOtherOrigin)
+    throw new HeraldError("forbidden", "cookie: pages of another origin may not use the session");
   if (!sent.changes) return;
   if (sent.csrfToken === undefined || !timingSafeEqual(digest(sent.csrfToken), digest(csrfToken)))
     throw new HeraldError(
@@ -226,25 +225,26 @@ const checkSessionUse = ({ csrfToken }: OperatorSession, sent: Credentials): voi
     );
 };
 
-/** Authenticates operators by token or session: under `/admin/v1` by their role, under `/api/v1` for the project that they name. */
-export const createAuthenticateOperator = ({ operators, sessions, projects, limits }: OperatorDeps) => {
-  /** Checks that the operator may use the route. Throws forbidden, project-not-found or validation-failed. */
-  const permit = async (
+/**
+ * Checks that the operator may use the route: under `/admin/v1` by the operator's role, under `/api/v1` for the project that the request
+ * names. Throws forbidden, project-not-found or validation-failed.
+ */
+const permitOperator =
+  (projects: Pick<ProjectDirectory, "settings">) =>
+  async (
     who: { readonly operator: ActingOperator; readonly session?: OperatorSession },
     access: Access,
     sent: Credentials,
   ): Promise<Caller> => {
     const { operator } = who;
-    if (sent.withoutOperators) throw refusal("authorization: operators use the admin port");
+    if (sent.withoutOperators) throw forbidden("operators use the admin port");
     const needed = roleOf(access);
-    if (needed === undefined) throw refusal("authorization: operators cannot do this");
+    if (needed === undefined) throw forbidden("operators cannot do this");
     const isProjectRoute = !access.by.includes("operator");
     if (isProjectRoute && sent.project === undefined)
-      throw refusal("authorization: an operator names the project in the header `Herald-Project`");
+      throw forbidden("an operator names the project in the header `Herald-Project`");
     if (!roleIncludes(operator.role, needed))
-      throw refusal(
-        `authorization: this needs the role \`${needed}\`; the operator ${operator.name} has \`${operator.role}\``,
-      );
+      throw forbidden(`this needs the role \`${needed}\`; the operator ${operator.name} has \`${operator.role}\``);
     if (!isProjectRoute) return { kind: "operator", ...who };
     const projectId = ProjectId.safeParse(sent.project);
     if (!projectId.success) throw new HeraldError("validation-failed", "Herald-Project: must be a project id, prj_…");
@@ -257,24 +257,3 @@ export const createAuthenticateOperator = ({ operators, sessions, projects, limi
       operator,
     };
   };
-
-  return {
-    /** The operator of a session cookie. Throws unauthenticated, forbidden, csrf-token-invalid or rate-limited. */
-    bySession: async (secret: string, access: Access, sent: Credentials, address: string): Promise<Caller> => {
-      const session = await sessions.find(secret, address);
-      const operator = session && operators.findByHash(session.operatorTokenHash);
-      if (session === undefined || operator === undefined) {
-        await limits.countFailure(address);
-        throw ended();
-      }
-      checkSessionUse(session, sent);
-      return permit({ operator, session }, access, sent);
-    },
-
-    /** The operator of a token; undefined when the token belongs to no operator. */
-    byToken: async (token: string, access: Access, sent: Credentials, address: string): Promise<Caller | undefined> => {
-      const operator = await operators.find(token, address);
-      return operator && permit({ operator }, access, sent);
-    },
-  };
-};

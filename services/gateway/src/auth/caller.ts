@@ -8,6 +8,7 @@ import {
   type Scope,
   type TokenId,
 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 
 /** A named operator, or the holder of HERALD_ADMIN_TOKEN. */
 export type ActingOperator = {
@@ -90,3 +91,19 @@ export const roleOf = ({ by, role, scopes }: Access): OperatorRole | undefined =
 /** The scopes that a role has in every project. */
 export const scopesOf = (role: OperatorRole): Scope[] =>
   (Object.keys(roleOfScope) as Scope[]).filter((scope) => roleIncludes(role, roleOfScope[scope]));
+
+/**
+ * The device of a request. Throws forbidden when a device credential names another device, existing or not. Registry checks that the
+ * project has the device.
+ */
+export const ownDevice = (caller: CallerOf<"project" | "device">, id: DeviceId): DeviceId => {
+  if (caller.kind === "device" && caller.deviceId !== id)
+    throw new HeraldError("forbidden", "authorization: a device credential can only act for its own device");
+  return id;
+};
+
+/** The error for a credential that is unknown or has expired (RFC 6750). */
+export const invalidCredential = (message: string): HeraldError =>
+  new HeraldError("unauthenticated", message, {
+    headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
+  });

@@ -10,40 +10,23 @@ export type ClientData = {
 /** `User_ID` and `userid` look like `user_id` to a person who writes targets, so they count as the same. */
 const normalized = (key: string): string => key.toLowerCase().replaceAll("_", "");
 
-/** Protected paths as a tree of normalized keys: a leaf protects everything below it. */
-type Tree = Map<string, Tree>;
-
-const treeOf = (paths: readonly string[]): Tree => {
-  const root: Tree = new Map();
-  for (const path of paths) {
-    let at = root;
-    for (const key of path.split(".").map(normalized)) {
-      const next: Tree = at.get(key) ?? new Map();
-      at.set(key, next);
-      at = next;
-    }
-    // Marks a leaf, which protects deeper paths too.
-    at.set("", new Map());
-  }
-  return root;
-};
-
-const isLeaf = (tree: Tree): boolean => tree.has("");
+/** The normalized keys of a path. A protected path covers everything below it. */
+type Path = readonly string[];
 
 /** Splits a merge patch into the allowed part and the protected paths. */
 const splitProtected = (
   data: Readonly<Record<string, unknown>>,
-  tree: Tree,
-  path: string,
+  paths: readonly Path[],
+  at: string,
 ): { kept: Record<string, unknown>; ignored: string[] } => {
   const kept: [string, unknown][] = [];
   const ignored: string[] = [];
   for (const [key, value] of Object.entries(data)) {
-    const below = tree.get(normalized(key));
-    const here = `${path}.${key}`;
-    if (below === undefined) kept.push([key, value]);
+    const below = paths.filter(([first]) => first === normalized(key)).map((path) => path.slice(1));
+    const here = `${at}.${key}`;
+    if (below.length === 0) kept.push([key, value]);
     // An object is merged, so the protected path below can be cut out; any other value would replace that path too.
-    else if (isLeaf(below) || !isObject(value)) ignored.push(here);
+    else if (below.some((path) => path.length === 0) || !isObject(value)) ignored.push(here);
     else {
       const inner = splitProtected(value, below, here);
       ignored.push(...inner.ignored);
@@ -62,15 +45,15 @@ export const withoutProtected = (
   protectedPaths: readonly string[] = [],
 ): ClientData & { readonly ignored: readonly string[] } => {
   if (protectedPaths.length === 0) return { metadata, identifiers, ignored: [] };
-  const tree = treeOf(protectedPaths);
-  const sifted = [
-    metadata && splitProtected(metadata, tree, "metadata"),
-    identifiers && splitProtected(identifiers, tree, "identifiers"),
-  ];
+  const paths = protectedPaths.map((path) => path.split(".").map(normalized));
+  const split = {
+    metadata: metadata && splitProtected(metadata, paths, "metadata"),
+    identifiers: identifiers && splitProtected(identifiers, paths, "identifiers"),
+  };
   return {
-    metadata: sifted[0]?.kept,
-    identifiers: sifted[1]?.kept,
-    ignored: sifted.flatMap((one) => one?.ignored ?? []),
+    metadata: split.metadata?.kept,
+    identifiers: split.identifiers?.kept,
+    ignored: [...(split.metadata?.ignored ?? []), ...(split.identifiers?.ignored ?? [])],
   };
 };
 

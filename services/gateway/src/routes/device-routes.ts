@@ -22,8 +22,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { type CallerOf, project, projectOrDevice } from "../auth/caller.ts";
-import { ownDevice } from "../auth/own-device.ts";
+import { type CallerOf, ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { rejectProtected } from "../auth/protected-metadata.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";

@@ -1,6 +1,6 @@
 import { CreateSession, CurrentSession, Session, SignInCode, sessionCookie } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type ActingOperator, admin, signIn, viewer } from "../auth/caller.ts";
+import { type ActingOperator, admin, invalidCredential, signIn, viewer } from "../auth/caller.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 
@@ -33,19 +33,11 @@ const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
     if (!byCode && code !== undefined)
       throw new HeraldError("validation-failed", "code: send it without an Authorization header");
     const operator = byCode ? operators.findByHash(await sessions.redeemCode(code ?? "", address)) : caller.operator;
-    if (operator === undefined)
-      throw new HeraldError("unauthenticated", "code: the operator who created it no longer exists", {
-        headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
-      });
+    if (operator === undefined) throw invalidCredential("code: the operator who created it no longer exists");
     await limits.countSignIn(operator.id);
     // The code is in the body, so this request got no audit row before its handler.
     if (byCode)
-      await audit({
-        operator: signedIn(operator),
-        action: "createSession",
-        target: "/admin/v1/sessions",
-        address,
-      });
+      await audit({ operator: signedIn(operator), action: "createSession", target: "/admin/v1/sessions", address });
     const { secret, csrfToken, expiresAt } = await sessions.start(operator.tokenHash);
     const data = { operator: signedIn(operator), csrf_token: csrfToken, expires_at: expiresAt.toISOString() };
     return { ...created(data), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };

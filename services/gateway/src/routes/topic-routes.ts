@@ -17,8 +17,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
-import { project, projectOrDevice } from "../auth/caller.ts";
-import { ownDevice } from "../auth/own-device.ts";
+import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import { deviceParam, newTopicParam, topicParam } from "./path-params.ts";

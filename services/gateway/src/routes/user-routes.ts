@@ -14,8 +14,7 @@ import {
   UserSummary,
 } from "@herald/contracts";
 import { z } from "zod";
-import { project, projectOrDevice } from "../auth/caller.ts";
-import { ownDevice } from "../auth/own-device.ts";
+import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { accepted, keysetRequest, noContent, ok, pageReply } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import { listedNotifications, NotificationListQuery } from "./notification-routes.ts";

@@ -12,8 +12,7 @@ import {
   signInCodeKey,
   signInCodeMs,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
-import type { OperatorSession } from "../auth/caller.ts";
+import { invalidCredential, type OperatorSession } from "../auth/caller.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { BucketReplica } from "../records/directories.ts";
 
@@ -27,11 +26,6 @@ type Deps = {
 
 /** Derived from the cookie's secret, so only the secret's holder has it and it need not be stored. */
 const csrfTokenOf = (secret: string): string => hash("sha256", `csrf/${secret}`, "base64url");
-
-const refused = (why: string): HeraldError =>
-  new HeraldError("unauthenticated", `code: ${why}; create another with POST /admin/v1/sessions/codes`, {
-    headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
-  });
 
 export type Sessions = ReturnType<typeof createSessions>;
 
@@ -80,7 +74,7 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps) => {
       const entry = isSignInCode(code) ? await limits.countWhileVerifying(address, () => bucket().get(key)) : undefined;
       const refuse = async (why: string): Promise<never> => {
         await limits.countFailure(address);
-        throw refused(why);
+        throw invalidCredential(`code: ${why}; create another with POST /admin/v1/sessions/codes`);
       };
       if (entry === undefined) return refuse("is unknown or expired");
       const { value, revision } = entry;

@@ -1,6 +1,6 @@
 import { newDeviceId, newProjectId, newTokenId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { ownDevice } from "./own-device.ts";
+import { ownDevice } from "./caller.ts";
 
 const now = new Date();
 const [projectId, deviceId, another] = [newProjectId(now), newDeviceId(now), newDeviceId(now)];
