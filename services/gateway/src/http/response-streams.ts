@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
 import type { ProjectId } from "@herald/contracts";
@@ -65,18 +66,10 @@ export const createResponseStreams = ({ limits, what, whenStopped }: Options) =>
 export const streamEnded = new Error("the stream has ended");
 
 /** Resolves when the client has read the buffered data; rejects with {@link streamEnded} after `timeoutMs`, or when `signal` is aborted. */
-export const waitForDrain = (stream: Writable, timeoutMs: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const end = (settle: () => void) => {
-      clearTimeout(timer);
-      stream.off("drain", onDrain);
-      signal.removeEventListener("abort", onEnd);
-      settle();
-    };
-    const onDrain = () => end(resolve);
-    const onEnd = () => end(() => reject(streamEnded));
-    const timer = setTimeout(onEnd, timeoutMs);
-    stream.on("drain", onDrain);
-    signal.addEventListener("abort", onEnd);
-    if (signal.aborted) onEnd();
-  });
+export const waitForDrain = async (stream: Writable, timeoutMs: number, signal: AbortSignal): Promise<void> => {
+  try {
+    await once(stream, "drain", { signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) });
+  } catch {
+    throw streamEnded;
+  }
+};

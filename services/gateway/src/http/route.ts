@@ -134,6 +134,9 @@ export type HandledRequest = Parameters<Route["handle"]>[1];
 /** The schema of a response whose `data` is of the given schema. */
 export const dataOf = <Data extends z.ZodType>(data: Data) => z.object({ data });
 
+/** A secret beside the `data` of a response: absent when the response is replayed, because only `data` is stored. */
+export const shownOnce = (description: string) => z.string().optional().meta({ description });
+
 /**
  * Declares a route: its operation id, its method and whole path, with `{name}` for parameters, and the rest. Its handler receives the
  * parsed request, and can reply only as declared.

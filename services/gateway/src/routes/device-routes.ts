@@ -25,7 +25,7 @@ import { z } from "zod";
 import { type CallerOf, ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { rejectProtected } from "../auth/protected-metadata.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
-import { dataOf, defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import type { ProjectDirectory } from "../records/directories.ts";
 import { readSubscription } from "../records/directories.ts";
 import { deliveryTrace } from "../trace/delivery-trace.ts";
@@ -33,10 +33,7 @@ import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
 const Registered = dataOf(Device).extend({
-  credential: z
-    .string()
-    .optional()
-    .meta({ description: "The device's credential; absent when a response is replayed" }),
+  credential: shownOnce("The device's credential; absent when a response is replayed"),
 });
 
 const listDevices = defineRoute("listDevices", "get /api/v1/devices", {

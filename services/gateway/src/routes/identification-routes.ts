@@ -26,7 +26,7 @@ import { admin, anyClient, type CallerOf, clientOrDevice, viewer } from "../auth
 import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
-import { dataOf, defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { readSubscription } from "../records/directories.ts";
 import { identityKeyParam, projectParam } from "./path-params.ts";
 
@@ -200,10 +200,7 @@ const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/proje
     201: {
       description: "The key",
       schema: dataOf(IdentityKey).extend({
-        secret: z
-          .string()
-          .optional()
-          .meta({ description: "`his_…`; absent for a public key, and when a response is replayed" }),
+        secret: shownOnce("`his_…`; absent for a public key, and when a response is replayed"),
       }),
     },
   },

@@ -18,15 +18,12 @@ import {
 import { z } from "zod";
 import { admin, viewer } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
-import { dataOf, defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { operatorParam } from "./path-params.ts";
 
 const OneOperator = dataOf(Operator);
 const WithToken = OneOperator.extend({
-  token: z
-    .string()
-    .optional()
-    .meta({ description: "The operator's token; absent when a response is replayed", examples: ["hop_…"] }),
+  token: shownOnce("The operator's token; absent when a response is replayed").meta({ examples: ["hop_…"] }),
 });
 
 const createOperator = defineRoute("createOperator", "post /admin/v1/operators", {

@@ -26,7 +26,7 @@ import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { admin, project, viewer } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
-import { dataOf, defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
 
 const OneProject = dataOf(Project);
@@ -41,7 +41,7 @@ const createProject = defineRoute("createProject", "post /admin/v1/projects", {
     201: {
       description: "The project and its first token",
       schema: OneProject.extend({
-        token: z.string().optional().meta({ description: "The project token; absent when a response is replayed" }),
+        token: shownOnce("The project token; absent when a response is replayed"),
       }),
     },
   },

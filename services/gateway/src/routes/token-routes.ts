@@ -15,7 +15,7 @@ import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { admin, viewer } from "../auth/caller.ts";
 import { created, noContent, pageReply, pageRequest } from "../http/reply.ts";
-import { dataOf, defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam, tokenParam } from "./path-params.ts";
 
 const createToken = defineRoute("createToken", "post /admin/v1/projects/{id}/tokens", {
@@ -28,7 +28,7 @@ const createToken = defineRoute("createToken", "post /admin/v1/projects/{id}/tok
     201: {
       description: "The token",
       schema: dataOf(ProjectToken).extend({
-        token: z.string().optional().meta({ description: "The secret; absent when a response is replayed" }),
+        token: shownOnce("The secret; absent when a response is replayed"),
       }),
     },
   },

@@ -27,14 +27,12 @@ import {
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
 import { accepted, created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
-import { dataOf, defineRoute } from "../http/route.ts";
+import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { webhookMessageParam, webhookParam } from "./path-params.ts";
 
 const OneWebhook = dataOf(Webhook);
 const WithSecret = OneWebhook.extend({
-  secret: z.string().optional().meta({
-    description: "`whsec_…`, the secret that signs messages; absent when a response is replayed",
-  }),
+  secret: shownOnce("`whsec_…`, the secret that signs messages; absent when a response is replayed"),
 });
 
 /** `read` because a webhook receives the data that `read` allows; `send` because a token that only reads must not stop a webhook. */
