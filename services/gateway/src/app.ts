@@ -81,15 +81,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const now = overrides.now ?? (() => new Date());
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
 
-  const connection = createBusConnection(
-    () =>
-      connectBus({
-        ...serviceAccess(config, "gateway"),
-        log,
-        waitOnFirstConnect: false,
-      }),
-    log,
-  );
+  const access = serviceAccess(config, "gateway");
+  const connection = createBusConnection(() => connectBus({ ...access, log, waitOnFirstConnect: false }), log);
   const tokens = replicateBucket("push_tokens", TokenRecord, connection.bus);
   const operatorRecords = replicateBucket("push_operators", OperatorRecord, connection.bus);
   const sessionRecords = replicateBucket("push_sessions", SessionRecord, connection.bus);
@@ -230,18 +223,16 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       });
       server = listening;
       // The admin port has its own connection limit, so that clients cannot lock operators out.
-      adminServer =
-        adminPort === undefined
-          ? undefined
-          : await startHttp(everything, {
-              host: config.HERALD_GATEWAY_ADMIN_HOST,
-              port: adminPort,
-              limit: connectionLimit,
-            });
-      const unobserve = registerLoadMetrics({
-        connections: { now: listening.connections, limit: connectionLimit.max },
-        memoryBytes: { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY },
-      });
+      if (adminPort !== undefined)
+        adminServer = await startHttp(everything, {
+          host: config.HERALD_GATEWAY_ADMIN_HOST,
+          port: adminPort,
+          limit: connectionLimit,
+        });
+      const unobserve = registerLoadMetrics(
+        { now: listening.connections, limit: connectionLimit.max },
+        { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY },
+      );
       connection.start(startReplicas);
       lifecycle.onStop("readiness", health.shuttingDown);
       lifecycle.onStop("event streams", eventStreams.stop);

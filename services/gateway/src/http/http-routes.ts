@@ -94,13 +94,7 @@ export const preflightRoutes = (routes: readonly Route[]): HttpRoute[] =>
 type Load = { readonly now: () => number; readonly limit: number };
 
 /** Exports connections and memory in use, with their limits. Returns a function that unregisters the gauges. */
-export const registerLoadMetrics = ({
-  connections,
-  memoryBytes,
-}: {
-  readonly connections: Load;
-  readonly memoryBytes: Load;
-}): (() => void) => {
+export const registerLoadMetrics = (connections: Load, memoryBytes: Load): (() => void) => {
   const gauge = (name: string, description: string, read: () => number) => {
     const made = meter().createObservableGauge(name, { description });
     const observe: Parameters<typeof made.addCallback>[0] = (result) => result.observe(read());

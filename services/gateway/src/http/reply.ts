@@ -1,15 +1,9 @@
 import { type KeysetRequest, type ListRequest, type PageOf, toPageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
-type ReplyWith<Status extends number> = {
-  <Data>(data: Data): { readonly status: Status; readonly body: { data: Data } };
-  <Data, More>(data: Data, more: More): { readonly status: Status; readonly body: { data: Data } & More };
-};
-
-const replyWith = <Status extends number>(status: Status): ReplyWith<Status> => {
-  const reply = (data: unknown, more?: object) => ({ status, body: { data, ...more } });
-  return reply as ReplyWith<Status>;
-};
+const replyWith =
+  <const Status extends number>(status: Status) =>
+  <Data, More = unknown>(data: Data, more?: More) => ({ status, body: { data, ...more } as { data: Data } & More });
 
 /** Replies whose body has `data`, with the fields of `more` beside it. */
 export const ok = replyWith(200);

@@ -16,35 +16,6 @@ import { dataOf, defineRoute } from "../http/route.ts";
 /** The maximum of one request to registry, which must fit into a message of 1 MiB. */
 const maxGroup = { devices: 500, bytes: 524_288 } as const;
 
-/** Devices and their positions in the body. */
-type Group = { readonly at: number[]; readonly devices: unknown[] };
-
-const cutGroups = async (devices: readonly unknown[]): Promise<{ groups: Group[]; tooLarge: Set<number> }> => {
-  const yieldIfDue = createYieldIfDue();
-  const groups: Group[] = [];
-  const tooLarge = new Set<number>();
-  let group: Group = { at: [], devices: [] };
-  let bytes = 0;
-  for (const [at, device] of devices.entries()) {
-    const size = Buffer.byteLength(JSON.stringify(device)) + 1;
-    if (size > putDevicesLimits.deviceBytes) {
-      tooLarge.add(at);
-      continue;
-    }
-    if (group.at.length === maxGroup.devices || bytes + size > maxGroup.bytes) {
-      groups.push(group);
-      group = { at: [], devices: [] };
-      bytes = 0;
-    }
-    group.at.push(at);
-    group.devices.push(device);
-    bytes += size;
-    await yieldIfDue();
-  }
-  if (group.at.length > 0) groups.push(group);
-  return { groups, tooLarge };
-};
-
 const problemAt =
   (at: number) =>
   ({ field, detail, code }: DeviceProblem) => ({
@@ -64,23 +35,40 @@ const refusedAt = (at: number): PutDeviceResult => ({
   ],
 });
 
-/** Sends one group after another, so that of two entries for one device the later one counts. */
+/** Sends the devices in groups, one after another, so that of two entries for one device the later one counts. */
 const putAll = async (
   sendRequest: SendRequest,
   projectId: ProjectId,
   devices: readonly unknown[],
 ): Promise<PutDeviceResult[]> => {
-  const { groups, tooLarge } = await cutGroups(devices);
+  const yieldIfDue = createYieldIfDue();
   const results: PutDeviceResult[] = [];
-  for (const at of tooLarge) results[at] = refusedAt(at);
-  for (const group of groups) {
-    const answer = await sendRequest(PutDevicesRequest, { projectId, devices: group.devices });
+  /** Devices with their positions in the body. */
+  let group: { readonly at: number; readonly device: unknown }[] = [];
+  let bytes = 0;
+  const sendGroup = async () => {
+    if (group.length === 0) return;
+    const answer = await sendRequest(PutDevicesRequest, { projectId, devices: group.map(({ device }) => device) });
     for (const [index, result] of answer.results.entries()) {
-      const at = group.at[index] ?? 0;
+      const at = group[index]?.at ?? 0;
       results[at] =
         result.result === "refused" ? { result: "refused", problems: result.problems.map(problemAt(at)) } : result;
     }
+    group = [];
+    bytes = 0;
+  };
+  for (const [at, device] of devices.entries()) {
+    const size = Buffer.byteLength(JSON.stringify(device)) + 1;
+    if (size > putDevicesLimits.deviceBytes) {
+      results[at] = refusedAt(at);
+      continue;
+    }
+    if (group.length === maxGroup.devices || bytes + size > maxGroup.bytes) await sendGroup();
+    group.push({ at, device });
+    bytes += size;
+    await yieldIfDue();
   }
+  await sendGroup();
   return results;
 };
 
