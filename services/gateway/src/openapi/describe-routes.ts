@@ -31,6 +31,7 @@ const securityOf: Record<CallerKind, Record<string, string[]>> = {
 };
 
 const RequestId = z.string().meta({ description: "Names the request in logs; one that is sent is taken over" });
+const Link = z.string().optional().meta({ description: "Pages of the list (RFC 8288)" });
 const RetryAfter = z.string().meta({ description: "Seconds until it is worth trying again" });
 
 const LastEventId = z
@@ -48,10 +49,7 @@ const rateLimitHeaders = {
 
 const headersOf: Record<number, Record<string, z.ZodType>> = {
   401: { "WWW-Authenticate": z.string() },
-  429: {
-    "Retry-After": RetryAfter,
-    ...rateLimitHeaders,
-  },
+  429: { "Retry-After": RetryAfter, ...rateLimitHeaders },
   503: { "Retry-After": RetryAfter },
 };
 
@@ -62,21 +60,19 @@ const takesSession = ({ access }: Route): boolean => roleOf(access) !== undefine
 export const errorsOf = (route: Route): ErrorCode[] => {
   const { by, scopes } = route.access;
   const credential = by.some((kind) => kind !== "client");
-  const post = route.method === "post";
+  const when = (applies: boolean, ...codes: ErrorCode[]) => (applies ? codes : []);
   const codes: ErrorCode[] = [
     "malformed-request",
-    ...(route.upload ? (["unsupported-media-type", "body-too-large"] as const) : []),
-    ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
-    ...(credential ? (["unauthenticated"] as const) : []),
-    ...(credential && (scopes !== undefined || by.includes("device") || by.includes("operator"))
-      ? (["forbidden"] as const)
-      : []),
-    ...(takesSession(route) && route.method !== "get" ? (["csrf-token-invalid"] as const) : []),
+    ...when(route.upload !== undefined, "unsupported-media-type", "body-too-large"),
+    ...when(route.body !== undefined, "malformed-json", "body-too-large", "unsupported-media-type"),
+    ...when(credential, "unauthenticated"),
+    ...when(credential && (scopes !== undefined || by.includes("device") || by.includes("operator")), "forbidden"),
+    ...when(takesSession(route) && route.method !== "get", "csrf-token-invalid"),
     // Registry deletes a project before the project's tokens stop working.
-    ...(by.some((kind) => kind === "project" || kind === "device") ? (["project-not-found"] as const) : []),
+    ...when(by.includes("project") || by.includes("device"), "project-not-found"),
     ...Object.values(route.params ?? {}).map((param) => param.error),
     "validation-failed",
-    ...(post ? (["request-in-progress", "idempotency-key-reused"] as const) : []),
+    ...when(route.method === "post", "request-in-progress", "idempotency-key-reused"),
     "rate-limited",
     "bus-unavailable",
     "service-unavailable",
@@ -134,24 +130,21 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
         description,
         headers: z.object({
           "X-Request-Id": RequestId,
-          ...(route.query === undefined || stream || download
-            ? {}
-            : { Link: z.string().optional().meta({ description: "Pages of the list (RFC 8288)" }) }),
-          ...(route.access.by.some((kind) => kind === "project" || kind === "device") ? rateLimitHeaders : {}),
-          ...(route.method === "post" ? { "Idempotent-Replayed": z.literal("true").optional() } : {}),
+          ...(route.query && !stream && !download && { Link }),
+          ...(route.access.by.some((kind) => kind === "project" || kind === "device") && rateLimitHeaders),
+          ...(route.method === "post" && { "Idempotent-Replayed": z.literal("true").optional() }),
         }),
-        ...(schema === undefined
-          ? {}
-          : { content: contentOf(schema, stream ? ["text/event-stream"] : (download ?? ["application/json"])) }),
+        ...(schema && {
+          content: contentOf(schema, stream ? ["text/event-stream"] : (download ?? ["application/json"])),
+        }),
       },
     ]),
   );
 
 /** Adds the role that a route needs. */
-const descriptionOf = ({ access, description }: Route): { description?: string } => {
+const descriptionOf = ({ access, description }: Route): string | undefined => {
   const sentences = [description, access.role && !access.signsIn && `Needs the role \`${access.role}\`.`];
-  const text = sentences.filter(Boolean).join(" ");
-  return text === "" ? {} : { description: text };
+  return sentences.filter(Boolean).join(" ") || undefined;
 };
 
 const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiOperationObject => {
@@ -160,17 +153,17 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    ...descriptionOf(route),
+    description: descriptionOf(route),
     security: [
       ...route.access.by.map((kind) => securityOf[kind]),
       ...(route.access.orDevice ? [securityOf.device] : []),
       ...(takesSession(route) ? [{ operatorSession: [] }] : []),
     ],
     requestParams: {
-      ...(path.length === 0 ? {} : { path: z.object(Object.fromEntries(path)) }),
-      ...(route.query === undefined ? {} : { query: route.query as z.ZodObject }),
-      ...(route.method === "post" ? { header: z.object({ "Idempotency-Key": IdempotencyKey.optional() }) } : {}),
-      ...(streams(route) ? { header: z.object({ "Last-Event-ID": LastEventId.optional() }) } : {}),
+      ...(path.length > 0 && { path: z.object(Object.fromEntries(path)) }),
+      ...(route.query && { query: route.query as z.ZodObject }),
+      ...(route.method === "post" && { header: z.object({ "Idempotency-Key": IdempotencyKey.optional() }) }),
+      ...(streams(route) && { header: z.object({ "Last-Event-ID": LastEventId.optional() }) }),
     },
     ...(route.upload && {
       requestBody: {
@@ -178,15 +171,13 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
         content: Object.fromEntries(route.upload.map((type) => [type, { schema: { type: "string" as const } }])),
       },
     }),
-    ...(route.body === undefined
-      ? {}
-      : {
-          requestBody: {
-            // A request without a body counts as `{}`.
-            required: !route.body.safeParse({}).success,
-            content: { "application/json": { schema: route.body } },
-          },
-        }),
+    ...(route.body && {
+      requestBody: {
+        // A request without a body counts as `{}`.
+        required: !route.body.safeParse({}).success,
+        content: { "application/json": { schema: route.body } },
+      },
+    }),
     responses: { ...answerResponses(route), ...errorResponses(route, known) },
   };
 };
