@@ -1,19 +1,18 @@
 import { z } from "zod";
+import { type PathProblem, withProblems } from "./named.ts";
 
 /** The limits of `metadata` and `identifiers`; the outermost object is depth 1. */
 export const appDataLimits = { bytes: 16_384, depth: 5, keysPerLevel: 64 } as const;
-
-type Path = (string | number)[];
 
 /** More problems than a person fixes at once; a hostile value has thousands. */
 const maxProblems = 100;
 
 /** Up to 100 problems of a `metadata` object, each with its path. An object that is too large is refused without a walk through it. */
-export const appDataProblems = (value: Record<string, unknown>): { path: Path; message: string }[] => {
+export const appDataProblems = (value: Record<string, unknown>): PathProblem[] => {
   if (Buffer.byteLength(JSON.stringify(value)) > appDataLimits.bytes)
     return [{ path: [], message: `must be at most ${appDataLimits.bytes} bytes of JSON` }];
-  const problems: { path: Path; message: string }[] = [];
-  const visit = (node: unknown, path: Path, depth: number): void => {
+  const problems: PathProblem[] = [];
+  const visit = (node: unknown, path: PathProblem["path"], depth: number): void => {
     if (typeof node !== "object" || node === null || problems.length >= maxProblems) return;
     if (depth > appDataLimits.depth) {
       problems.push({ path, message: `may be nested at most ${appDataLimits.depth} deep` });
@@ -41,9 +40,7 @@ export const appDataProblems = (value: Record<string, unknown>): { path: Path; m
 /** A JSON object of the app: flat or nested, within {@link appDataLimits}. In a patch, `null` removes a key. */
 export const AppData = z
   .record(z.string(), z.unknown(), { error: "must be a JSON object" })
-  .superRefine((value, context) => {
-    for (const { path, message } of appDataProblems(value)) context.addIssue({ code: "custom", path, message });
-  })
+  .superRefine(withProblems(appDataProblems))
   .meta({
     id: "AppData",
     description: "A JSON object: at most 16 KiB, 5 levels deep, 64 keys a level",

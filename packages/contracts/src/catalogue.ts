@@ -1,32 +1,9 @@
-import {
-  DeliverBatchV1,
-  DrainBacklogV1,
-  DueV1,
-  ExpandedV1,
-  ExpandV1,
-  ImportChunkV1,
-  OpenGroupV1,
-  SendGroupV1,
-  SendOneV1,
-  SendV1,
-} from "./commands.ts";
+import { commands } from "./commands.ts";
 import type { MessageContract } from "./envelope.ts";
 import { events } from "./events.ts";
 
 /** Every message in any stream, by its name on the wire. */
-export const messages = {
-  SendV1,
-  SendGroupV1,
-  SendOneV1,
-  DrainBacklogV1,
-  ExpandV1,
-  ExpandedV1,
-  DeliverBatchV1,
-  DueV1,
-  OpenGroupV1,
-  ImportChunkV1,
-  ...events,
-} as const;
+export const messages = { ...commands, ...events } as const;
 
 const contracts: readonly MessageContract[] = Object.values(messages) as unknown as MessageContract[];
 

@@ -229,3 +229,17 @@ export const ImportChunkV1 = defineMessage(
   }),
 );
 export type ImportChunkV1 = DataOf<typeof ImportChunkV1>;
+
+/** Every message that is not an event, by its name on the wire. */
+export const commands = {
+  SendV1,
+  SendGroupV1,
+  SendOneV1,
+  DrainBacklogV1,
+  ExpandV1,
+  ExpandedV1,
+  DeliverBatchV1,
+  DueV1,
+  OpenGroupV1,
+  ImportChunkV1,
+} as const;

@@ -56,25 +56,19 @@ const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   if (actual === undefined) return operator === "!=";
   if (operator === "==" || operator === "!=") return isEqual(actual, compare) === (operator === "==");
   const found = orderOf(actual, compare);
-  return found !== undefined && isInOrder(found, operator);
+  return found !== undefined && isInOrder[operator](found);
 };
 
 /** `found` is the result of a comparison: below, equal to or above 0. */
-const isInOrder = (found: number, operator: Order): boolean => {
-  switch (operator) {
-    case "<":
-      return found < 0;
-    case "<=":
-      return found <= 0;
-    case ">":
-      return found > 0;
-    case ">=":
-      return found >= 0;
-  }
+const isInOrder: Readonly<Record<Order, (found: number) => boolean>> = {
+  "<": (found) => found < 0,
+  "<=": (found) => found <= 0,
+  ">": (found) => found > 0,
+  ">=": (found) => found >= 0,
 };
 
 const wasSeen = ({ operator, than }: Seen, { lastSeenAt, now }: Subject): boolean =>
-  lastSeenAt !== undefined && isInOrder(lastSeenAt - ("at" in than ? than.at : now - than.agoMs), operator);
+  lastSeenAt !== undefined && isInOrder[operator](lastSeenAt - ("at" in than ? than.at : now - than.agoMs));
 
 /** Whether a device matches a condition. */
 export const fulfils = (condition: Condition, subject: Subject): boolean => {

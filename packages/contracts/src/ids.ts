@@ -30,32 +30,32 @@ export type IdentityKeyId = `idk_${string}`;
 export type OperatorId = `opr_${string}`;
 export type WebhookMessageId = `msg_${string}`;
 
-const idSchema = <Id extends string>(kind: Kind, example: string) =>
-  z
-    .custom<Id>((value) => typeof value === "string" && isId(kind, value), {
+const patternOf = (kind: Kind): string => `^${prefixes[kind]}_[0-7][0-9a-hjkmnp-tv-z]{25}$`;
+
+const idSchema = <Id extends string>(kind: Kind) => {
+  const pattern = patternOf(kind);
+  const form = new RegExp(pattern);
+  return z
+    .custom<Id>((value) => typeof value === "string" && form.test(value), {
       error: `must be a ${kind} id: ${prefixes[kind]}_ and 26 characters`,
     })
-    .meta({ type: "string", pattern: `^${prefixes[kind]}_[0-7][0-9a-hjkmnp-tv-z]{25}$`, examples: [example] });
+    .meta({ type: "string", pattern, examples: [`${prefixes[kind]}_06bq4ghm31tz5d2ns8y7k9w0ac`] });
+};
 
-const patterns = new Map(
-  Object.values(prefixes).map((prefix) => [prefix, new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`)]),
-);
-const isId = (kind: Kind, value: string) => patterns.get(prefixes[kind])?.test(value) ?? false;
-
+const deviceId = new RegExp(patternOf("device"));
 /** The check of a device id's schema, for code where the schema would run too often. */
-export const isDeviceId = (value: unknown): boolean => typeof value === "string" && isId("device", value);
+export const isDeviceId = (value: unknown): boolean => typeof value === "string" && deviceId.test(value);
 
-export const ProjectId = idSchema<ProjectId>("project", "prj_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const DeviceId = idSchema<DeviceId>("device", "dev_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const ImportId = idSchema<ImportId>("import", "imp_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const TopicId = idSchema<TopicId>("topic", "top_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const NotificationId = idSchema<NotificationId>("notification", "ntf_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const TokenId = idSchema<TokenId>("token", "tok_06bq4ghm31tz5d2ns8y7k9w0ac");
-
-export const WebhookId = idSchema<WebhookId>("webhook", "whk_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const WebhookMessageId = idSchema<WebhookMessageId>("message", "msg_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const OperatorId = idSchema<OperatorId>("operator", "opr_06bq4ghm31tz5d2ns8y7k9w0ac");
-export const IdentityKeyId = idSchema<IdentityKeyId>("identity key", "idk_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const ProjectId = idSchema<ProjectId>("project");
+export const DeviceId = idSchema<DeviceId>("device");
+export const ImportId = idSchema<ImportId>("import");
+export const TopicId = idSchema<TopicId>("topic");
+export const NotificationId = idSchema<NotificationId>("notification");
+export const TokenId = idSchema<TokenId>("token");
+export const WebhookId = idSchema<WebhookId>("webhook");
+export const WebhookMessageId = idSchema<WebhookMessageId>("message");
+export const OperatorId = idSchema<OperatorId>("operator");
+export const IdentityKeyId = idSchema<IdentityKeyId>("identity key");
 
 /** 16 bytes as 26 characters: 128 bits after two zero bits, so the first character is 0 to 7. */
 export const encodeBase32 = (bytes: Uint8Array): string => {

@@ -1,3 +1,5 @@
+import type { PathProblem } from "./named.ts";
+
 /** Schemes that run code in the app, or show content of the notification itself where a page is expected. */
 const refusedSchemes = ["javascript", "data", "vbscript", "blob"] as const;
 const refused = new RegExp(`^(?:${refusedSchemes.join("|")}):`);
@@ -33,14 +35,12 @@ export const linkProblem = (link: string): string | undefined => {
 /** Fields that a device, a browser or Herald's own kits open on a tap, anywhere in a payload. */
 const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);
 
-type Path = (string | number)[];
-
 /** The danger of a field's value. A list is checked as text, because JavaScript opens `["javascript:x"]` as `javascript:x`. */
 const fieldProblem = (field: string, value: unknown): string | undefined =>
   linkFields.has(field) && (typeof value === "string" || Array.isArray(value)) ? linkProblem(String(value)) : undefined;
 
 /** The dangerous links in a payload or in a part of one, each with its path. */
-export const dangerousLinks = (value: unknown, path: Path = []): { path: Path; message: string }[] => {
+export const dangerousLinks = (value: unknown, path: PathProblem["path"] = []): PathProblem[] => {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => {
     const here = [...path, Array.isArray(value) ? Number(key) : key];

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
 import { CreateIdentityKey, IdentityKey } from "../http/v1/identity.ts";
-import { KeysetRequest, keysetPageOf, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { KeysetRequest, keysetPageOf, PageRequest } from "../http/v1/pagination.ts";
 import { User, UserSummary } from "../http/v1/users.ts";
 import { DeviceId, IdentityKeyId, NotificationId, ProjectId } from "../ids.ts";
 import { UserId } from "../users.ts";
@@ -14,10 +14,10 @@ export const CreateIdentityKeyRequest = defineRequest(
   { ...project, keyId: IdentityKeyId, publicKey: CreateIdentityKey.shape.public_key },
   z.object({ key: IdentityKey, secret: z.string().optional() }),
 );
-export const ListIdentityKeys = defineRequest(
+export const ListIdentityKeys = defineList(
   "registry.identity-keys.list",
   { ...project, page: PageRequest },
-  pageOf(IdentityKey),
+  IdentityKey,
 );
 export const DeleteIdentityKey = defineRequest(
   "registry.identity-keys.delete",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { durationMs } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
-import { named, namedBody } from "../../named.ts";
+import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
 
 /** A display name. */
@@ -48,8 +48,8 @@ export const CreateProject = namedBody("CreateProject", {
 
 /** Body of `PATCH /admin/v1/projects/{id}`. */
 export const ChangeProject = namedBody("ChangeProject", {
-  project: z
-    .strictObject({
+  project: changedFields(
+    {
       name: Name.optional(),
       open_registration: z.boolean().optional(),
       protected_metadata: ProtectedMetadata.optional(),
@@ -59,9 +59,9 @@ export const ChangeProject = namedBody("ChangeProject", {
           ...staleAfterMeta,
           description: `${staleAfterMeta.description.replace("Absent: never", "`null`: never")}`,
         }),
-    })
-    .refine((project) => Object.keys(project).length > 0, "at least one field is required")
-    .meta({ minProperties: 1, examples: [{ open_registration: false }] }),
+    },
+    { examples: [{ open_registration: false }] },
+  ),
 });
 
 export const Scope = z.enum(["send", "read", "devices", "export"]).meta({ id: "Scope" });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AppData } from "../../app-data.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
-import { named, namedBody } from "../../named.ts";
+import { changedFields, named, namedBody, type PathProblem, withProblems } from "../../named.ts";
 import {
   ApnsEnvironment,
   FcmTokenKind,
@@ -134,8 +134,8 @@ type TokenShape = {
 };
 
 /** Problems of a token's form and of fields that belong to other providers. One sentence per problem. */
-export const tokenProblems = (device: TokenShape, tokenField: string): { path: string[]; message: string }[] => {
-  const problems: { path: string[]; message: string }[] = [];
+export const tokenProblems = (device: TokenShape, tokenField: string): PathProblem[] => {
+  const problems: PathProblem[] = [];
   const provider = servingProvider(device);
   const known = providersOf[device.platform];
   if (!known.includes(provider))
@@ -192,10 +192,7 @@ export const RegisterDevice = namedBody(
           .optional()
           .meta({ description: "The user of the device; null: none; absent: unchanged" }),
       })
-      .superRefine((device, context) => {
-        for (const { path, message } of tokenProblems(device, "token"))
-          context.addIssue({ code: "custom", path, message });
-      }),
+      .superRefine(withProblems((device) => tokenProblems(device, "token"))),
   },
   { examples: [{ device: { token: tokenExample, platform: "ios", topics: ["news"], metadata: { plan: "pro" } } }] },
 );
@@ -213,11 +210,7 @@ export const Identification = z
     ...registration,
     user_token: UserToken.optional(),
   })
-  .superRefine((device, context) => {
-    const shape = { ...device, token: device.identifier };
-    for (const { path, message } of tokenProblems(shape, "identifier"))
-      context.addIssue({ code: "custom", path, message });
-  })
+  .superRefine(withProblems((device) => tokenProblems({ ...device, token: device.identifier }, "identifier")))
   .meta({
     id: "Identification",
     examples: [
@@ -232,8 +225,8 @@ export const Identification = z
 
 /** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches; a new Web Push subscription needs `keys`. */
 export const ChangeDevice = namedBody("ChangeDevice", {
-  device: z
-    .strictObject({
+  device: changedFields(
+    {
       token: PushToken.optional(),
       keys: SubscriptionKeys.optional(),
       metadata: AppData.optional(),
@@ -244,9 +237,9 @@ export const ChangeDevice = namedBody("ChangeDevice", {
         .optional()
         .meta({ description: "With a project token: the user of the device; null: none" }),
       user_token: UserToken.optional().meta({ description: "With a device credential: logs the user in" }),
-    })
-    .refine((device) => Object.keys(device).length > 0, "at least one field is required")
-    .meta({ minProperties: 1, examples: [{ metadata: { plan: "pro" }, status: "active" }] }),
+    },
+    { examples: [{ metadata: { plan: "pro" }, status: "active" }] },
+  ),
 });
 
 /**
@@ -275,15 +268,13 @@ const notBesideMatch = {
 } as const;
 
 /** Refuses the parameters that cannot be combined with `match`. */
-export const checkMatch = (
-  query: Partial<Record<"match" | keyof typeof notBesideMatch, unknown>>,
-  context: Pick<z.RefinementCtx, "addIssue">,
-): void => {
-  if (query.match === undefined) return;
-  for (const [name, message] of Object.entries(notBesideMatch))
-    if (query[name as keyof typeof notBesideMatch] !== undefined)
-      context.addIssue({ code: "custom", path: [name], message });
-};
+export const checkMatch = withProblems((query: Partial<Record<"match" | keyof typeof notBesideMatch, unknown>>) => {
+  const given = new Map(Object.entries(query));
+  if (given.get("match") === undefined) return [];
+  return Object.entries(notBesideMatch).flatMap(([name, message]) =>
+    given.get(name) === undefined ? [] : [{ path: [name], message }],
+  );
+});
 
 /** The query of `GET /devices`. */
 export const DeviceListQuery = z

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
-import { namedBody } from "../../named.ts";
+import { namedBody, withProblems } from "../../named.ts";
 import { tagFields } from "../../tags.ts";
 import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 
@@ -187,15 +187,11 @@ const dryRun = z
 
 const newNotification = z
   .strictObject({ ...content, targets: NewTargets, dry_run: dryRun })
-  .superRefine(({ targets: _, ...notification }, context) => {
-    if (notification.title === undefined && notification.body === undefined && notification.silent !== true)
-      context.addIssue({
-        code: "custom",
-        path: [],
-        message: "a `title` or a `body` is required unless `silent` is true",
-      });
-    for (const problem of dangerousLinks(notification)) context.addIssue({ code: "custom", ...problem });
-  });
+  .refine(
+    ({ title, body, silent }) => title !== undefined || body !== undefined || silent === true,
+    "a `title` or a `body` is required unless `silent` is true",
+  )
+  .superRefine(withProblems(({ targets: _, ...notification }) => dangerousLinks(notification)));
 
 /** A notification to send. */
 export const NewNotification = z.preprocess(boundedContent, newNotification).meta({ id: "NewNotification" });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { OperatorId } from "../../ids.ts";
-import { named, namedBody } from "../../named.ts";
+import { changedFields, named, namedBody } from "../../named.ts";
 import { Name, type Scope } from "./admin.ts";
 
 /** `viewer` reads, `operator` also sends, replays and changes devices and topics, `admin` may do everything. */
@@ -37,8 +37,5 @@ export const CreateOperator = namedBody("CreateOperator", {
 
 /** Body of `PATCH /admin/v1/operators/{id}`. */
 export const ChangeOperator = namedBody("ChangeOperator", {
-  operator: z
-    .strictObject({ name: Name.optional(), role: OperatorRole.optional() })
-    .refine((operator) => Object.keys(operator).length > 0, "at least one field is required")
-    .meta({ minProperties: 1, examples: [{ role: "viewer" }] }),
+  operator: changedFields({ name: Name.optional(), role: OperatorRole.optional() }, { examples: [{ role: "viewer" }] }),
 });

@@ -7,18 +7,15 @@ export const Instant = z.iso.datetime({
   error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
 });
 
-const wholeNumber = (name: string, minimum: number, maximum: number) =>
-  z
+const wholeNumber = (name: string, minimum: number, maximum: number) => {
+  const problem = `must be a whole number from ${minimum} to ${maximum}`;
+  return z
     .string()
-    .regex(/^[0-9]{1,9}$/, `must be a whole number from ${minimum} to ${maximum}`)
+    .regex(/^[0-9]{1,9}$/, problem)
     .transform(Number)
-    .pipe(
-      z
-        .number()
-        .min(minimum, `must be a whole number from ${minimum} to ${maximum}`)
-        .max(maximum, `must be a whole number from ${minimum} to ${maximum}`),
-    )
+    .pipe(z.number().min(minimum, problem).max(maximum, problem))
     .meta({ id: name });
+};
 
 /** The highest page number: far beyond the end of any list, and still a safe number of rows to skip. */
 const lastPage = 1_000_000;
@@ -116,20 +113,13 @@ export const keysetPageOf = <Row extends z.ZodType>(row: Row) =>
 export type KeysetPageOf<Row> = { data: Row[]; next: string | null };
 
 /** The requested rows of a keyset list. `after` is empty for the first page. */
-export const KeysetRequest = z.object({ after: z.string(), perPage: z.number().int().min(1).max(100) });
+export const KeysetRequest = z.object({ after: z.string(), perPage });
 export type KeysetRequest = z.infer<typeof KeysetRequest>;
 
 /** Converts a list's query parameters to a request, or to all their problems. */
-export const toPageRequest = (query: {
-  page?: number | undefined;
-  per_page?: number | undefined;
-  items?: number | undefined;
-  limit?: number | undefined;
-  after?: string | undefined;
-  sort?: "created_at" | "-created_at" | undefined;
-  created_after?: string | undefined;
-  created_before?: string | undefined;
-}): { request: ListRequest } | { problems: string[] } => {
+export const toPageRequest = (
+  query: z.output<z.ZodObject<typeof listQuery>>,
+): { request: ListRequest } | { problems: string[] } => {
   const sizes = [query.per_page, query.items, query.limit].filter((size) => size !== undefined);
   const problems: string[] = [];
   if (sizes.length > 1) problems.push("per_page: `items` and `limit` are other names of it: send one of the three");

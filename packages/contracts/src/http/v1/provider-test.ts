@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withProblems } from "../../named.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, type Provider, platformOf, providersOf } from "../../platforms.ts";
 import { PushToken, SubscriptionKeys, tokenProblems } from "./devices.ts";
 
@@ -27,16 +28,14 @@ const examples: Record<Provider, TestPush> = {
 
 /** Body of `POST …/providers/{provider}/test`: one device of that provider. */
 export const testPushOf = (provider: Provider) =>
-  TestPush.superRefine((push, context) => {
-    const { platform = platformOf[provider] } = push;
-    if (!providersOf[platform].includes(provider)) {
-      const message = `must be \`${platformOf[provider]}\`, the platform of ${provider}`;
-      context.addIssue({ code: "custom", path: ["platform"], message });
-      return;
-    }
-    for (const { path, message } of tokenProblems({ ...push, platform, provider }, "token"))
-      context.addIssue({ code: "custom", path, message });
-  }).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
+  TestPush.superRefine(
+    withProblems((push) => {
+      const { platform = platformOf[provider] } = push;
+      return providersOf[platform].includes(provider)
+        ? tokenProblems({ ...push, platform, provider }, "token")
+        : [{ path: ["platform"], message: `must be \`${platformOf[provider]}\`, the platform of ${provider}` }];
+    }),
+  ).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
 
 /** The provider's answer to a test push. */
 export const TestedPush = z

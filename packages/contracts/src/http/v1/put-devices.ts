@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DeviceId } from "../../ids.ts";
-import { namedBody } from "../../named.ts";
+import { namedBody, withProblems } from "../../named.ts";
 import { VapidKeyId } from "../../vapid.ts";
 import { DeviceStatus, RegisterDevice, tokenProblems } from "./devices.ts";
 import { FieldProblem } from "./problem.ts";
@@ -25,9 +25,7 @@ export const PutDevice = z
     status: DeviceStatus.optional().meta({ description: ofNew }),
     last_seen_at: z.iso.datetime({ offset: true }).optional().meta({ description: ofNew }),
   })
-  .superRefine((device, context) => {
-    for (const { path, message } of tokenProblems(device, "token")) context.addIssue({ code: "custom", path, message });
-  })
+  .superRefine(withProblems((device) => tokenProblems(device, "token")))
   .meta({ id: "PutDevice" });
 export type PutDevice = z.infer<typeof PutDevice>;
 

@@ -77,17 +77,7 @@ export type StatsRequest = z.infer<typeof StatsRequest>;
 
 /** Converts the query to a request, or to all its problems. */
 export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
-  const {
-    interval = "hour",
-    time_zone: timeZone = "UTC",
-    notification,
-    topic,
-    user,
-    kind,
-    label,
-    platform,
-    by,
-  } = query;
+  const { interval = "hour", time_zone: timeZone = "UTC", topic, kind, label, platform, by } = query;
   const to = query.to === undefined ? now : new Date(query.to);
   const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
   const problems: string[] = [];
@@ -109,9 +99,9 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
       to: to.toISOString(),
       interval,
       timeZone,
-      notificationId: notification,
+      notificationId: query.notification,
       topic,
-      userId: user,
+      userId: query.user,
       tag: labelTag ?? (kind === undefined ? undefined : kindTag(kind)),
       platform,
       by,

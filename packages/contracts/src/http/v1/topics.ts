@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DeviceId, TopicId } from "../../ids.ts";
-import { named, namedBody } from "../../named.ts";
+import { named, namedBody, withProblems } from "../../named.ts";
 import { listQuery } from "./pagination.ts";
 
 const nameCharacters = z
@@ -27,16 +27,13 @@ export const TopicListQuery = z
       examples: ["news"],
     }),
   })
-  .superRefine((query, context) => {
-    if (query.prefix === undefined) return;
-    for (const name of byTime)
-      if (query[name] !== undefined)
-        context.addIssue({
-          code: "custom",
-          path: [name],
-          message: "cannot be combined with prefix, which lists by name",
-        });
-  });
+  .superRefine(
+    withProblems((query) =>
+      byTime
+        .filter((name) => query.prefix !== undefined && query[name] !== undefined)
+        .map((name) => ({ path: [name], message: "cannot be combined with prefix, which lists by name" })),
+    ),
+  );
 
 export const Topic = named("Topic", {
   id: TopicId,

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { ProjectDeletedV1 } from "../../events.ts";
 import { WebhookId, WebhookMessageId } from "../../ids.ts";
-import { named, namedBody } from "../../named.ts";
+import { changedFields, named, namedBody } from "../../named.ts";
 import { EventMessage, EventType } from "./events.ts";
+import { Instant } from "./pagination.ts";
 
 /** A project's webhooks are deleted with it, so they never receive `project.deleted`. */
 const WebhookEvents = z
@@ -32,10 +33,7 @@ export const CreateWebhook = namedBody("CreateWebhook", { webhook: z.strictObjec
 
 /** Body of `PATCH /webhooks/{id}`. */
 export const ChangeWebhook = namedBody("ChangeWebhook", {
-  webhook: z
-    .strictObject({ ...settings, url: WebhookUrl.optional(), enabled: z.boolean().optional() })
-    .refine((webhook) => Object.keys(webhook).length > 0, "at least one field is required")
-    .meta({ minProperties: 1 }),
+  webhook: changedFields({ ...settings, url: WebhookUrl.optional(), enabled: z.boolean().optional() }),
 });
 
 /** Why a webhook is disabled: by a request, because it answered 410, or because it failed for five days. */
@@ -97,12 +95,7 @@ export const WebhookMessageDetail = named("WebhookMessageDetail", {
 export type WebhookMessageDetail = z.infer<typeof WebhookMessageDetail>;
 
 /** Body of `POST /webhooks/{id}/recover`. */
-export const RecoverWebhook = namedBody("RecoverWebhook", {
-  since: z.iso.datetime({
-    offset: true,
-    error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
-  }),
-});
+export const RecoverWebhook = namedBody("RecoverWebhook", { since: Instant });
 
 /** The number of failed messages that will be sent again; `more`: repeat the request for the next ones. */
 export const Recovered = named("Recovered", { messages: z.number().int().min(0), more: z.boolean() });
