@@ -6,7 +6,7 @@ import { admin } from "./api/clients.ts";
 import { problemsOf } from "./api/problems.ts";
 import { Field, Form } from "./parts/field.tsx";
 import { Copyable, Problem } from "./parts/page.tsx";
-import { Brand } from "./sign-in.tsx";
+import { FirstPage } from "./sign-in.tsx";
 
 const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
   const [name, setName] = useState("");
@@ -50,18 +50,10 @@ export const NewProject = ({ opened, onClose }: { readonly opened: boolean; read
 
 /** The page that is shown until a project exists. */
 export const FirstProject = () => (
-  <main className="sign-in">
-    <div className="stack">
-      <Brand />
-      <section className="panel">
-        <div className="inside stack">
-          <h1 className="sign-in-title">Create your first project</h1>
-          <p className="muted sign-in-note">
-            A project holds an app's devices, notifications, providers and tokens. Most companies have one for each app.
-          </p>
-          <NewProjectForm />
-        </div>
-      </section>
-    </div>
-  </main>
+  <FirstPage title="Create your first project">
+    <p className="muted sign-in-note">
+      A project holds an app's devices, notifications, providers and tokens. Most companies have one for each app.
+    </p>
+    <NewProjectForm />
+  </FirstPage>
 );

@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { isPassing, isUnreachable, unreachable } from "./api/problems.ts";
 import { connection, currentSession, type Session, signIn, signOut } from "./api/session.ts";
-import { SignInForm, SignInPage } from "./sign-in.tsx";
+import { FirstPage, SignInForm } from "./sign-in.tsx";
 
 declare global {
   interface Window {
@@ -31,6 +31,8 @@ type State = { readonly session?: Session | undefined; readonly ended?: boolean;
 const signInCode = window.heraldSignInCode;
 window.heraldSignInCode = undefined;
 
+const usedLink = "The link no longer works: a link signs in once. Sign in with a token, or make a new link.";
+
 const begin = async (): Promise<State> => ({
   session: signInCode === undefined ? await currentSession() : await signIn({ code: signInCode }),
 });
@@ -48,13 +50,7 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
         begun = undefined;
         if (isPassing(error)) setTimeout(start, 2_000);
         if (isUnreachable(error)) setState({ note: unreachable });
-        else
-          setState({
-            note:
-              signInCode === undefined
-                ? undefined
-                : "The link no longer works: a link signs in once. Sign in with a token, or make a new link.",
-          });
+        else setState({ note: signInCode && usedLink });
       });
     };
     start();
@@ -87,7 +83,12 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
     setState({ session: next });
     void queries.invalidateQueries();
   };
-  if (!signed) return <SignInPage note={state.note} onSession={onSession} />;
+  if (!signed)
+    return (
+      <FirstPage title="Sign in to Herald">
+        <SignInForm note={state.note} onSession={onSession} />
+      </FirstPage>
+    );
   return (
     <SessionContext.Provider value={signed}>
       {children}

@@ -1,6 +1,6 @@
 import { Button, PasswordInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { type Session, signIn } from "./api/session.ts";
 import { Form } from "./parts/field.tsx";
 import { Problem } from "./parts/page.tsx";
@@ -44,14 +44,15 @@ export const Brand = () => (
   </span>
 );
 
-export const SignInPage = (props: Props) => (
+/** A page without a project, and so without a menu. */
+export const FirstPage = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
   <main className="sign-in">
     <div className="stack">
       <Brand />
       <section className="panel">
         <div className="inside stack">
-          <h1 className="sign-in-title">Sign in to Herald</h1>
-          <SignInForm {...props} />
+          <h1 className="sign-in-title">{title}</h1>
+          {children}
         </div>
       </section>
     </div>

@@ -8,16 +8,15 @@ import { connection, probe } from "./session.ts";
 const gatherMs = 700;
 const reopenMs = 4_000;
 
-/** The queries that an event makes stale, by the second part of their key; the first part is the project. */
-const changedBy = (type: string): readonly string[] => {
-  const [, , entity] = type.split(".");
-  if (entity === "notification" || entity === "delivery") return ["notifications", "stats", "deliveries", "trace"];
-  if (entity === "device") return ["devices", "users", "topics"];
-  if (entity === "topic") return ["topics"];
-  if (entity === "user") return ["users", "devices"];
-  if (entity === "provider") return ["providers"];
-  if (entity === "webhook") return ["webhooks"];
-  return [];
+/** The queries that an event of `io.herald.<entity>` makes stale, by the second part of their key; the first is the project. */
+const changedBy: Readonly<Record<string, readonly string[]>> = {
+  notification: ["notifications", "stats", "deliveries", "trace"],
+  delivery: ["notifications", "stats", "deliveries", "trace"],
+  device: ["devices", "users", "topics"],
+  topic: ["topics"],
+  user: ["users", "devices"],
+  provider: ["providers"],
+  webhook: ["webhooks"],
 };
 
 const LiveContext = createContext({ live: false, gone: false });
@@ -76,7 +75,8 @@ export const LiveEvents = ({ gone, children }: Props) => {
         try {
           setLive(true);
           for await (const { type } of herald.events.follow({ signal })) {
-            for (const name of changedBy(type.replace(/^io\.herald\./, "x.y."))) changed.add(name);
+            const [, , entity = ""] = type.split(".");
+            for (const name of changedBy[entity] ?? []) changed.add(name);
             timer ??= setTimeout(refresh, gatherMs);
           }
         } catch (error) {

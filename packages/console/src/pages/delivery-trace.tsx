@@ -30,14 +30,7 @@ export default function DeliveryTracePage() {
     { everyMs: 3_000 },
   );
   return (
-    <Page
-      name="Delivery trace"
-      title={
-        <span className="title-line">
-          Delivery trace {data && <Status value={data.opened_at ? "opened" : data.status} />}
-        </span>
-      }
-    >
+    <Page title="Delivery trace" status={data?.opened_at ? "opened" : data?.status}>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {data && (
         <div className="columns wide">
@@ -65,26 +58,24 @@ export default function DeliveryTracePage() {
           </div>
           <Panel title="Which delivery">
             <Facts
-              facts={[
-                [
-                  "Notification",
-                  <Link key="n" className="link mono cut" to={`/p/${id}/notifications/${notification}`}>
+              facts={{
+                Notification: (
+                  <Link className="link mono cut" to={`/p/${id}/notifications/${notification}`}>
                     {notification}
-                  </Link>,
-                ],
-                [
-                  "Device",
-                  <Link key="d" className="link mono cut" to={`/p/${id}/devices/${device}`}>
+                  </Link>
+                ),
+                Device: (
+                  <Link className="link mono cut" to={`/p/${id}/devices/${device}`}>
                     {device}
-                  </Link>,
-                ],
-                ["Platform", platformNames[data.device.platform] ?? data.device.platform],
-                ["Status", data.device.status],
-                data.matched !== undefined && ["Matched target", mono(data.matched)],
-                data.user_id !== undefined && ["User", data.user_id],
-                data.next_attempt_at !== undefined && ["Next attempt", exactTime(data.next_attempt_at)],
-                data.opened_at !== undefined && ["Opened", exactTime(data.opened_at)],
-              ]}
+                  </Link>
+                ),
+                Platform: platformNames[data.device.platform] ?? data.device.platform,
+                Status: data.device.status,
+                "Matched target": mono(data.matched),
+                User: data.user_id,
+                "Next attempt": exactTime(data.next_attempt_at),
+                Opened: exactTime(data.opened_at),
+              }}
             />
           </Panel>
         </div>

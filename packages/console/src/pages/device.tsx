@@ -6,7 +6,7 @@ import { useProject } from "../api/clients.ts";
 import { useRead, useRefresh } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Field, Form } from "../parts/field.tsx";
-import { platformNames, Status, Time } from "../parts/format.tsx";
+import { platformNames, Time } from "../parts/format.tsx";
 import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
 import { Copyable, Facts, JsonCode, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
@@ -35,11 +35,8 @@ export default function DevicePage() {
   return (
     <Page
       name="Device"
-      title={
-        <span className="title-line">
-          <span className="cut mono">{device}</span> {data && <Status value={data.status} />}
-        </span>
-      }
+      title={<span className="cut mono">{device}</span>}
+      status={data?.status}
       actions={
         data &&
         may && (
@@ -78,27 +75,20 @@ export default function DevicePage() {
           <div className="stack">
             <Panel title="Device">
               <Facts
-                facts={[
-                  [
-                    "Platform",
-                    `${platformNames[data.platform] ?? data.platform}${data.environment ? `, ${data.environment}` : ""}`,
-                  ],
-                  ["Push token", <Copyable key="t" value={data.token} />],
-                  [
-                    "User",
+                facts={{
+                  Platform: `${platformNames[data.platform] ?? data.platform}${data.environment ? `, ${data.environment}` : ""}`,
+                  "Push token": <Copyable value={data.token} />,
+                  User:
                     data.user_id === null ? (
-                      <span key="n" className="muted">
-                        none
-                      </span>
+                      <span className="muted">none</span>
                     ) : (
-                      <Link key="u" className="link" to={`/p/${id}/users/${encodeURIComponent(data.user_id)}`}>
+                      <Link className="link" to={`/p/${id}/users/${encodeURIComponent(data.user_id)}`}>
                         {data.user_id}
                       </Link>
                     ),
-                  ],
-                  ["Last seen", <Time key="l" at={data.last_seen_at} />],
-                  ["Created", <Time key="c" at={data.created_at} />],
-                ]}
+                  "Last seen": <Time at={data.last_seen_at} />,
+                  Created: <Time at={data.created_at} />,
+                }}
               />
             </Panel>
             <Panel title="Topics">

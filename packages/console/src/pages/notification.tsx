@@ -169,13 +169,11 @@ export default function NotificationPage() {
     <Page
       name={name}
       title={
-        <span className="title-line">
-          <span className="cut" dir="auto">
-            {name}
-          </span>
-          <Status value={data.status} />
+        <span className="cut" dir="auto">
+          {name}
         </span>
       }
+      status={data.status}
       actions={
         <>
           <Button variant="default" onClick={asDraft}>
@@ -222,27 +220,23 @@ export default function NotificationPage() {
                   shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
                 />
                 <Facts
-                  facts={[
-                    ["Id", <Copyable key="id" value={data.id} />],
-                    ["Targets", mono(data.targets.slice(0, 20).join(", "))],
-                    data.unmatched.length > 0 && [
-                      "Matched nothing",
-                      <span key="u" className="warn mono">
-                        {data.unmatched.join(", ")}
-                      </span>,
-                    ],
-                    data.link_to !== undefined && ["Link", data.link_to],
-                    data.send_at !== undefined && ["Scheduled for", exactTime(data.send_at)],
-                    ["Created", exactTime(data.created_at)],
-                    data.completed_at !== undefined && ["Took", duration(seconds)],
-                    counts.accepted > 0 &&
-                      seconds > 0 && [
-                        "Speed",
-                        `${count(Math.max(1, Math.round(done / Math.max(seconds, 0.05))))} a second`,
-                      ],
-                    opens?.first_opened_at !== undefined && ["First open", <Time key="f" at={opens.first_opened_at} />],
-                    opens?.time_to_open !== undefined && ["Half of the opens within", duration(opens.time_to_open.p50)],
-                  ]}
+                  facts={{
+                    Id: <Copyable value={data.id} />,
+                    Targets: mono(data.targets.slice(0, 20).join(", ")),
+                    "Matched nothing": data.unmatched.length > 0 && (
+                      <span className="warn mono">{data.unmatched.join(", ")}</span>
+                    ),
+                    Link: data.link_to,
+                    "Scheduled for": exactTime(data.send_at),
+                    Created: exactTime(data.created_at),
+                    Took: data.completed_at && duration(seconds),
+                    Speed:
+                      counts.accepted > 0 &&
+                      seconds > 0 &&
+                      `${count(Math.max(1, Math.round(done / Math.max(seconds, 0.05))))} a second`,
+                    "First open": opens?.first_opened_at && <Time at={opens.first_opened_at} />,
+                    "Half of the opens within": opens?.time_to_open && duration(opens.time_to_open.p50),
+                  }}
                 />
               </div>
             </Panel>

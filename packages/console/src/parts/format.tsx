@@ -47,13 +47,13 @@ export const Time = ({ at }: { readonly at: string | undefined }) => {
   const seconds = (now - Date.parse(at)) / 1_000;
   const words = seconds >= 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`;
   return (
-    <time dateTime={at} title={dateTime.format(new Date(at))} className="nowrap">
+    <time dateTime={at} title={exactTime(at)} className="nowrap">
       {words}
     </time>
   );
 };
 
-export const exactTime = (at: string): string => dateTime.format(new Date(at));
+export const exactTime = (at: string | undefined): string | undefined => at && dateTime.format(new Date(at));
 
 /** A sentence of the API: its times are formatted for people, and text between backticks as code. */
 export const Sentence = ({ text }: { readonly text: string }) =>
@@ -63,35 +63,20 @@ export const Sentence = ({ text }: { readonly text: string }) =>
     return part.startsWith("`") ? <code key={index}>{part.slice(1, -1)}</code> : exactTime(part);
   });
 
-const tones: Readonly<Record<string, string>> = {
-  completed: "good",
-  accepted: "good",
-  active: "good",
-  delivered: "good",
-  enabled: "good",
-  current: "good",
-  ready: "good",
-  ok: "good",
-  opened: "open",
-  scheduled: "open",
-  sending: "open",
-  pending: "open",
-  waiting: "open",
-  deferred: "open",
-  next: "open",
-  failed: "bad",
-  disabled: "bad",
-  gone: "bad",
-  failing: "bad",
-  unready: "bad",
-  paused: "warn",
-  held: "warn",
-  unknown: "warn",
+/** The statuses of each colour. */
+const tones = {
+  good: ["completed", "accepted", "active", "delivered", "enabled", "current", "ready", "ok"],
+  open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "next"],
+  bad: ["failed", "disabled", "gone", "failing", "unready"],
+  warn: ["paused", "held", "unknown"],
 };
+
+const toneOf = (status: string): string =>
+  Object.entries(tones).find(([, statuses]) => statuses.includes(status))?.[0] ?? "muted";
 
 /** A status as text with a colour. Colour alone would not be accessible. */
 export const Status = ({ value }: { readonly value: string }) => (
-  <span className={`status ${tones[value] ?? "muted"}`}>{value.replaceAll(/[_-]/g, " ")}</span>
+  <span className={`status ${toneOf(value)}`}>{value.replaceAll(/[_-]/g, " ")}</span>
 );
 
 export const platformNames: Readonly<Record<string, string>> = { ios: "iOS", android: "Android", web: "Web" };

@@ -1,7 +1,6 @@
 import { Button, JsonInput } from "@mantine/core";
 import { useState } from "react";
 import { FormDialog } from "./form.tsx";
-
 import { type Json, objectOf } from "./json.ts";
 
 /** The JSON merge patch that turns `before` into `after`: removed fields are null. */

@@ -3,10 +3,22 @@ import { Button, CopyButton } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 import { useGone } from "../api/live.tsx";
 import { isUnreachable, sentencesOf } from "../api/problems.ts";
+import { Status } from "./format.tsx";
 import { Icon } from "./icon.tsx";
 
-type PageProps = {
+type TitleProps = {
   readonly title: ReactNode;
+  /** Beside the title, as soon as it is known. */
+  readonly status?: string | undefined;
+};
+
+const Title = ({ title, status }: TitleProps) => (
+  <span className="title-line">
+    {title} {status !== undefined && <Status value={status} />}
+  </span>
+);
+
+type PageProps = TitleProps & {
   /** The title of the browser's tab. Default: the page's. */
   readonly name?: string;
   readonly about?: ReactNode;
@@ -14,14 +26,16 @@ type PageProps = {
   readonly children: ReactNode;
 };
 
-export const Page = ({ title, name = String(title), about, actions, children }: PageProps) => {
+export const Page = ({ title, status, name = String(title), about, actions, children }: PageProps) => {
   useEffect(() => {
     document.title = `${name} · Herald`;
   }, [name]);
   return (
     <div className="page">
       <div className="page-head">
-        <h1 className="grow">{title}</h1>
+        <h1 className="grow">
+          <Title title={title} status={status} />
+        </h1>
         {actions && <div className="toolbar">{actions}</div>}
         {about && <p className="about">{about}</p>}
       </div>
@@ -30,8 +44,7 @@ export const Page = ({ title, name = String(title), about, actions, children }: 
   );
 };
 
-type PanelProps = {
-  readonly title?: ReactNode;
+type PanelProps = Partial<TitleProps> & {
   readonly actions?: ReactNode;
   /** Filters of the rows, in place of a title. */
   readonly filters?: ReactNode;
@@ -40,12 +53,14 @@ type PanelProps = {
   readonly children: ReactNode;
 };
 
-export const Panel = ({ title, actions, filters, flush = false, children }: PanelProps) => (
+export const Panel = ({ title, status, actions, filters, flush = false, children }: PanelProps) => (
   <section className="panel">
     {filters && <header className="filters">{filters}</header>}
     {title && (
       <header>
-        <h2 className="grow">{title}</h2>
+        <h2 className="grow">
+          <Title title={title} status={status} />
+        </h2>
         {actions}
       </header>
     )}
@@ -119,16 +134,16 @@ export const Copyable = ({ value, children }: { readonly value: string; readonly
   </CopyButton>
 );
 
-export type Fact = readonly [name: string, value: ReactNode];
-
-export const Facts = ({ facts }: { readonly facts: readonly (Fact | false | undefined)[] }) => (
+/** Names with their values. A value that is undefined or false is left out with its name. */
+export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, ReactNode>> }) => (
   <dl className="kv">
-    {facts.map(
-      (fact) =>
-        fact && (
-          <div key={fact[0]} style={{ display: "contents" }}>
-            <dt>{fact[0]}</dt>
-            <dd>{fact[1]}</dd>
+    {Object.entries(facts).map(
+      ([name, value]) =>
+        value !== undefined &&
+        value !== false && (
+          <div key={name} style={{ display: "contents" }}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
           </div>
         ),
     )}
@@ -136,7 +151,7 @@ export const Facts = ({ facts }: { readonly facts: readonly (Fact | false | unde
 );
 
 /** An id, an address or another value for machines. */
-export const mono = (value: ReactNode) => <span className="mono break">{value}</span>;
+export const mono = (value: ReactNode) => value !== undefined && <span className="mono break">{value}</span>;
 
 export const JsonCode = ({ value }: { readonly value: unknown }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard

@@ -37,25 +37,23 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
       onClose={onClose}
     >
       <Facts
-        facts={[
-          [
-            "Message",
-            <b key="t" dir="auto" className="break">
+        facts={{
+          Message: (
+            <b dir="auto" className="break">
               {draft.title || draft.body || "(silent)"}
-            </b>,
-          ],
-          ["Targets", draft.targets.join(", ")],
-          [
-            "Devices",
-            <span key="d">
+            </b>
+          ),
+          Targets: draft.targets.join(", "),
+          Devices: (
+            <>
               <b>{count(devices.total)}</b>{" "}
               <span className="muted">
                 {platforms.map((name) => `${platformNames[name]} ${count(devices[name])}`).join(" · ")}
               </span>
-            </span>,
-          ],
-          ["When", draft.sendAt ? exactTime(new Date(draft.sendAt).toISOString()) : "now"],
-        ]}
+            </>
+          ),
+          When: draft.sendAt ? exactTime(new Date(draft.sendAt).toISOString()) : "now",
+        }}
       />
     </FormDialog>
   );

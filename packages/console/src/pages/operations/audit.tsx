@@ -23,18 +23,18 @@ const Detail = ({ row, onClose }: { readonly row: AuditRow; readonly onClose: ()
   <Drawer opened onClose={onClose} title={`Audit row ${count(row.sequence)}`} position="right" size="lg">
     <div className="stack">
       <Facts
-        facts={[
-          ["Action", mono(row.action)],
-          ["Target", mono(row.target)],
-          ["Operator", `${row.operator.name} (${row.operator.role})`],
-          ["Operator id", mono(row.operator.id)],
-          row.project_id !== undefined && ["Project", mono(row.project_id)],
-          ["Address", mono(row.address)],
-          row.request_id !== undefined && ["Request", mono(row.request_id)],
-          ["At", exactTime(row.at)],
-          ["Hash", <Copyable key="h" value={row.hash} />],
-          ["Hash of the row before", <Copyable key="p" value={row.previous_hash} />],
-        ]}
+        facts={{
+          Action: mono(row.action),
+          Target: mono(row.target),
+          Operator: `${row.operator.name} (${row.operator.role})`,
+          "Operator id": mono(row.operator.id),
+          Project: mono(row.project_id),
+          Address: mono(row.address),
+          Request: mono(row.request_id),
+          At: exactTime(row.at),
+          Hash: <Copyable value={row.hash} />,
+          "Hash of the row before": <Copyable value={row.previous_hash} />,
+        }}
       />
       <State title="Before" value={row.before} />
       <State title="After" value={row.after} />

@@ -23,30 +23,25 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
       <div className="stack">
         <p className="text break">{letter.detail}</p>
         <Facts
-          facts={[
-            ["Id", mono(letter.id)],
-            ["Consumer", letter.durable],
-            letter.message !== undefined && ["Message", letter.message],
-            ["Reason", letter.reason],
-            ["Subject", mono(letter.subject)],
-            ["Deliveries", count(letter.deliveries)],
-            ["Gave up", exactTime(letter.died_at)],
-            letter.project_id !== undefined && ["Project", letter.project_id],
-            letter.notification_id !== undefined && [
-              "Notification",
-              letter.project_id === id ? (
-                <Link key="n" className="link mono" to={`/p/${id}/notifications/${letter.notification_id}`}>
+          facts={{
+            Id: mono(letter.id),
+            Consumer: letter.durable,
+            Message: letter.message,
+            Reason: letter.reason,
+            Subject: mono(letter.subject),
+            Deliveries: count(letter.deliveries),
+            "Gave up": exactTime(letter.died_at),
+            Project: letter.project_id,
+            Notification:
+              letter.notification_id && letter.project_id === id ? (
+                <Link className="link mono" to={`/p/${id}/notifications/${letter.notification_id}`}>
                   {letter.notification_id}
                 </Link>
               ) : (
                 letter.notification_id
               ),
-            ],
-            letter.replayed_at !== undefined && [
-              "Replayed",
-              `${exactTime(letter.replayed_at)} (${letter.replays ?? 1})`,
-            ],
-          ]}
+            Replayed: letter.replayed_at && `${exactTime(letter.replayed_at)} (${letter.replays ?? 1})`,
+          }}
         />
         {replaying.error && <Problem error={replaying.error} />}
         {replaying.data && (

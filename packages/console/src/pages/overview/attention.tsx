@@ -1,4 +1,4 @@
-import type { Notification, ProviderView } from "@herald/client";
+import type { Notification } from "@herald/client";
 import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -14,17 +14,14 @@ import { useLatest } from "./latest.ts";
 
 const providers = ["apns", "fcm", "webpush"] as const;
 
-/** A provider's settings; null if it has none. */
-const readProvider = (project: string, provider: (typeof providers)[number]): Promise<ProviderView | null> =>
-  orMissing(admin.providers.get(project, provider), null);
-
+/** The settings of each provider; null for one that the project does not have. */
 export const useProviders = () => {
   const { id } = useProject();
   const pollMs = usePollMs();
   return useQueries({
     queries: providers.map((provider) => ({
       queryKey: [id, "providers", provider],
-      queryFn: () => readProvider(id, provider),
+      queryFn: () => orMissing(admin.providers.get(id, provider), null),
       refetchInterval: pollMs,
     })),
   });

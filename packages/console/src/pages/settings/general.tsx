@@ -78,12 +78,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
       </div>
       <div className="stack">
         <Panel title="Project">
-          <Facts
-            facts={[
-              ["Id", <Copyable key="i" value={project.id} />],
-              ["Created", exactTime(project.created_at)],
-            ]}
-          />
+          <Facts facts={{ Id: <Copyable value={project.id} />, Created: exactTime(project.created_at) }} />
         </Panel>
         <Panel title="Delete this project">
           <div className="stack">

@@ -14,38 +14,36 @@ type Props = {
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-type Elsewhere = { readonly endpoint: string; readonly ca: string };
-
 /** A server in place of the provider's, such as a simulator or your own gateway. */
-const ElsewhereFields = ({ value, onChange }: { value: Elsewhere; onChange: (value: Elsewhere) => void }) => (
-  <details className="payload" open={value.endpoint !== ""}>
-    <summary>Another server than the provider's own</summary>
-    <div className="stack fields">
-      <Field
-        label="Endpoint"
-        description="Accepted if dispatch runs with HERALD_DISPATCH_CUSTOM_ENDPOINTS=true."
-        value={value.endpoint}
-        onChange={(endpoint) => onChange({ ...value, endpoint })}
-      />
-      <Textarea
-        label="Its certificate authority (PEM)"
-        value={value.ca}
-        onChange={(event) => onChange({ ...value, ca: event.currentTarget.value })}
-        autosize
-        minRows={2}
-        maxRows={5}
-      />
-    </div>
-  </details>
-);
-
-const useElsewhere = ({ endpoint, ca }: Props["settings"]) => {
-  const [value, onChange] = useState<Elsewhere>({ endpoint: textOf(endpoint), ca: textOf(ca) });
+const useElsewhere = (settings: Props["settings"]) => {
+  const [endpoint, setEndpoint] = useState(textOf(settings.endpoint));
+  const [ca, setCa] = useState(textOf(settings.ca));
+  const fields = (
+    <details className="payload" open={endpoint !== ""}>
+      <summary>Another server than the provider's own</summary>
+      <div className="stack fields">
+        <Field
+          label="Endpoint"
+          description="Accepted if dispatch runs with HERALD_DISPATCH_CUSTOM_ENDPOINTS=true."
+          value={endpoint}
+          onChange={setEndpoint}
+        />
+        <Textarea
+          label="Its certificate authority (PEM)"
+          value={ca}
+          onChange={(event) => setCa(event.currentTarget.value)}
+          autosize
+          minRows={2}
+          maxRows={5}
+        />
+      </div>
+    </details>
+  );
   const sent = {
-    ...(value.endpoint.trim() !== "" && { endpoint: value.endpoint.trim() }),
-    ...(value.ca.trim() !== "" && { ca: value.ca }),
+    ...(endpoint.trim() !== "" && { endpoint: endpoint.trim() }),
+    ...(ca.trim() !== "" && { ca }),
   };
-  return { fields: <ElsewhereFields value={value} onChange={onChange} />, sent };
+  return { fields, sent };
 };
 
 /** Puts a chosen file's text into a field. */

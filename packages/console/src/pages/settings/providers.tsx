@@ -4,7 +4,7 @@ import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
-import { Status, Time } from "../../parts/format.tsx";
+import { Time } from "../../parts/format.tsx";
 import { Facts, mono, Panel, Problem } from "../../parts/page.tsx";
 import { useProviders } from "../overview/attention.tsx";
 import { ApnsForm, FcmForm, WebPushForm } from "./provider-forms.tsx";
@@ -51,11 +51,8 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
   };
   return (
     <Panel
-      title={
-        <span className="title-line">
-          {title} {view && <Status value={view.status} />}
-        </span>
-      }
+      title={title}
+      status={view?.status}
       actions={
         <span className="toolbar">
           {view && (
@@ -99,12 +96,14 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
             </div>
           ))}
           <Facts
-            facts={[
-              ...Object.entries(view.settings)
-                .filter(([key]) => key !== "ca" && (name !== "webpush" || !key.includes("key")))
-                .map(([key, value]) => [key, mono(show(value))] as const),
-              ["Updated", <Time key="u" at={view.updated_at} />],
-            ]}
+            facts={{
+              ...Object.fromEntries(
+                Object.entries(view.settings)
+                  .filter(([key]) => key !== "ca" && (name !== "webpush" || !key.includes("key")))
+                  .map(([key, value]) => [key, mono(show(value))]),
+              ),
+              Updated: <Time at={view.updated_at} />,
+            }}
           />
           {name === "webpush" && <VapidKeys />}
         </div>

@@ -63,12 +63,7 @@ export const TestPush = ({ provider, onClose }: Props) => {
         <div className="test-result" role="status">
           <strong className={result.result === "accepted" ? "good" : "bad"}>{result.result}</strong>
           <p className="text break">{result.detail}</p>
-          <Facts
-            facts={[
-              result.provider_reason !== undefined && ["The provider said", mono(result.provider_reason)],
-              result.provider_id !== undefined && ["Its id", mono(result.provider_id)],
-            ]}
-          />
+          <Facts facts={{ "The provider said": mono(result.provider_reason), "Its id": mono(result.provider_id) }} />
         </div>
       )}
     </FormDialog>

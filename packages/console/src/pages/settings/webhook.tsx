@@ -37,12 +37,12 @@ const Message = ({ webhook, message, onClose }: { webhook: string; message: stri
       {data && (
         <div className="stack">
           <Facts
-            facts={[
-              ["Event", data.type],
-              ["Status", <Status key="s" value={data.status} />],
-              ["At", exactTime(data.timestamp)],
-              data.next_attempt_at !== undefined && ["Next attempt", exactTime(data.next_attempt_at)],
-            ]}
+            facts={{
+              Event: data.type,
+              Status: <Status value={data.status} />,
+              At: exactTime(data.timestamp),
+              "Next attempt": exactTime(data.next_attempt_at),
+            }}
           />
           <strong className="text">Attempts</strong>
           <Rows rows={data.attempts} columns={attemptColumns} keyOf={({ at }) => at} label="Attempts" />
@@ -103,11 +103,8 @@ export default function WebhookPage() {
       {(one.error || acting.error) && <Problem error={one.error ?? acting.error} />}
       {one.data && (
         <Panel
-          title={
-            <span className="title-line">
-              <span className="cut">{one.data.url}</span> <Status value={webhookState(one.data)} />
-            </span>
-          }
+          title={<span className="cut">{one.data.url}</span>}
+          status={webhookState(one.data)}
           actions={
             <span className="toolbar">
               <Button
@@ -152,16 +149,13 @@ export default function WebhookPage() {
           }
         >
           <Facts
-            facts={[
-              one.data.description !== undefined && ["Description", one.data.description],
-              ["Events", one.data.events === null ? "all" : one.data.events.join(", ")],
-              one.data.failing_since !== undefined && ["Failing since", <Time key="f" at={one.data.failing_since} />],
-              one.data.previous_secret_until !== undefined && [
-                "Signed with the former secret until",
-                exactTime(one.data.previous_secret_until),
-              ],
-              ["Created", exactTime(one.data.created_at)],
-            ]}
+            facts={{
+              Description: one.data.description,
+              Events: one.data.events === null ? "all" : one.data.events.join(", "),
+              "Failing since": one.data.failing_since && <Time at={one.data.failing_since} />,
+              "Signed with the former secret until": exactTime(one.data.previous_secret_until),
+              Created: exactTime(one.data.created_at),
+            }}
           />
         </Panel>
       )}
