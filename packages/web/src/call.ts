@@ -47,8 +47,9 @@ export const call = async <Answer>(
   } satisfies Problem;
 };
 
+/** Undefined for a text that is not JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: callers say what they expect, and a proxy may answer anything
-const parse = (text: string): any => {
+export const parse = (text: string): any => {
   try {
     return JSON.parse(text);
   } catch {

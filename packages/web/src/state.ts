@@ -52,9 +52,7 @@ const use = async <Value>(
   };
   const database = await done(opening);
   try {
-    const transaction = database.transaction(name, mode);
-    const result = await done(work(transaction.objectStore(name)));
-    return result;
+    return await done(work(database.transaction(name, mode).objectStore(name)));
   } finally {
     database.close();
   }

@@ -1,7 +1,7 @@
 import { openAsBlob } from "node:fs";
 import { access, constants } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Herald, Import, ImportError } from "@herald/client";
+import type { Herald, Import } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
@@ -35,15 +35,6 @@ const words = (done: Import): string =>
     `created ${count(done.created)}, updated ${count(done.updated)}, left unchanged ${count(done.unchanged)} devices,`,
     `and refused ${count(done.refused)} lines.`,
   ].join(" ");
-
-const firstErrors = async (herald: Herald, id: string): Promise<ImportError[]> => {
-  const errors: ImportError[] = [];
-  for await (const error of herald.imports.errors(id, { perPage: shownErrors })) {
-    errors.push(error);
-    if (errors.length === shownErrors) break;
-  }
-  return errors;
-};
 
 /** Shows progress until the import is completed. */
 const watch = async (
@@ -115,7 +106,8 @@ export const addImport = (group: Command, add: Add) => {
       await uploading;
       const finished = done.status === "completed" ? done : await watch(context, herald, id, () => true);
       terminal.progress();
-      const errors = finished.refused > 0 ? await firstErrors(herald, id) : [];
+      const page = finished.refused > 0 && (await herald.imports.errors(id, { perPage: shownErrors }).page());
+      const errors = page ? page.data : [];
       await context.result({ ...finished, errors }, () =>
         [
           words(finished),

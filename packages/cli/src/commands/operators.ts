@@ -1,17 +1,19 @@
 import type { AuditRow, Operator } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
-import type { ListChoice } from "../context.ts";
+import type { Entries, ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option } from "../define.ts";
-import { columnsFor } from "../terminal/table.ts";
+import { columnsFor, named } from "../terminal/table.ts";
 
 type Role = (typeof choices.role)[number];
 
 const columns = columnsFor<Operator>("id", "name", "role", "created_at");
 
 const lost = "was in an answer that got lost: replace it with `herald operator token <id>`";
-const shown = ({ id, name, role }: Operator, token?: string) =>
-  [["id", id], ["name", name], ["role", role], ...(token === undefined ? [] : [["token", token] as const])] as const;
+const shown = (operator: Operator, token?: string): Entries => [
+  ...named(operator, "id", "name", "role"),
+  ["token", token],
+];
 
 export const addOperators = (group: Command, add: Add) => {
   add<ListChoice>(group, {

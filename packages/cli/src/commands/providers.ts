@@ -73,9 +73,9 @@ type TestOptions = {
 
 const testPush = ({ pushToken: token, platform, environment, tokenKind, p256dh, auth }: TestOptions): TestPush => ({
   token,
-  ...(platform && { platform }),
-  ...(environment && { environment }),
-  ...(tokenKind && { token_kind: tokenKind }),
+  platform,
+  environment,
+  token_kind: tokenKind,
   ...(p256dh !== undefined && auth !== undefined && { keys: { p256dh, auth } }),
 });
 

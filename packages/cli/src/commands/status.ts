@@ -61,9 +61,6 @@ const inWords = (status: SystemStatus, terminal: Terminal): string => {
   ].join("\n");
 };
 
-/** Whether a service has no replica that is ready. */
-const isDown = ({ state }: Service): boolean => state !== "ready";
-
 export const addStatus = (program: Command, add: Add) =>
   add(
     program,
@@ -72,6 +69,8 @@ export const addStatus = (program: Command, add: Add) =>
     async ({ admin, result, terminal }) => {
       const status = await admin().status();
       await result(status, () => inWords(status, terminal));
-      return status.broker.available && !status.services.some(isDown) ? exitCodes.ok : exitCodes.failed;
+      return status.broker.available && status.services.every(({ state }) => state === "ready")
+        ? exitCodes.ok
+        : exitCodes.failed;
     },
   );

@@ -77,11 +77,8 @@ function lastLine(text: string): string | undefined {
 export async function findBinary(name: string, path: string | undefined): Promise<string | undefined> {
   for (const folder of (path ?? "").split(delimiter).filter(Boolean)) {
     const candidate = join(folder, name);
-    const found = await access(candidate, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (found) return candidate;
+    const refused = await access(candidate, constants.X_OK).catch((error: Error) => error);
+    if (!refused) return candidate;
   }
   return undefined;
 }

@@ -153,10 +153,8 @@ export async function programsFor({ owner }: PostgresUser, cache: string): Promi
 }
 
 async function everyoneMayEnter(folder: string): Promise<boolean> {
-  const mode = await stat(folder).then(
-    (stats) => stats.mode,
-    () => 0o001, // it does not exist yet, and will be created with this mode
-  );
+  // A folder that does not exist yet will be created with this mode.
+  const { mode } = await stat(folder).catch(() => ({ mode: 0o001 }));
   if ((mode & 0o001) === 0) return false;
   return dirname(folder) === folder || everyoneMayEnter(dirname(folder));
 }

@@ -1,4 +1,5 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -19,11 +20,7 @@ export type DemoClock = {
  * demo project's history is made. Undefined if the history exists already.
  */
 export async function startDemoClock(dataDir: string, env: NodeJS.ProcessEnv, behindMs: number) {
-  const isMade = await readFile(join(dataDir, "demo-history.json")).then(
-    () => true,
-    () => false,
-  );
-  if (isMade) return undefined;
+  if (existsSync(join(dataDir, "demo-history.json"))) return undefined;
   const file = join(dataDir, "demo-clock");
   const preload = new URL("./shifted-clock.ts", import.meta.url);
   preload.search = encodeURIComponent(file);

@@ -117,15 +117,12 @@ export async function makeDemoHistory(
   };
   const tokenOf = async (platform: (typeof platforms)[number], index: number) => {
     const group = index % 17 === 3 ? index % goneGroups : undefined;
+    const prefix = (here: string, gone: string) => (group === undefined ? here : gone + group);
     const random = randomBytes(90);
     if (platform === "ios")
-      return {
-        token: `${group === undefined ? "a11ce" : gonePrefixes.ios + group}${random.toString("hex")}`.slice(0, 64),
-      };
+      return { token: `${prefix("a11ce", gonePrefixes.ios)}${random.toString("hex")}`.slice(0, 64) };
     if (platform === "android")
-      return {
-        token: `${group === undefined ? "demo-here-" : gonePrefixes.android + group}${random.toString("base64url")}`,
-      };
+      return { token: `${prefix("demo-here-", gonePrefixes.android)}${random.toString("base64url")}` };
     const { endpoint, keys } = (await control("POST", "/webpush/subscriptions", {})) as {
       endpoint: string;
       keys: { p256dh: string; auth: string };

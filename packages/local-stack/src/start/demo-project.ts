@@ -25,10 +25,7 @@ export async function ensureDemoProject(options: {
   const { dataDir, gateway, adminToken, keys, simulators } = options;
   const file = join(dataDir, "project.json");
   const admin = new HeraldAdmin({ url: gateway, token: adminToken, maxRetries });
-  const kept = await readFile(file, "utf8").then(
-    (text) => JSON.parse(text) as DemoProject,
-    () => undefined,
-  );
+  const kept: DemoProject | undefined = await readFile(file, "utf8").then(JSON.parse, () => undefined);
   const project = kept && (await isKnown(gateway, kept)) ? kept : await makeProject(gateway, admin);
   // Repeat this at each start, because the simulators' ports may have changed.
   const settings = demoSettings(keys);

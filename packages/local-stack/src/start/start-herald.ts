@@ -9,7 +9,7 @@ import type { RunningServer } from "../servers/resolve-program.ts";
 import { type LocalFile, localFile, takeRunLock } from "./data-folder.ts";
 import { ensureDemoProject, simulatorAddresses } from "./demo-project.ts";
 import { startExampleSite } from "./example-site.ts";
-import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
+import { type Kept, keepRunning, type Part } from "./keep-running.ts";
 import { givenLogins, keepAccounts, ownLogins } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { keepSecrets } from "./secrets.ts";
@@ -92,6 +92,19 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
       hopeless: (why) => fail(`${why}: its configuration is wrong`),
     });
   };
+  /** Keeps a broker or database on its port, with its data. Returns its first start. */
+  const keepServer = async (name: string, startServer: () => Promise<RunningServer>): Promise<RunningServer> => {
+    const { promise: first, resolve } = Promise.withResolvers<RunningServer>();
+    await keep({
+      name,
+      start: async () => {
+        const server = await startServer();
+        resolve(server);
+        return { ...server, ended: server.ended.then((why) => ({ why, again: true })) };
+      },
+    });
+    return first;
+  };
   let site: { url: string; stop: () => Promise<void> } | undefined;
   const stop = async () => {
     local = undefined;
@@ -114,21 +127,19 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
   };
   try {
     const startSimulators = bundled.then(() => keep(simulatorsPart({ root, env, logLine, dataDir, ports })));
-    const nats = serverPart("nats", async () =>
-      startNats({ ...stack("nats"), extraConfig: await keepAccounts(dataDir, secrets.nats) }),
-    );
-    const mongo = serverPart("mongo", () => startMongo(stack("mongo")));
     say("starting broker, database and simulators");
-    await allOrThrow([keep(nats.part), keep(mongo.part), startSimulators]);
+    const [nats, mongo] = await allOrThrow([
+      keepServer("nats", async () =>
+        startNats({ ...stack("nats"), extraConfig: await keepAccounts(dataDir, secrets.nats) }),
+      ),
+      keepServer("mongo", () => startMongo(stack("mongo"))),
+      startSimulators,
+    ]);
 
-    const ownBroker = nats.running().source.step !== "environment";
+    const ownBroker = nats.source.step !== "environment";
     const logins = ownBroker ? ownLogins(secrets.nats) : givenLogins(env);
-    const natsUrl = nats.running().url;
-    const addresses = {
-      natsUrl,
-      natsReplicas: (!ownBroker && env.HERALD_NATS_REPLICAS) || "1",
-      mongoUrl: mongo.running().url,
-    };
+    const natsReplicas = (!ownBroker && env.HERALD_NATS_REPLICAS) || "1";
+    const addresses = { natsUrl: nats.url, natsReplicas, mongoUrl: mongo.url };
     const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
     const environmentOf = (part: BusUserName) => {
       const { user, password } = logins.of(part);
@@ -162,12 +173,12 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
       project,
       simulators,
       example: site.url,
-      nats: { url: natsUrl, ...logins.of("admin"), analytics: logins.analytics },
-      mongo: { url: mongo.running().url },
+      nats: { url: nats.url, ...logins.of("admin"), analytics: logins.analytics },
+      mongo: { url: mongo.url },
       processes: {},
     };
     writeLocal();
-    const sources = { nats: nats.running().source, mongo: mongo.running().source };
+    const sources = { nats: nats.source, mongo: mongo.source };
     return { local, environmentOf, sources, failed, stop };
   } catch (error) {
     await stop();
@@ -175,28 +186,8 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
   }
 }
 
-/** A broker or database that is restarted on the same port with the same data when it ends. */
-function serverPart(name: string, start: () => Promise<RunningServer>): { part: Part; running: () => RunningServer } {
-  let latest: RunningServer | undefined;
-  const part: Part = {
-    name,
-    start: async (): Promise<Started> => {
-      const server = await start();
-      latest = server;
-      return { ...server, ended: server.ended.then((why) => ({ why, again: true })) };
-    },
-  };
-  return {
-    part,
-    running: () => {
-      if (!latest) throw new Error(`${name} was not started`);
-      return latest;
-    },
-  };
-}
-
 /** Waits for all, so that the started parts can be stopped, then throws the first error. */
-async function allOrThrow(starting: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(starting);
-  for (const result of results) if (result.status === "rejected") throw result.reason;
+async function allOrThrow<Starting extends readonly unknown[] | []>(starting: Starting) {
+  await Promise.allSettled(starting);
+  return Promise.all(starting);
 }

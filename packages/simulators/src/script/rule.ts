@@ -30,43 +30,44 @@ const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 export const scriptTargets = [...providers, "fcm-token"] as const;
 export type ScriptTarget = (typeof scriptTargets)[number];
 
-const shape = z.strictObject({
-  provider: z.enum(scriptTargets).optional(),
-  tokenPrefix: z.string().min(1).max(2048).optional(),
-  share: z.number().min(0).max(1).optional(),
-  times: z.int().min(1).optional(),
-  status: z.int().min(200).max(599).optional(),
-  reason: z.string().min(1).max(200).optional(),
-  headers: z
-    .record(z.string(), z.string())
-    .refine(
-      (headers) => Object.keys(headers).every((name) => headerName.test(name)),
-      "names are lower-case, without pseudo-headers",
-    )
-    .optional(),
-  body: z.string().max(1_000_000).optional(),
-  timestamp: z.int().min(0).optional(),
-  delayMs: z.int().min(0).max(maxDelayMs).optional(),
-  goaway: z.int().min(1).optional(),
-  rst: z.union([z.int().min(0).max(0xffff_ffff), z.enum(resetNames)]).optional(),
-  hang: z.boolean().optional(),
-  closeSocket: z.boolean().optional(),
-  oneStreamStart: z.boolean().optional(),
-});
-type Shape = z.infer<typeof shape>;
-type Field = keyof Shape;
+const shape = z
+  .strictObject({
+    provider: z.enum(scriptTargets),
+    tokenPrefix: z.string().min(1).max(2048),
+    share: z.number().min(0).max(1),
+    times: z.int().min(1),
+    status: z.int().min(200).max(599),
+    reason: z.string().min(1).max(200),
+    headers: z
+      .record(z.string(), z.string())
+      .refine(
+        (headers) => Object.keys(headers).every((name) => headerName.test(name)),
+        "names are lower-case, without pseudo-headers",
+      ),
+    body: z.string().max(1_000_000),
+    timestamp: z.int().min(0),
+    delayMs: z.int().min(0).max(maxDelayMs),
+    goaway: z.int().min(1),
+    rst: z.union([z.int().min(0).max(0xffff_ffff), z.enum(resetNames)]),
+    hang: z.boolean(),
+    closeSocket: z.boolean(),
+    oneStreamStart: z.boolean(),
+  })
+  .partial();
+export type Rule = z.infer<typeof shape>;
+type Field = keyof Rule;
 
-const given = (rule: Shape, field: Field) => rule[field] !== undefined && rule[field] !== false;
-const anyGiven = (rule: Shape, fields: readonly Field[]) => fields.some((field) => given(rule, field));
+const given = (rule: Rule, field: Field) => rule[field] !== undefined && rule[field] !== false;
+const anyGiven = (rule: Rule, fields: readonly Field[]) => fields.some((field) => given(rule, field));
 
 /** The fields that decide the answer to one request; the others select requests or apply to the connection. */
 const answerFields = ["status", "delayMs", "rst", "hang", "closeSocket"] as const satisfies readonly Field[];
 
 /** Whether the rule decides single requests. The search for a request's rule skips rules that apply only to connections. */
-export const decidesRequests = (rule: Shape): boolean => anyGiven(rule, answerFields);
+export const decidesRequests = (rule: Rule): boolean => anyGiven(rule, answerFields);
 
 /** Checks across fields: [the field to report, its message, whether the rule is wrong]. */
-const together: readonly (readonly [Field, string, (rule: Shape) => boolean])[] = [
+const together: readonly (readonly [Field, string, (rule: Rule) => boolean])[] = [
   [
     "hang",
     "cannot be together with status, rst or closeSocket",
@@ -90,7 +91,7 @@ const together: readonly (readonly [Field, string, (rule: Shape) => boolean])[] 
 ];
 
 /** Allows only answers that Apple really sends, so that no test depends on an impossible answer. With a `body`, allows all. */
-const unlikeApple = (rule: Shape): { field: Field; message: string } | undefined => {
+const unlikeApple = (rule: Rule): { field: Field; message: string } | undefined => {
   if (rule.provider !== "apns" || rule.status === undefined || rule.body !== undefined) return undefined;
   if (!apnsStatuses.includes(rule.status))
     return { field: "status", message: `APNs answers one of ${apnsStatuses.join(", ")}` };
@@ -124,7 +125,6 @@ const Rule = shape.superRefine((rule, context) => {
   const odd = unlikeApple(rule);
   if (odd) context.addIssue({ code: "custom", path: [odd.field], message: odd.message });
 });
-export type Rule = Shape;
 
 export const resetCode = (rst: NonNullable<Rule["rst"]>): number =>
   typeof rst === "number" ? rst : resetNames.indexOf(rst);

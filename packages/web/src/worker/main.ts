@@ -1,4 +1,5 @@
 /// <reference lib="webworker" />
+import { parse } from "../call.ts";
 import { register } from "../register.ts";
 import { exclusively, readState, writeState } from "../state.ts";
 import type { PushPayload } from "../wire.ts";
@@ -29,21 +30,13 @@ const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<
 };
 
 const receive = async (text: string | undefined): Promise<void> => {
-  const payload = parse(text);
+  const payload: PushPayload | undefined = parse(text ?? "");
   // The push of another sender: the app may import this worker into its own.
   if (typeof payload?.notification_id !== "string" || !(await isForThisUser(payload))) return;
   for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))
     page.postMessage({ herald: "push", payload });
   await show(payload);
   await flushOpens();
-};
-
-const parse = (text: string | undefined): PushPayload | undefined => {
-  try {
-    return JSON.parse(text ?? "");
-  } catch {
-    return undefined;
-  }
 };
 
 /** The URL of a link; the worker's scope if a browser should not open the link. */
