@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Collection, Db, Document, Filter, Sort } from "mongodb";
+import { beginsWith } from "./batched.ts";
 import { upsertOnce } from "./conflicts.ts";
 import { byIndex, ensureIndexes, type IndexSpec } from "./ensure-indexes.ts";
 import { guardStore } from "./unavailable.ts";
@@ -149,17 +150,20 @@ export const removeFirst = async <Doc extends { readonly _id: string; readonly p
   return ids;
 };
 
-/** What every store of the documents of projects has. `byProject`: an index that begins with the project. */
+/** What every store of the documents of projects has. `byProject`: an index that begins with the project; absent: the ids do, before `/`. */
 export const projectRows = <Doc extends { readonly _id: string; readonly projectId: string }>(
   collection: Collection<Doc>,
   indexes: Readonly<Record<string, IndexSpec>>,
-  byProject: IndexSpec,
+  byProject?: IndexSpec,
 ) => ({
   ensureIndexes: () => ensureIndexes(collection, Object.values(indexes)),
 
   /** Removes up to `limit` documents of a project. Resolves to how many. */
-  removePage: async (projectId: string, limit = retentionBatch): Promise<number> =>
-    (await removeFirst(collection, { projectId }, { ...byIndex(byProject), limit })).length,
+  removePage: async (projectId: string, limit = retentionBatch): Promise<number> => {
+    const filter = { projectId, ...(!byProject && { _id: beginsWith(`${projectId}/`) }) };
+    const order = byProject ? byIndex(byProject) : { hint: "_id_", sort: { _id: 1 } as const };
+    return (await removeFirst(collection, filter, { ...order, limit })).length;
+  },
 });
 
 /** Removes documents like {@link removeFirst}, as one batch of a retention rule. */

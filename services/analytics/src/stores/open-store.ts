@@ -1,5 +1,7 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import {
+  anyOf,
+  beginsWith,
   byIndex,
   deadlineOptions,
   guardStore,
@@ -14,7 +16,7 @@ import type { Collection, Db, Filter } from "mongodb";
 import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
 
 /** A stored open. `published` is false until the stream has its event, then absent. */
-export type OpenDocument = ReportedOpen & {
+type OpenDocument = ReportedOpen & {
   /** `<notification>/<device>`, so that an open counts once. */
   readonly _id: string;
   readonly published?: false;
@@ -28,17 +30,23 @@ type Read = (of: {
   readonly limit: number;
 }) => Promise<OpenDocument[]>;
 
+const indexes = {
+  byTime: { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" },
+  unpublished: { fields: { published: 1, openedAt: 1 }, purpose: "sweep", partial: { published: false } },
+} as const satisfies Record<string, IndexSpec>;
+
 /** Opens of a project by time and id, or of one notification by id. Fewer than `limit`: there are no more. */
-export const exportOpens = (opens: Collection<OpenDocument>, byTime: string): Read => {
+const exportOpens = (opens: Collection<OpenDocument>): Read => {
   const read = (filter: Filter<OpenDocument>, hint: string, sort: "_id" | "openedAt", limit: number) =>
     opens
       .find(filter, { hint, limit, batchSize: limit + 1, ...deadlineOptions() })
       .sort({ [sort]: 1 })
       .toArray();
 
+  const byTime = indexName(indexes.byTime);
+
   const ofNotification: Read = ({ projectId, notificationId, after, limit }) => {
-    // `0` is the character after `/`.
-    const _id = { $gt: after ?? `${notificationId}/`, $lt: `${notificationId}0` };
+    const _id = { ...beginsWith(`${notificationId}/`), ...(after !== undefined && { $gt: after }) };
     return read({ projectId, _id }, "_id_", "_id", limit);
   };
 
@@ -46,19 +54,14 @@ export const exportOpens = (opens: Collection<OpenDocument>, byTime: string): Re
   const ofMoment = (projectId: ProjectId, openedAt: Date, after: string, limit: number) =>
     read({ projectId, openedAt, _id: { $gt: after } }, byTime, "_id", limit);
 
-  const later = (projectId: ProjectId, than: Date | undefined, limit: number) =>
-    read({ projectId, ...(than && { openedAt: { $gt: than } }) }, byTime, "openedAt", limit);
-
-  const timeOf = async (projectId: ProjectId, id: string): Promise<Date | undefined> =>
-    (await opens.findOne({ _id: id, projectId }, { hint: "_id_", projection: { openedAt: 1 } }))?.openedAt;
-
-  const ofProject: Read = async ({ projectId, after, limit }) => {
+  const ofProject: Read = async ({ projectId, after = "", limit }) => {
     // If retention has removed the open `after`, the export continues with the oldest open that is left.
-    let at = after === undefined ? undefined : await timeOf(projectId, after);
-    let found = at === undefined ? [] : await ofMoment(projectId, at, after ?? "", limit);
+    const options = { hint: "_id_", projection: { openedAt: 1 } };
+    let at = after === "" ? undefined : (await opens.findOne({ _id: after, projectId }, options))?.openedAt;
+    let found = at === undefined ? [] : await ofMoment(projectId, at, after, limit);
     while (found.length < limit) {
-      const room = limit - found.length;
-      const page = await later(projectId, at, room);
+      const later = { projectId, ...(at && { openedAt: { $gt: at } }) };
+      const page = await read(later, byTime, "openedAt", limit - found.length);
       const last = page.at(-1)?.openedAt;
       if (last === undefined) return found;
       const whole = page.filter(({ openedAt }) => openedAt < last).sort(byTimeAndId);
@@ -75,11 +78,6 @@ export const exportOpens = (opens: Collection<OpenDocument>, byTime: string): Re
 const byTimeAndId = (one: OpenDocument, other: OpenDocument): number =>
   one.openedAt.getTime() - other.openedAt.getTime() || (one._id < other._id ? -1 : 1);
 
-const indexes = {
-  byTime: { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" },
-  unpublished: { fields: { published: 1, openedAt: 1 }, purpose: "sweep", partial: { published: false } },
-} as const satisfies Record<string, IndexSpec>;
-
 /** Every function throws `database-unavailable` while the database is unavailable. */
 export const createOpenStore = (db: Db) => {
   const opens: Collection<OpenDocument> = db.collection("opens");
@@ -90,12 +88,9 @@ export const createOpenStore = (db: Db) => {
     record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toPublish: Open[] }> => {
       const documents = batch.map((open) => ({ ...open, _id: openId(open), published: false as const }));
       if (await insertMissing(opens, documents)) return { added: [...batch], toPublish: [...batch] };
-      const projectIds = [...new Set(batch.map(({ projectId }) => projectId))];
-      const ids = documents.map(({ _id }) => _id);
+      const filter = { projectId: anyOf(batch.map(({ projectId }) => projectId)), _id: anyOf(batch.map(openId)) };
       // In one batch: a row that is marked between two batches could be in both and count twice.
-      const rows = await opens
-        .find({ projectId: { $in: projectIds }, _id: { $in: ids } }, { hint: "_id_", batchSize: ids.length + 1 })
-        .toArray();
+      const rows = await opens.find(filter, { hint: "_id_", batchSize: batch.length + 1 }).toArray();
       const reports = new Set(batch.map(({ report }) => report));
       return {
         added: rows.filter(({ report }) => reports.has(report)),
@@ -104,12 +99,11 @@ export const createOpenStore = (db: Db) => {
     },
 
     markPublished: async (published: readonly Open[]): Promise<void> => {
-      const projectIds = [...new Set(published.map(({ projectId }) => projectId))];
-      await opens.updateMany(
-        { projectId: { $in: projectIds }, _id: { $in: published.map(openId) } },
-        { $unset: { published: "" } },
-        { hint: "_id_" },
-      );
+      const filter = {
+        projectId: anyOf(published.map(({ projectId }) => projectId)),
+        _id: anyOf(published.map(openId)),
+      };
+      await opens.updateMany(filter, { $unset: { published: "" } }, { hint: "_id_" });
     },
 
     /** Opens older than `before` whose event may be unpublished, oldest first. */
@@ -118,11 +112,7 @@ export const createOpenStore = (db: Db) => {
 
     /** How many devices opened a notification, up to `max`. */
     count: (projectId: ProjectId, notificationId: NotificationId, max: number): Promise<number> =>
-      opens.countDocuments(
-        // `0` is the character after `/`.
-        { projectId, _id: { $gte: `${notificationId}/`, $lt: `${notificationId}0` } },
-        { hint: "_id_", limit: max },
-      ),
+      opens.countDocuments({ projectId, _id: beginsWith(`${notificationId}/`) }, { hint: "_id_", limit: max }),
 
     /** Removes a batch of opens older than `before`, starting with the next project after `after`. */
     removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> => {
@@ -130,7 +120,7 @@ export const createOpenStore = (db: Db) => {
       return removeByProject(opens, { ...byIndex(indexes.byTime), filters }, after);
     },
 
-    export: exportOpens(opens, indexName(indexes.byTime)),
+    export: exportOpens(opens),
 
     find: (projectId: ProjectId, of: readonly Pick<Open, "notificationId" | "deviceId">[]): Promise<Open[]> =>
       opens.find({ projectId, _id: { $in: of.map(openId) } }, { hint: "_id_", batchSize: of.length + 1 }).toArray(),

@@ -1,5 +1,6 @@
 import { firstNotificationId, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
+  anyOf,
   byIndex,
   deadlineOptions,
   guardStore,
@@ -15,7 +16,7 @@ import {
 import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
 import { type RollupChange, type RollupScope, rollupId } from "../domain/aggregate.ts";
 import { type RangePart, unitMs } from "../domain/intervals.ts";
-import type { HourFigures, OpenFigures, Quarter, ValueFigures } from "../domain/stats.ts";
+import type { HourFigures, OpenFigures, ValueFigures } from "../domain/stats.ts";
 import type { Dimension } from "../domain/tags.ts";
 
 /** The figures of one scope in one hour or day, or of all opens of a notification. */
@@ -28,10 +29,8 @@ type RollupDocument = OpenFigures & {
   readonly hour?: Date;
   /** The number of the last aggregation run that it includes. */
   readonly run: number;
-  readonly quarters?: Readonly<Record<string, Quarter>>;
-  /** By the field of a value. */
-  readonly values?: Readonly<Record<string, Quarter>>;
-};
+} & Pick<HourFigures, "quarters"> &
+  Pick<ValueFigures, "values">;
 
 /** The figures of one hour, and their scope. */
 export type ScopedHour = HourFigures & { readonly scope: RollupScope };
@@ -57,8 +56,7 @@ const updateOf = (
     update: {
       $inc: Object.fromEntries(adds),
       $set: { run: number },
-      ...(first === undefined ? {} : { $min: { first } }),
-      ...(last === undefined ? {} : { $max: { last } }),
+      ...(first && last && { $min: { first }, $max: { last } }),
     },
   },
 });
@@ -96,14 +94,13 @@ export const createRollupStore = (db: Db) => {
   const rollups: Collection<RollupDocument> = db.collection("rollups");
 
   const findExisting = async (changes: readonly RollupChange[]): Promise<Set<string>> => {
-    const _id = { $in: changes.map((change) => change._id) };
-    const projectId = { $in: [...new Set(changes.map((change) => change.projectId))] };
-    const found = rollups.find(
-      { projectId, _id },
-      { hint: "_id_", projection: { _id: 1 }, batchSize: changes.length + 1 },
-    );
-    return new Set((await found.toArray()).map((rollup) => rollup._id));
+    const _id = anyOf(changes.map((change) => change._id));
+    const projectId = anyOf(changes.map((change) => change.projectId));
+    const options = { hint: "_id_", projection: { _id: 1 }, batchSize: changes.length + 1 };
+    return new Set((await rollups.find({ projectId, _id }, options).toArray()).map((rollup) => rollup._id));
   };
+
+  const readByHour = () => ({ hint: indexName(indexes.byHour), ...deadlineOptions() });
 
   return guardStore({
     ...projectRows(rollups, indexes, indexes.byHour),
@@ -124,16 +121,9 @@ export const createRollupStore = (db: Db) => {
     /** The hours of a range that have figures of these scopes. */
     hours: (projectId: ProjectId, scopes: readonly RollupScope[], from: Date, to: Date): Promise<ScopedHour[]> => {
       const start = new Date(Math.floor(from.getTime() / unitMs.hour) * unitMs.hour);
-      const hours = rollups.find(
-        { projectId, scope: { $in: [...scopes] }, hour: { $gte: start, $lt: to } },
-        {
-          hint: indexName(indexes.byHour),
-          projection: { scope: 1, hour: 1, quarters: 1 },
-          batchSize: 10_000,
-          ...deadlineOptions(),
-        },
-      );
-      return hours.toArray() as unknown as Promise<ScopedHour[]>;
+      const filter = { projectId, scope: { $in: [...scopes] }, hour: { $gte: start, $lt: to } };
+      const projection = { scope: 1, hour: 1, quarters: 1 };
+      return rollups.find<ScopedHour>(filter, { ...readByHour(), projection, batchSize: 10_000 }).toArray();
     },
 
     /** Figures of all values of a dimension, by the hours or days that begin in a range. */
@@ -143,16 +133,9 @@ export const createRollupStore = (db: Db) => {
       { unit, from, to }: Omit<RangePart, "unit"> & { readonly unit: keyof typeof unitMs },
       visit: (figures: ValueFigures) => void,
     ): Promise<void> => {
-      const found = rollups.find(
-        { projectId, scope: `${unit}/${dimension}`, hour: { $gte: from, $lt: to } },
-        {
-          hint: indexName(indexes.byHour),
-          projection: { hour: 1, values: 1 },
-          batchSize: valuesPage,
-          ...deadlineOptions(),
-        },
-      );
-      for await (const figures of found) visit(figures as unknown as ValueFigures);
+      const filter = { projectId, scope: `${unit}/${dimension}` as const, hour: { $gte: from, $lt: to } };
+      const options = { ...readByHour(), projection: { hour: 1, values: 1 }, batchSize: valuesPage };
+      for await (const figures of rollups.find<ValueFigures>(filter, options)) visit(figures);
     },
 
     /** All aggregated opens of one notification. */

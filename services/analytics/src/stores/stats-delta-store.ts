@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
-import type { ProjectId } from "@herald/contracts";
 import {
+  anyOf,
   byIndex,
-  ensureIndexes,
   guardStore,
   type IndexSpec,
   indexName,
   insertNew,
+  projectRows,
   type RemovedBatch,
-  removeFirst,
   removeOldest,
   upsertOnce,
 } from "@herald/mongo";
@@ -111,19 +110,19 @@ export const createStatsDeltaStore = (db: Db) => {
     }
   };
 
-  /** The full keys of all documents that contain one of `keys`. */
-  const storedKeys = async (projectIds: readonly ProjectId[], keys: readonly string[]): Promise<Set<string>> => {
+  /** The full keys of all stored documents that contain a key of these. */
+  const storedKeys = async (documents: readonly StatsDeltaDocument[]): Promise<Set<string>> => {
+    const hint = indexName(indexes.byKey);
+    const projectIds = documents.map(({ projectId }) => projectId);
+    const keys = documents.flatMap((document) => document.keys);
     const found = await deltas
-      .find(
-        { projectId: { $in: [...projectIds] }, keys: { $in: [...keys] } },
-        { hint: indexName(indexes.byKey), projection: { projectId: 1, keys: 1 } },
-      )
+      .find({ projectId: anyOf(projectIds), keys: anyOf(keys) }, { hint, projection: { projectId: 1, keys: 1 } })
       .toArray();
     return new Set(found.flatMap(fullKeysOf));
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(deltas, Object.values(indexes)),
+    ...projectRows(deltas, indexes),
 
     /** Stores each delta once; deltas of one project, kind and quarter of an hour share a document. */
     put: async (batch: readonly StatsDelta[]): Promise<void> => {
@@ -136,10 +135,7 @@ export const createStatsDeltaStore = (db: Db) => {
         if (refused.size === 0) return;
         // Some deltas of a refused document are stored already: retry with the others.
         const conflicting = documents.filter((document) => refused.has(document));
-        const known = await storedKeys(
-          conflicting.map(({ projectId }) => projectId),
-          conflicting.flatMap(({ keys }) => keys),
-        );
+        const known = await storedKeys(conflicting);
         const retried = new Set(conflicting.flatMap(fullKeysOf));
         left = new Map([...left].filter(([key]) => retried.has(key) && !known.has(key)));
       }
@@ -235,12 +231,6 @@ export const createStatsDeltaStore = (db: Db) => {
     /** Removes a batch of aggregated documents that are older than `before`. */
     removeOld: (before: Date): Promise<RemovedBatch> =>
       removeOldest(deltas, { at: { $lt: before }, aggregated: { $exists: false } }, byIndex(indexes.byTime)),
-
-    /** Removes a page of a project's documents. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> => {
-      const range = { projectId, _id: { $gte: `${projectId}/`, $lt: `${projectId}0` } };
-      return (await removeFirst(deltas, range, { hint: "_id_", sort: { _id: 1 } })).length > 0;
-    },
   });
 };
 

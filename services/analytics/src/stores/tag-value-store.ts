@@ -1,14 +1,6 @@
 import type { ProjectId, Tag } from "@herald/contracts";
 import { createByteCache } from "@herald/kit";
-import {
-  byIndex,
-  ensureIndexes,
-  guardStore,
-  type IndexSpec,
-  isDuplicateKey,
-  type RemovedBatch,
-  removeFirst,
-} from "@herald/mongo";
+import { byIndex, guardStore, type IndexSpec, insertMissing, projectRows, type RemovedBatch } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { RollupScope, TagScope } from "../domain/aggregate.ts";
 import type { StatsDelta } from "../domain/stats-delta.ts";
@@ -72,13 +64,7 @@ export const createTagValueStore = (db: Db) => {
       const update = { $push: { values: { $each: [...added] } }, $set: { size } };
       return (await collection.updateOne({ _id, projectId, size: found.size }, update)).modifiedCount === 1;
     }
-    try {
-      await collection.insertOne({ _id, projectId, dimension, month, values: added, size: added.length });
-      return true;
-    } catch (error) {
-      if (isDuplicateKey(error)) return false;
-      throw error;
-    }
+    return insertMissing(collection, [{ _id, projectId, dimension, month, values: added, size: added.length }]);
   };
 
   /** Stores some of the values beyond the limit, so that statistics can name them. */
@@ -118,7 +104,7 @@ export const createTagValueStore = (db: Db) => {
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(collection, Object.values(indexes)),
+    ...projectRows(collection, indexes),
 
     /** Decides which scopes count the values of the deltas. Costs nothing if the deltas have none. */
     scopesOf: async (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): Promise<ScopeOf> => {
@@ -178,12 +164,6 @@ export const createTagValueStore = (db: Db) => {
       if (removed > 0) return { removed, more: true };
       await collection.deleteOne({ _id, projectId });
       return { removed: 1, more: true };
-    },
-
-    /** Removes a page of a project's values. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> => {
-      const range = { projectId, _id: { $gte: `${projectId}/`, $lt: `${projectId}0` } };
-      return (await removeFirst(collection, range, { hint: "_id_", sort: { _id: 1 } })).length > 0;
     },
   });
 };

@@ -8,19 +8,21 @@ import {
   type WebhookMessageStatus,
 } from "@herald/contracts";
 import {
+  anyOf,
   byIndex,
   createCounts,
-  ensureIndexes,
   findPage,
   guardStore,
   type IndexSpec,
   indexName,
   insertMissing,
+  projectRows,
   removeFirst,
   retentionBatch,
   retryConflicts,
 } from "@herald/mongo";
 import type { Collection, Db, Filter, FindOptions, UpdateFilter } from "mongodb";
+import type { messageFor } from "./webhook-message.ts";
 
 export type AttemptDocument = {
   readonly at: Date;
@@ -59,10 +61,9 @@ export type WebhookMessageDocument = {
   readonly expiresAt: Date;
 };
 
-type NewMessage = Pick<
-  WebhookMessageDocument,
-  "_id" | "projectId" | "webhookId" | "eventId" | "type" | "at" | "payload" | "isTest"
->;
+/** Messages with a `failure` are not sent. */
+type NewMessage = ReturnType<typeof messageFor> &
+  Pick<WebhookMessageDocument, "isTest"> & { readonly failure?: string };
 
 const indexes = {
   byWebhook: { fields: { projectId: 1, webhookId: 1, _id: 1 }, purpose: "list" },
@@ -97,7 +98,7 @@ export const createWebhookMessageStore = (db: Db) => {
       {
         $push: { attempts },
         $inc: { attemptCount: 1, scheduleAttempts: 1 },
-        $set: { ...$set },
+        ...($set && { $set }),
         $unset: { ...$unset, claim: "" },
       },
     );
@@ -107,23 +108,21 @@ export const createWebhookMessageStore = (db: Db) => {
 
   /** Changes the first messages that match, unless their state changes meanwhile. Resolves to how many were found. */
   const changePage = async (
-    { projectId, webhookId, state, ...more }: Filter<WebhookMessageDocument>,
+    filter: Filter<WebhookMessageDocument>,
     options: FindOptions,
     update: UpdateFilter<WebhookMessageDocument>,
   ): Promise<number> => {
-    const page = await messages
-      .find({ projectId, webhookId, state, ...more }, { ...options, projection: { _id: 1 } })
-      .toArray();
-    const _id = { $in: page.map((message) => message._id) };
+    const page = await messages.find(filter, { ...options, projection: { _id: 1 } }).toArray();
+    const { projectId, state } = filter;
+    const _id = anyOf(page.map((message) => message._id));
     if (page.length > 0) await messages.updateMany({ projectId, _id, state }, update);
     return page.length;
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(messages, Object.values(indexes)),
+    ...projectRows(messages, indexes, indexes.byWebhook),
 
-    /** Stores new messages. Messages with a `failure` are not sent. */
-    put: async (batch: readonly (NewMessage & { readonly failure?: string })[], now: Date): Promise<void> => {
+    put: async (batch: readonly NewMessage[], now: Date): Promise<void> => {
       const documents = batch.map(
         ({ failure, ...message }): WebhookMessageDocument => ({
           ...message,
@@ -194,7 +193,7 @@ export const createWebhookMessageStore = (db: Db) => {
         .sort((one, other) => (one._id < other._id ? -1 : 1))
         .map(({ _id, dueAt }) => ({
           updateOne: {
-            filter: { _id, projectId, state: "waiting" as const, ...(dueAt === undefined ? {} : { dueAt }) },
+            filter: { _id, projectId, state: "waiting" as const, ...(dueAt && { dueAt }) },
             update: { $set: { claim, dueAt: until } },
           },
         }));
@@ -249,11 +248,9 @@ export const createWebhookMessageStore = (db: Db) => {
         { $set: { state: "waiting", dueAt: now, scheduleAttempts: 0 } },
       ),
 
-    /** Removes a page of the messages of a project or of one webhook. False when none is left. */
-    removePage: async (projectId: ProjectId, webhookId?: WebhookId): Promise<boolean> => {
-      const filter = webhookId === undefined ? { projectId } : { projectId, webhookId };
-      return (await removeFirst(messages, filter, byIndex(indexes.byWebhook))).length > 0;
-    },
+    /** Removes a page of the messages of one webhook. Resolves to how many. */
+    removeOfWebhook: async (projectId: ProjectId, webhookId: WebhookId): Promise<number> =>
+      (await removeFirst(messages, { projectId, webhookId }, byIndex(indexes.byWebhook))).length,
   });
 };
 

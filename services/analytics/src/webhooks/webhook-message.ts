@@ -1,4 +1,5 @@
-import { type EventMessage, type ProjectId, userKey, type WebhookId, webhookMessageId } from "@herald/contracts";
+import { type EventMessage, type ProjectId, userKey, webhookMessageId } from "@herald/contracts";
+import type { WebhookDocument } from "./webhook-store.ts";
 
 export type ReceivedEvent = {
   readonly projectId: ProjectId;
@@ -13,35 +14,31 @@ export type ReceivedEvent = {
   readonly data: Readonly<Record<string, unknown>>;
 };
 
-type Subscriber = {
-  readonly _id: WebhookId;
-  readonly projectId: ProjectId;
-  readonly events: readonly string[] | null;
-  readonly createdAt: Date;
-};
-
 /** How much the clocks of broker and service may differ. A webhook may get an event from just before its creation, but misses none. */
 const clockSkewMs = 60_000;
 
 /** Whether an event has the webhook's project and types, and was published after the webhook was created. */
-export const isSubscribed = ({ projectId, events, createdAt }: Subscriber, event: ReceivedEvent): boolean =>
+export const isSubscribed = (
+  { projectId, events, createdAt }: Pick<WebhookDocument, "projectId" | "events" | "createdAt">,
+  event: ReceivedEvent,
+): boolean =>
   projectId === event.projectId &&
   (events === null || events.includes(event.type)) &&
   event.publishedAt.getTime() >= createdAt.getTime() - clockSkewMs;
 
-/** The request body: type, timestamp and data as in Standard Webhooks, and the event id. */
-export const webhookPayload = ({ id, type, at, data }: Pick<ReceivedEvent, "id" | "type" | "at" | "data">): string =>
-  JSON.stringify({ id, type, timestamp: at.toISOString(), data } satisfies EventMessage);
-
 /** The same message, however often the event is delivered. */
-export const messageFor = (webhook: Pick<Subscriber, "_id" | "projectId">, event: ReceivedEvent) => ({
-  _id: webhookMessageId(webhook._id, event.id, event.at),
-  projectId: webhook.projectId,
-  webhookId: webhook._id,
-  eventId: event.id,
-  type: event.type,
-  at: event.at,
-  payload: webhookPayload(event),
+export const messageFor = (
+  { _id: webhookId, projectId }: Pick<WebhookDocument, "_id" | "projectId">,
+  { id: eventId, type, at, data }: ReceivedEvent,
+) => ({
+  _id: webhookMessageId(webhookId, eventId, at),
+  projectId,
+  webhookId,
+  eventId,
+  type,
+  at,
+  /** The request body: type, timestamp and data as in Standard Webhooks, and the event id. */
+  payload: JSON.stringify({ id: eventId, type, timestamp: at.toISOString(), data } satisfies EventMessage),
 });
 
 /** Replaces each string that is the user's id by null; returns the same text when there is none. */

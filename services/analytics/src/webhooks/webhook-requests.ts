@@ -18,16 +18,17 @@ import {
   type WebhookMessageDetail,
   type WebhookMessageId,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { existing, HeraldError } from "@herald/kit";
+import { mapPage } from "@herald/mongo";
 import { newWebhookSecret } from "./webhook-attempt.ts";
 import type { CheckUrl } from "./webhook-client.ts";
-import { webhookPayload } from "./webhook-message.ts";
+import { messageFor } from "./webhook-message.ts";
 import type { WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
 import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
 
 /** Never contains the secrets. */
-export const webhookView = (webhook: WebhookDocument, now: Date): Webhook => {
+const webhookView = (webhook: WebhookDocument, now: Date): Webhook => {
   const { description, disabled, failingSince, previousUntil } = webhook;
   return {
     id: webhook._id,
@@ -43,7 +44,7 @@ export const webhookView = (webhook: WebhookDocument, now: Date): Webhook => {
   };
 };
 
-export const messageView = (message: Omit<WebhookMessageDocument, "payload" | "attempts">): WebhookMessage => ({
+const messageView = (message: Omit<WebhookMessageDocument, "payload" | "attempts">): WebhookMessage => ({
   id: message._id,
   event_id: message.eventId,
   type: message.type,
@@ -54,7 +55,7 @@ export const messageView = (message: Omit<WebhookMessageDocument, "payload" | "a
   ...(message.state === "waiting" && message.dueAt && { next_attempt_at: message.dueAt.toISOString() }),
 });
 
-export const messageDetailView = (message: WebhookMessageDocument): WebhookMessageDetail => ({
+const messageDetailView = (message: WebhookMessageDocument): WebhookMessageDetail => ({
   ...messageView(message),
   payload: JSON.parse(message.payload),
   attempts: message.attempts.map(({ at, durationMs, ...rest }) => ({
@@ -72,19 +73,9 @@ const rotationMs = 86_400_000;
 const recoverPage = 1_000;
 const recoverPages = 10;
 
-const requireWebhook = (webhook: WebhookDocument | null | undefined): WebhookDocument => {
-  if (!webhook) throw new HeraldError("webhook-not-found", "id: the project has no such webhook");
-  return webhook;
-};
-
-const requireMessage = (message: WebhookMessageDocument | null): WebhookMessageDocument => {
-  if (message === null)
-    throw new HeraldError(
-      "webhook-message-not-found",
-      "message: the webhook has no such message; they are kept for 30 days",
-    );
-  return message;
-};
+const webhookNotFound = () => new HeraldError("webhook-not-found", "id: the project has no such webhook");
+const messageNotFound = () =>
+  new HeraldError("webhook-message-not-found", "message: the webhook has no such message; they are kept for 30 days");
 
 type Deps = {
   readonly webhooks: WebhookStore;
@@ -101,40 +92,39 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
     const problem = url === undefined ? undefined : await checkUrl(url);
     if (problem !== undefined) throw new HeraldError("validation-failed", `webhook.url: ${problem}`);
   };
-  const get = async (projectId: ProjectId, id: WebhookId) => requireWebhook(await webhooks.find(projectId, id));
+  const get = async (projectId: ProjectId, id: WebhookId) =>
+    existing(await webhooks.find(projectId, id), webhookNotFound);
   const getEnabled = async (projectId: ProjectId, id: WebhookId) => {
     if ((await get(projectId, id)).disabled !== undefined)
       throw new HeraldError("webhook-disabled", "webhook: is disabled; PATCH it with `enabled: true` first");
   };
   const getMessage = async (projectId: ProjectId, webhookId: WebhookId, id: WebhookMessageId) =>
-    requireMessage(await messages.find(projectId, webhookId, id));
+    existing(await messages.find(projectId, webhookId, id), messageNotFound);
 
   return [
     handleRequest(bus, CreateWebhookRequest, async ({ projectId, webhookId, settings }) => {
       await check(settings.url);
       if ((await webhooks.count(projectId)) >= maxWebhooks && (await webhooks.find(projectId, webhookId)) === null)
         throw new HeraldError("webhook-limit", `webhooks: at most ${maxWebhooks} are accepted in a project`);
-      const { url, events = null, description } = settings;
       const secret = newWebhookSecret();
-      const all = { url, events, ...(description === undefined ? {} : { description }) };
-      const webhook = requireWebhook(await webhooks.create(projectId, webhookId, all, secret, now()));
+      const all = { ...settings, events: settings.events ?? null };
+      const webhook = existing(await webhooks.create(projectId, webhookId, all, secret, now()), webhookNotFound);
       return { webhook: view(webhook), secret };
     }),
-    handleRequest(bus, ListWebhooks, async ({ projectId, page }) => {
-      const found = await webhooks.list(projectId, page);
-      return { ...found, data: found.data.map(view) };
-    }),
+    handleRequest(bus, ListWebhooks, async ({ projectId, page }) =>
+      mapPage(await webhooks.list(projectId, page), view),
+    ),
     handleRequest(bus, GetWebhook, async ({ projectId, webhookId }) => view(await get(projectId, webhookId))),
-    handleRequest(bus, ChangeWebhookRequest, async ({ projectId, webhookId, change: { enabled, ...change } }) => {
+    handleRequest(bus, ChangeWebhookRequest, async ({ projectId, webhookId, change: { enabled, ...settings } }) => {
       await get(projectId, webhookId);
-      await check(change.url);
-      const settings = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
-      const changed = requireWebhook(await webhooks.change(projectId, webhookId, { settings, enabled }, now()));
+      await check(settings.url);
+      const changing = webhooks.change(projectId, webhookId, { settings, enabled }, now());
+      const changed = existing(await changing, webhookNotFound);
       sender.sendNow(projectId, webhookId);
       return view(changed);
     }),
     handleRequest(bus, DeleteWebhook, async ({ projectId, webhookId }) => {
-      if (!(await webhooks.remove(projectId, webhookId))) requireWebhook(null);
+      if (!(await webhooks.remove(projectId, webhookId))) throw webhookNotFound();
       // The worker finds no webhook and removes its messages.
       sender.sendNow(projectId, webhookId);
       return {};
@@ -142,15 +132,12 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
     handleRequest(bus, RotateWebhookSecret, async ({ projectId, webhookId, rotationId }) => {
       const secret = newWebhookSecret();
       const previousUntil = new Date(now().getTime() + rotationMs);
-      const webhook = requireWebhook(
-        await webhooks.rotate(projectId, webhookId, { secret, previousUntil, rotationId }, now()),
-      );
-      return { webhook: view(webhook), secret };
+      const rotating = webhooks.rotate(projectId, webhookId, { secret, previousUntil, rotationId }, now());
+      return { webhook: view(existing(await rotating, webhookNotFound)), secret };
     }),
     handleRequest(bus, ListWebhookMessages, async ({ projectId, webhookId, status, page }) => {
       await get(projectId, webhookId);
-      const rows = await messages.list(projectId, webhookId, status, page);
-      return { ...rows, data: rows.data.map(messageView) };
+      return mapPage(await messages.list(projectId, webhookId, status, page), messageView);
     }),
     handleRequest(bus, GetWebhookMessage, async ({ projectId, webhookId, messageId }) => {
       await get(projectId, webhookId);
@@ -159,30 +146,16 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
     handleRequest(bus, PingWebhook, async ({ projectId, webhookId, messageId }) => {
       await getEnabled(projectId, webhookId);
       const at = now();
-      const type = "io.herald.webhook.ping.v1";
-      const payload = webhookPayload({
-        id: messageId,
-        type,
-        at,
-        data: { project_id: projectId, webhook_id: webhookId, at: at.toISOString() },
-      });
-      const ping = {
-        _id: messageId,
-        projectId,
-        webhookId,
-        eventId: messageId,
-        type,
-        at,
-        payload,
-        isTest: true,
-      } as const;
+      const data = { project_id: projectId, webhook_id: webhookId, at: at.toISOString() };
+      const event = { projectId, id: messageId, type: "io.herald.webhook.ping.v1", at, publishedAt: at, data };
+      const ping = { ...messageFor({ _id: webhookId, projectId }, event), _id: messageId, isTest: true } as const;
       await messages.put([ping], at);
       sender.sendNow(projectId, webhookId);
       return messageView(await getMessage(projectId, webhookId, messageId));
     }),
     handleRequest(bus, ResendWebhookMessage, async ({ projectId, webhookId, messageId }) => {
       await getEnabled(projectId, webhookId);
-      const message = requireMessage(await messages.resend(projectId, webhookId, messageId, now()));
+      const message = existing(await messages.resend(projectId, webhookId, messageId, now()), messageNotFound);
       sender.sendNow(projectId, webhookId);
       return messageView(message);
     }),

@@ -164,7 +164,7 @@ export const createWebhookSender = (deps: Deps) => {
         worker.rerun = false;
         const webhook = await webhooks.find(projectId, id);
         if (webhook === null) {
-          while (!stopping && (await messages.removePage(projectId, id)));
+          while (!stopping && (await messages.removeOfWebhook(projectId, id)));
           break;
         }
         if (webhook.disabled !== undefined) {

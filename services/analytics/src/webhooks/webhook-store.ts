@@ -13,7 +13,7 @@ import {
   guardStore,
   type IndexSpec,
   indexName,
-  isDuplicateKey,
+  insertMissing,
   outboxIndex,
   projectRows,
 } from "@herald/mongo";
@@ -76,21 +76,12 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       webhooks.find({ projectId: { $in: [...projectIds] } }, { hint: indexName(indexes.byProject) }).toArray(),
 
     /** Stores a new webhook. A repeat replaces the secret, which no client has received yet. */
-    create: async (
-      projectId: ProjectId,
-      id: WebhookId,
-      settings: WebhookSettings,
-      secret: string,
-      now: Date,
-    ): Promise<WebhookDocument | undefined> => {
+    create: async (projectId: ProjectId, id: WebhookId, settings: WebhookSettings, secret: string, now: Date) => {
       const secrets = seal(masterKeys, [projectId, id], { current: secret });
-      try {
-        await webhooks.insertOne({ _id: id, projectId, ...settings, secrets, createdAt: now, updatedAt: now });
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
+      const webhook = { _id: id, projectId, ...settings, secrets, createdAt: now, updatedAt: now };
+      if (!(await insertMissing(webhooks, [webhook])))
         await webhooks.updateOne({ _id: id, projectId }, { $set: { secrets } });
-      }
-      return (await find(projectId, id)) ?? undefined;
+      return find(projectId, id);
     },
 
     change: async (
@@ -98,7 +89,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       id: WebhookId,
       { settings, enabled }: { settings: Partial<WebhookSettings>; enabled?: boolean | undefined },
       now: Date,
-    ): Promise<WebhookDocument | undefined> => {
+    ): Promise<WebhookDocument | null> => {
       const filter = { _id: id, projectId };
       await webhooks.updateOne(filter, { $set: { ...settings, updatedAt: now } });
       if (enabled !== undefined)
@@ -108,19 +99,19 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
             ? { $unset: { disabled: "", failingSince: "" } }
             : { $set: { disabled: { reason: "requested", at: now } } },
         );
-      return (await find(projectId, id)) ?? undefined;
+      return find(projectId, id);
     },
 
-    /** Replaces the secret; the replaced one signs until `previousUntil`. Undefined: no such webhook. Repeatable by `rotationId`. */
+    /** Replaces the secret; the replaced one signs until `previousUntil`. Null: no such webhook. Repeatable by `rotationId`. */
     rotate: async (
       projectId: ProjectId,
       id: WebhookId,
       { secret, previousUntil, rotationId }: { secret: string; previousUntil: Date; rotationId: string },
       now: Date,
-    ): Promise<WebhookDocument | undefined> => {
+    ): Promise<WebhookDocument | null> => {
       for (;;) {
         const before = await find(projectId, id);
-        if (before === null) return undefined;
+        if (before === null) return null;
         const { current = "", previous: last } = unseal(masterKeys, ownerOf(before), before.secrets);
         const previous = last !== undefined && before.rotationId === rotationId ? last : current;
         const secrets = seal(masterKeys, ownerOf(before), { current: secret, previous });
@@ -144,17 +135,12 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
 
     /** Stores the time of the first failure since a success. */
     recordFailure: async (projectId: ProjectId, id: WebhookId, at: Date): Promise<void> => {
-      await webhooks.updateOne(
-        { _id: id, projectId, failingSince: { $exists: false } },
-        { $set: { failingSince: at } },
-      );
+      const filter = { _id: id, projectId, failingSince: { $exists: false } };
+      await webhooks.updateOne(filter, { $set: { failingSince: at } });
     },
 
     recordSuccess: async (projectId: ProjectId, id: WebhookId): Promise<void> => {
-      await webhooks.updateOne(
-        { _id: id, projectId, failingSince: { $exists: true } },
-        { $unset: { failingSince: "" } },
-      );
+      await webhooks.updateOne({ _id: id, projectId }, { $unset: { failingSince: "" } });
     },
 
     /** Disables a webhook unless its URL, or the time of its first failure, has changed. True when this call disabled it. */
@@ -170,17 +156,17 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
         subject: _id,
         at: now,
         data: {
-          ...{ project_id: projectId, webhook_id: _id, reason: why.reason, at },
+          project_id: projectId,
+          webhook_id: _id,
+          reason: why.reason,
+          at,
           ...(why.reason === "failing" && { failing_since: why.since.toISOString() }),
         },
       };
       const condition = why.reason === "gone" ? { url: why.url } : { failingSince: why.since };
       const { modifiedCount } = await webhooks.updateOne(
         { _id, projectId, disabled: { $exists: false }, ...condition },
-        {
-          $set: { disabled: { reason: why.reason, at: now } },
-          $push: { outbox: event },
-        },
+        { $set: { disabled: { reason: why.reason, at: now } }, $push: { outbox: event } },
       );
       return modifiedCount === 1;
     },
