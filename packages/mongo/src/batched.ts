@@ -65,8 +65,8 @@ type Owned = Document & { readonly _id: string; readonly projectId: string };
 
 const projectOf = ({ projectId }: Pick<Owned, "projectId">): string => projectId;
 
-/** The result for one document: `done` is false when a unique index already has its key. */
-export type Inserted = { readonly done: boolean } | { readonly error: unknown };
+/** The result for one document. Without an error `done` is false when a unique index already has its key. */
+export type Inserted = { readonly done: boolean; readonly error?: unknown };
 
 /** Inserts documents in one command and resolves to the result of each, in order. Throws when the whole command failed. */
 export const insertEach = async <Doc extends Owned>(
@@ -88,9 +88,9 @@ export const insertEach = async <Doc extends Owned>(
 export const insertBatched = <Doc extends Owned>(collection: Collection<Doc>): ((doc: Doc) => Promise<boolean>) => {
   const commit = inOneCommand<Doc, Inserted>((docs) => insertEach(collection, docs), projectOf);
   return async (doc) => {
-    const inserted = await commit(doc);
-    if ("error" in inserted) throw inserted.error;
-    return inserted.done;
+    const { done, error } = await commit(doc);
+    if (error !== undefined) throw error;
+    return done;
   };
 };
 
@@ -105,7 +105,7 @@ const outcomes = (error: unknown, count: number): Inserted[] => {
       { message: one.errmsg ?? "refused", code: one.code, writeErrors: [one] },
       error.result,
     );
-    all[one.index] = isDuplicateKey(alone) ? { done: false } : { error: alone };
+    all[one.index] = { done: false, error: isDuplicateKey(alone) ? undefined : alone };
   }
   return all;
 };
@@ -181,7 +181,7 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
  * Inserts the documents whose keys no unique index has yet, and does not change existing ones. Returns the refused documents; after a lost
  * reply, a retry also returns what the first attempt stored. Repeatable.
  */
-export const insertNew = async <Doc extends Document & { readonly _id: string }>(
+export const insertNew = async <Doc extends Document & { readonly _id: string | number }>(
   collection: Collection<Doc>,
   documents: readonly Doc[],
 ): Promise<Doc[]> => {
@@ -198,7 +198,7 @@ export const insertNew = async <Doc extends Document & { readonly _id: string }>
 };
 
 /** The same; resolves to false when any document was refused. */
-export const insertMissing = async <Doc extends Document & { readonly _id: string }>(
+export const insertMissing = async <Doc extends Document & { readonly _id: string | number }>(
   collection: Collection<Doc>,
   documents: readonly Doc[],
 ): Promise<boolean> => (await insertNew(collection, documents)).length === 0;

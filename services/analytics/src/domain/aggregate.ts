@@ -1,9 +1,7 @@
 import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
 import { unitMs } from "./intervals.ts";
-import type { Increment, StatsDelta } from "./stats-delta.ts";
+import { addCount, type Increment, type StatsDelta } from "./stats-delta.ts";
 import { type Dimension, fieldOfValue, partsOf } from "./tags.ts";
-
-const minuteMs = 60_000;
 
 /** A kind, a value of a label, or all values of a dimension beyond its limit. */
 export type TagScope = Tag | `other/${string}`;
@@ -35,16 +33,6 @@ export const rollupId = (projectId: ProjectId, scope: RollupScope, hour?: Date):
 
 const startOf = (at: Date, unit: number): Date => new Date(Math.floor(at.getTime() / unit) * unit);
 
-/** The hour of an increment, and the field path of its quarter in the rollup. */
-const hourOf = ({ slot }: Increment) => {
-  const hour = startOf(slot, unitMs.hour);
-  return { hour, quarter: `quarters.${(slot.getTime() - hour.getTime()) / minuteMs}` };
-};
-
-const add = (adds: Map<string, number>, path: string, count: number): void => {
-  adds.set(path, (adds.get(path) ?? 0) + count);
-};
-
 /** Sums deltas by rollup. `scopeOf`: the scope that counts a tag. */
 export const aggregateDeltas = (
   deltas: readonly Pick<StatsDelta, "projectId" | "increments">[],
@@ -60,40 +48,40 @@ export const aggregateDeltas = (
     return created;
   };
   const addFigures = ({ adds }: RollupChange, path: string, increment: Increment): void => {
-    for (const [name, count] of increment.adds) add(adds, `${path}.${name}`, count);
+    for (const [name, count] of increment.adds) addCount(adds, `${path}.${name}`, count);
   };
-  const addHours = (projectId: ProjectId, increment: Increment): void => {
-    const { hour, quarter } = hourOf(increment);
-    for (const scope of ["project", `hours/${increment.notificationId}`] as const)
-      addFigures(rollup(projectId, scope, hour), quarter, increment);
+  /** Adds to the hours of the scopes. `slot`: the start of a quarter, which is a field of its hour by its minute. */
+  const addHours = (projectId: ProjectId, scopes: Iterable<RollupScope>, increment: Increment): void => {
+    const { slot } = increment;
+    for (const scope of scopes)
+      addFigures(rollup(projectId, scope, startOf(slot, unitMs.hour)), `quarters.${slot.getUTCMinutes()}`, increment);
   };
   const addTags = (projectId: ProjectId, increment: Increment): void => {
-    if (increment.tags === undefined) return;
-    const { hour, quarter } = hourOf(increment);
-    const day = startOf(increment.slot, unitMs.day);
-    const scopes = increment.tags.map((tag) => scopeOf(projectId, tag, increment.slot));
+    const { slot, tags = [] } = increment;
     // Several labels beyond the limit share one scope, which counts a device once.
-    for (const scope of new Set(scopes)) {
-      addFigures(rollup(projectId, scope, hour), quarter, increment);
+    const scopes = new Set(tags.map((tag) => scopeOf(projectId, tag, slot)));
+    addHours(projectId, scopes, increment);
+    for (const scope of scopes) {
       if (scope.startsWith("other/")) continue;
       const { dimension, value } = partsOf(scope as Tag);
       const path = `values.${fieldOfValue(value)}`;
-      addFigures(rollup(projectId, `hour/${dimension}`, hour), path, increment);
-      addFigures(rollup(projectId, `day/${dimension}`, day), path, increment);
+      for (const unit of ["hour", "day"] as const)
+        addFigures(rollup(projectId, `${unit}/${dimension}`, startOf(slot, unitMs[unit])), path, increment);
     }
   };
   const addTotal = (projectId: ProjectId, { notificationId, adds, opens }: Increment): void => {
     if (opens === undefined) return;
     const total = rollup(projectId, `total/${notificationId}`);
-    for (const [path, count] of adds) if (path === "opened") add(total.adds, path, count);
-    for (const [bucket, count] of opens.times) add(total.adds, `times.${bucket}`, count);
+    for (const [path, count] of adds) if (path === "opened") addCount(total.adds, path, count);
+    for (const [bucket, count] of opens.times) addCount(total.adds, `times.${bucket}`, count);
     if (total.first === undefined || opens.first < total.first) total.first = opens.first;
     if (total.last === undefined || opens.last > total.last) total.last = opens.last;
   };
   for (const { projectId, increments } of deltas) {
     for (const increment of increments) {
       const { only } = increment;
-      if (only === undefined || only === "hours") addHours(projectId, increment);
+      if (only === undefined || only === "hours")
+        addHours(projectId, ["project", `hours/${increment.notificationId}`], increment);
       if (only === undefined || only === "total") addTotal(projectId, increment);
       if (only === undefined || only === "tags") addTags(projectId, increment);
     }

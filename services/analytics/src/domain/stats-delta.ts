@@ -80,9 +80,14 @@ export const groupsOf = <Item>(items: Iterable<Item>, keyOf: (item: Item) => str
 
 const slotOf = (at: Date): Date => new Date(Math.floor(at.getTime() / slotMs) * slotMs);
 
+/** Adds to the count of a key. */
+export const addCount = <Key>(counts: Map<Key, number>, key: Key, count: number): void => {
+  counts.set(key, (counts.get(key) ?? 0) + count);
+};
+
 const tally = <Key>(keys: Iterable<Key>): [Key, number][] => {
   const counts = new Map<Key, number>();
-  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  for (const key of keys) addCount(counts, key, 1);
   return [...counts];
 };
 
@@ -137,8 +142,7 @@ export const mergeTaggedOpens = (increments: readonly Increment[]): Increment[] 
   const groups = groupsOf(increments, ({ slot, tags = [] }) => `${slot.getTime()}\n${tags.join("\n")}`);
   return groups.map((group) => {
     const adds = new Map<string, number>();
-    for (const increment of group)
-      for (const [path, count] of increment.adds) adds.set(path, (adds.get(path) ?? 0) + count);
+    for (const [path, count] of group.flatMap((increment) => increment.adds)) addCount(adds, path, count);
     return { ...group[0], adds: [...adds] };
   });
 };

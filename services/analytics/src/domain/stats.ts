@@ -57,16 +57,13 @@ const addSums = (one: Sum, other: Sum): Sum => {
 /** The index of the interval that contains a time, otherwise -1. `intervals` are in order and have no gaps. */
 const intervalAt = (intervals: readonly Interval[], at: number): number => {
   let low = 0;
-  let high = intervals.length - 1;
-  while (low <= high) {
+  let high = intervals.length;
+  while (low < high) {
     const middle = (low + high) >> 1;
-    const interval = intervals[middle];
-    if (interval === undefined) return -1;
-    if (at < interval.at.getTime()) high = middle - 1;
-    else if (at >= interval.end.getTime()) low = middle + 1;
-    else return middle;
+    if ((intervals[middle]?.end.getTime() ?? 0) > at) high = middle;
+    else low = middle + 1;
   }
-  return -1;
+  return (intervals[low]?.at.getTime() ?? Number.POSITIVE_INFINITY) <= at ? low : -1;
 };
 
 /** Sums the quarters of hours by interval; hours may belong to several notifications. */
@@ -108,7 +105,7 @@ export const sumGroups = (range: { readonly from: Date; readonly to: Date }, pla
 
 /** Groups as the API shows them. `named`: values that `other` counts already. */
 export const groupsView = (
-  { groups, other }: Pick<ReturnType<typeof sumGroups>, "groups" | "other">,
+  { groups, other }: ReturnType<typeof sumGroups>,
   named: readonly string[] = [],
 ): Pick<Stats, "groups" | "other"> => {
   const sorted = [...groups]
@@ -129,16 +126,16 @@ export const groupsView = (
 export const openTotals = ({ first, last, times = {} }: OpenFigures): OpenTotals => {
   const percentiles = timesToOpen(times);
   return {
-    ...(first === undefined ? {} : { first_opened_at: first.toISOString() }),
-    ...(last === undefined ? {} : { last_opened_at: last.toISOString() }),
-    ...(percentiles === undefined ? {} : { time_to_open: percentiles }),
+    ...(first && { first_opened_at: first.toISOString() }),
+    ...(last && { last_opened_at: last.toISOString() }),
+    ...(percentiles && { time_to_open: percentiles }),
   };
 };
 
 export const statsView = (
   { from, to, interval, timeZone, notificationId }: StatsRequest,
   intervals: readonly Interval[],
-  { sums, total }: Pick<ReturnType<typeof sumHours>, "sums" | "total">,
+  { sums, total }: Hours,
   opens: OpenFigures,
 ): Stats => ({
   from: intervals[0]?.at.toISOString() ?? from,

@@ -69,8 +69,8 @@ export const recordOpens = (
       const reported = deliveries.flatMap(({ data }) => {
         const report = reportId(data);
         return data.opens.map(({ notificationId, deviceId, platform, openedAt }): ReportedOpen => {
-          const open = { projectId: data.projectId, notificationId, deviceId, openedAt: new Date(openedAt), report };
-          return platform === undefined ? open : { ...open, platform };
+          const { projectId } = data;
+          return { projectId, notificationId, deviceId, platform, openedAt: new Date(openedAt), report };
         });
       });
       const { added, toPublish } = await opens.record(reported);

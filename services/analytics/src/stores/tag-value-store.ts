@@ -43,9 +43,6 @@ type Known = { readonly values: ReadonlySet<string>; readonly isFull: boolean; r
 const sizeOfKnown = ({ values, named }: Known): number =>
   [...values, ...named].reduce((bytes, value) => bytes + 2 * value.length + 64, 0);
 
-/** The scope that counts a tag at a time. */
-export type ScopeOf = (projectId: ProjectId, tag: Tag, at: Date) => TagScope;
-
 /** Decides which values have statistics of their own. Every function throws `database-unavailable` while the database is unavailable. */
 export const createTagValueStore = (db: Db) => {
   const collection: Collection<TagValuesDocument> = db.collection("tagValues");
@@ -106,8 +103,8 @@ export const createTagValueStore = (db: Db) => {
   return guardStore({
     ...projectRows(collection, indexes),
 
-    /** Decides which scopes count the values of the deltas. Costs nothing if the deltas have none. */
-    scopesOf: async (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): Promise<ScopeOf> => {
+    /** Decides which scopes count the values of the deltas: the scope of a tag at a time. Costs nothing if the deltas have none. */
+    scopesOf: async (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]) => {
       const wanted = [...valuesIn(deltas).values()];
       const admitted = new Map<string, ReadonlySet<string>>();
       const isAdmitted = (projectId: ProjectId, dimension: Dimension, month: Date, value: string): boolean =>
@@ -118,7 +115,7 @@ export const createTagValueStore = (db: Db) => {
       for (const of of wanted) if (of.dimension === "label") admitted.set(wantedKey(of), await admit(of));
       for (const of of wanted)
         if (of.dimension !== "label" && hasName(of)) admitted.set(wantedKey(of), await admit(of));
-      return (projectId, tag, at) => {
+      return (projectId: ProjectId, tag: Tag, at: Date): TagScope => {
         const { dimension, value } = partsOf(tag);
         const month = monthOf(at);
         if (!hasName({ projectId, dimension, month })) return "other/label";

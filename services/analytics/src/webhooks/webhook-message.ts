@@ -1,5 +1,4 @@
-import { type EventMessage, type ProjectId, userKey, webhookMessageId } from "@herald/contracts";
-import type { WebhookDocument } from "./webhook-store.ts";
+import { type EventMessage, type ProjectId, userKey, type WebhookId, webhookMessageId } from "@herald/contracts";
 
 export type ReceivedEvent = {
   readonly projectId: ProjectId;
@@ -14,21 +13,25 @@ export type ReceivedEvent = {
   readonly data: Readonly<Record<string, unknown>>;
 };
 
+type Subscriber = {
+  readonly _id: WebhookId;
+  readonly projectId: ProjectId;
+  readonly events: readonly string[] | null;
+  readonly createdAt: Date;
+};
+
 /** How much the clocks of broker and service may differ. A webhook may get an event from just before its creation, but misses none. */
 const clockSkewMs = 60_000;
 
 /** Whether an event has the webhook's project and types, and was published after the webhook was created. */
-export const isSubscribed = (
-  { projectId, events, createdAt }: Pick<WebhookDocument, "projectId" | "events" | "createdAt">,
-  event: ReceivedEvent,
-): boolean =>
+export const isSubscribed = ({ projectId, events, createdAt }: Subscriber, event: ReceivedEvent): boolean =>
   projectId === event.projectId &&
   (events === null || events.includes(event.type)) &&
   event.publishedAt.getTime() >= createdAt.getTime() - clockSkewMs;
 
 /** The same message, however often the event is delivered. */
 export const messageFor = (
-  { _id: webhookId, projectId }: Pick<WebhookDocument, "_id" | "projectId">,
+  { _id: webhookId, projectId }: Pick<Subscriber, "_id" | "projectId">,
   { id: eventId, type, at, data }: ReceivedEvent,
 ) => ({
   _id: webhookMessageId(webhookId, eventId, at),

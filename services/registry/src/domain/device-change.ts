@@ -146,21 +146,19 @@ const withUser = (before: DeviceState, change: UserChange | undefined, now: Date
 const sameJson = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 const compare = (before: DeviceState, after: DeviceState): string[] => {
-  const fields = {
-    token: "token",
-    installationId: "installation_id",
-    environment: "environment",
-    tokenKind: "token_kind",
-    keys: "keys",
-    vapidKeyId: "vapid_key_id",
-    status: "status",
-    metadata: "metadata",
-    identifiers: "identifiers",
-    userId: "user_id",
-  } as const;
-  return Object.entries(fields)
-    .filter(([field]) => !sameJson(before[field as keyof typeof fields], after[field as keyof typeof fields]))
-    .map(([, name]) => name);
+  const fields = [
+    ["token", "token"],
+    ["installationId", "installation_id"],
+    ["environment", "environment"],
+    ["tokenKind", "token_kind"],
+    ["keys", "keys"],
+    ["vapidKeyId", "vapid_key_id"],
+    ["status", "status"],
+    ["metadata", "metadata"],
+    ["identifiers", "identifiers"],
+    ["userId", "user_id"],
+  ] as const;
+  return fields.flatMap(([field, name]) => (sameJson(before[field], after[field]) ? [] : [name]));
 };
 
 const patched = (data: AppData, patch: AppData | undefined): AppData =>
@@ -171,10 +169,10 @@ const vapidKeyOf = (
   before: Pick<DeviceState, "platform" | "provider" | "vapidKeyId"> & { readonly token?: string },
   token: string,
   { vapidKeyId, currentVapidKeyId }: CommonChange,
-): Pick<DeviceState, "vapidKeyId"> => {
-  const id = vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId);
-  return id === undefined || servingProvider(before) !== "webpush" ? {} : { vapidKeyId: id };
-};
+): string | undefined =>
+  servingProvider(before) === "webpush"
+    ? (vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId))
+    : undefined;
 
 /** Merges the user and the data, for registrations and changes. Undefined: the user token is not newer than the last one. */
 const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
@@ -207,7 +205,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
       metadata: {},
       identifiers: {},
       facets: [],
-      ...vapidKeyOf(key, registration.token, registration),
+      vapidKeyId: vapidKeyOf(key, registration.token, registration),
     },
     registration,
     now,
@@ -224,12 +222,10 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   const { identified, data, problems } = merged;
   if (problems.length > 0) return { problems };
 
-  const { vapidKeyId: _, ...rest } = put ? identified : active(identified);
   const state: DeviceState = {
-    ...rest,
+    ...(put ? identified : { ...active(identified), tokenUpdatedAt: now, lastSeenAt: now }),
     token,
-    ...(put ? {} : { tokenUpdatedAt: now, lastSeenAt: now }),
-    ...vapidKeyOf(before, token, registration),
+    vapidKeyId: vapidKeyOf(before, token, registration),
     ...(environment && { environment }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
@@ -246,9 +242,6 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     state.facets.every((facet) => before.facets.includes(facet));
   return { state, changed: names, subscribed, same };
 };
-
-const withInstallation = ({ installationId: _, ...state }: DeviceState, id: string | null): DeviceState =>
-  id === null ? state : { ...state, installationId: id };
 
 /**
  * Returns the same state object if nothing changes. A new token counts as a registration, but does not reactivate a device that was
@@ -268,9 +261,9 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   ];
   if (problems.length > 0) return { problems };
 
-  const { vapidKeyId: _, ...rest } = merged.identified;
-  let state: DeviceState = { ...rest, ...vapidKeyOf(before, token, change), ...(keys && { keys }), ...merged.data };
-  if (change.installationId !== undefined) state = withInstallation(state, change.installationId);
+  const vapidKeyId = vapidKeyOf(before, token, change);
+  let state: DeviceState = { ...merged.identified, vapidKeyId, ...(keys && { keys }), ...merged.data };
+  if (change.installationId !== undefined) state = { ...state, installationId: change.installationId ?? undefined };
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
     if (before.inactiveReason !== "requested") state = active(state);

@@ -1,4 +1,4 @@
-import { type AppData, isObject, maxIndexedBytes } from "@herald/contracts";
+import { type AppData, isObject, type Literal, maxIndexedBytes } from "@herald/contracts";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
 const topicPrefix = "t:";
@@ -26,9 +26,12 @@ export const pairFacet = (of: "metadata" | "identifiers", path: string, value: s
   return `${prefixes[of]}${path}=${value}`.toWellFormed();
 };
 
+/** A scalar as conditions compare it; undefined for other values. */
+export const literal = (value: unknown): Literal | undefined =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined;
+
 /** A scalar as targets compare it; undefined for other values. */
-export const scalarText = (value: unknown): string | undefined =>
-  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+export const scalarText = (value: unknown): string | undefined => literal(value)?.toString();
 
 const collect = (of: "metadata" | "identifiers", data: AppData, path: string, into: string[]): void => {
   for (const [key, value] of Object.entries(data)) {

@@ -1,6 +1,6 @@
-import { type AppData, type DeviceId, fulfils, type Literal, type Platform, type Target } from "@herald/contracts";
+import { type AppData, type DeviceId, fulfils, type Platform, type Target } from "@herald/contracts";
 import { keyOf, type Lookup } from "./audience.ts";
-import { scalarText, topicFacet } from "./facets.ts";
+import { literal, scalarText, topicFacet } from "./facets.ts";
 
 /** The fields that targets match. Metadata and identifiers are needed only for conditions and for values too long for a facet. */
 export type Candidate = {
@@ -27,9 +27,6 @@ const valueAt = (data: unknown, path: string): unknown => {
   }
   return at;
 };
-
-const literal = (value: unknown): Literal | undefined =>
-  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined;
 
 /** Whether the target matches the device, active or not. `now`: milliseconds since 1970, for conditions with relative times. */
 export const matches = (target: Target, device: Candidate, now = Date.now()): boolean => {

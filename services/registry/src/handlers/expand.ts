@@ -5,14 +5,12 @@ import type { Deps } from "../deps.ts";
 import { audienceOf } from "../domain/audience.ts";
 import {
   type Batch,
-  type BucketRange,
   bordersOf,
   nextPage,
   pageBuckets,
   partitionBatches,
   repartitionBatches,
 } from "../domain/partition-batches.ts";
-import type { ExpansionDocument } from "../stores/expansion-store.ts";
 import { firstRange, parseTargets, readPage } from "./read-audience.ts";
 
 /**
@@ -38,14 +36,6 @@ export const createFullQueues = () => {
   };
 };
 
-export type FullQueues = ReturnType<typeof createFullQueues>;
-
-export type PartitionedPage = {
-  readonly range: BucketRange;
-  readonly batches: readonly Batch[];
-  readonly partition: Pick<ExpansionDocument, "batches" | "devices" | "matched">;
-};
-
 /**
  * Reads a page and partitions it into batches. The borders of its first partition are stored before anything is published. A
  * redelivery uses them again, even if devices have changed.
@@ -53,7 +43,7 @@ export type PartitionedPage = {
 export const partitionPage = async (
   { audience, expansions, now }: Pick<Deps, "audience" | "expansions" | "now">,
   message: ExpandV1,
-): Promise<PartitionedPage> => {
+) => {
   const { projectId, notificationId, page, fromBucket, toBucket } = message;
   const targets = await parseTargets(message.targets);
   const lookups = audienceOf(targets);
@@ -80,6 +70,7 @@ export const partitionPage = async (
   return { range: storedRange, batches: repartitionBatches(current, stored.batches), partition: stored };
 };
 
+type PartitionedPage = Awaited<ReturnType<typeof partitionPage>>;
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 type Hold = Delivery<ExpandV1>["hold"];
 
@@ -111,7 +102,7 @@ const publishBatches = async (
   { projectId, notificationId, page, lane }: ExpandV1,
   batches: readonly Batch[],
   hold: Hold,
-  { fullQueues, queue, pageName }: { fullQueues: FullQueues; queue: string; pageName: string },
+  { fullQueues, queue, pageName }: { fullQueues: ReturnType<typeof createFullQueues>; queue: string; pageName: string },
 ): Promise<void> => {
   let left = batches.map(({ devices, ...served }, n) => {
     const batchId = `${notificationId}/${page}/${n}`;

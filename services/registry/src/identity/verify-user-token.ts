@@ -3,11 +3,6 @@ import { HeraldError, type MasterKeys, unseal } from "@herald/kit";
 import { compactVerify, decodeProtectedHeader, importJWK } from "jose";
 import { type IdentityKeyEntry, type ProjectStore, secretOwner } from "../stores/project-store.ts";
 
-/** `issuedAt`: seconds since 1970. */
-export type VerifiedUser = { readonly userId: UserId; readonly issuedAt: number };
-
-export type VerifyUserToken = (projectId: ProjectId, token: string) => Promise<VerifiedUser>;
-
 /** The clocks of backends may be some seconds off. */
 export const leewaySeconds = 60;
 /** A leaked token is useless after that. */
@@ -33,12 +28,8 @@ const headerOf = (token: string): { kid?: unknown } => {
 
 const isTime = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
 
-/** Checks the claims of a token whose signature is verified. */
-export const readClaims = (
-  claims: Readonly<Record<string, unknown>>,
-  projectId: ProjectId,
-  now: Date,
-): VerifiedUser => {
+/** Checks the claims of a token whose signature is verified. `issuedAt`: seconds since 1970. */
+export const readClaims = (claims: Readonly<Record<string, unknown>>, projectId: ProjectId, now: Date) => {
   const { sub, aud, iat, exp, nbf } = claims;
   const at = now.getTime() / 1_000;
   const audience = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
@@ -78,8 +69,8 @@ const parseClaims = (payload: Uint8Array): Readonly<Record<string, unknown>> => 
 
 /** Reads the project's identity keys each time, so that a deleted key is invalid at once. @throws HeraldError `user-token-invalid`. */
 export const createVerifyUserToken =
-  (projects: Pick<ProjectStore, "find">, masterKeys: MasterKeys, now: () => Date): VerifyUserToken =>
-  async (projectId, token) => {
+  (projects: Pick<ProjectStore, "find">, masterKeys: MasterKeys, now: () => Date) =>
+  async (projectId: ProjectId, token: string) => {
     const { kid } = headerOf(token);
     const project = await projects.find(projectId);
     const keys = project?.identityKeys ?? [];

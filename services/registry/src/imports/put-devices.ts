@@ -68,36 +68,29 @@ type Shared = { readonly keys: Keys; readonly dryRun: boolean; readonly ensured:
 
 const isRefusal = (error: unknown): error is HeraldError => error instanceof HeraldError && refusals.has(error.code);
 
-const wantedOf = (
-  projectId: ProjectId,
-  { device, newId }: { readonly device: PutDevice; readonly newId?: DeviceId },
-  { keys, ...shared }: Shared,
-): WantedPut => ({
-  projectId,
-  platform: device.platform,
-  provider: device.provider,
-  installationId: device.installation_id,
-  token: device.token,
-  metadata: device.metadata,
-  identifiers: device.identifiers,
-  environment: device.environment,
-  tokenKind: device.token_kind,
-  ...(servingProvider(device) === "webpush" ? subscribedWith(device, keys) : {}),
-  topics: device.topics ?? [],
-  user: device.user_id === undefined ? undefined : { by: "project", userId: device.user_id },
-  put: {
-    status: device.status,
-    lastSeenAt: device.last_seen_at === undefined ? undefined : new Date(device.last_seen_at),
-  },
-  newId,
-  ...shared,
-});
-
 /** The registration of a device, or why it is refused. */
-const readyOf = (projectId: ProjectId, parsed: ParsedDevice, shared: Shared): WantedPut | Refused => {
+const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }: Shared): WantedPut | Refused => {
   if ("result" in parsed) return parsed;
+  const { device, newId } = parsed;
+  const { user_id: userId, last_seen_at: lastSeenAt } = device;
   try {
-    return wantedOf(projectId, parsed, shared);
+    return {
+      projectId,
+      platform: device.platform,
+      provider: device.provider,
+      installationId: device.installation_id,
+      token: device.token,
+      metadata: device.metadata,
+      identifiers: device.identifiers,
+      environment: device.environment,
+      tokenKind: device.token_kind,
+      ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),
+      topics: device.topics ?? [],
+      user: userId === undefined ? undefined : { by: "project", userId },
+      put: { status: device.status, lastSeenAt: lastSeenAt === undefined ? undefined : new Date(lastSeenAt) },
+      newId,
+      ...shared,
+    };
   } catch (error) {
     if (!isRefusal(error)) throw error;
     return refusedFor(error);
@@ -129,12 +122,12 @@ export const startPutDevices = async (
   const valid = devices.flatMap((one) => ("device" in one ? [one.device] : []));
   const names = [...new Set(valid.flatMap(({ topics = [] }) => topics))];
   const context = eventContext(projectId, deps.now());
-  const ensure = () => (names.length === 0 || dryRun ? Promise.resolve([]) : ensureTopics(deps, context, names));
-  const [keys, rows] = await Promise.all([
+  const ensure = async () => (names.length === 0 || dryRun ? new Map() : ensureTopics(deps, context, names));
+  const [keys, ensured] = await Promise.all([
     valid.some((device) => servingProvider(device) === "webpush") ? deps.vapidKeys(projectId) : undefined,
     ensure(),
   ]);
-  const shared = { keys, dryRun, ensured: new Map(rows.map((row) => [row.name, row])) };
+  const shared = { keys, dryRun, ensured };
   const ready = devices.map((one) => readyOf(projectId, one, shared));
   const wanted = ready.flatMap((one) => ("result" in one ? [] : one));
   const finish = async (registering: Promise<PromiseSettledResult<Registered>[]>): Promise<PutResult[]> => {

@@ -6,8 +6,6 @@ import type { Deps } from "../deps.ts";
 import type { AuditDocument } from "../domain/audit-chain.ts";
 import type { AuditStore } from "../stores/audit-store.ts";
 
-const text = (state: unknown): string | undefined => (state === undefined ? undefined : JSON.stringify(state));
-
 /** Appends the actions of operators to the chain of audit rows. One at a time, because each row has the hash of the row before. */
 export const recordAudit = (audit: AuditStore, log: Logger) =>
   defineHandler({
@@ -15,17 +13,16 @@ export const recordAudit = (audit: AuditStore, log: Logger) =>
     message: AuditRecordedV1,
     concurrency: 1,
     async handle({ id, data }) {
-      const [before, after] = [text(data.before), text(data.after)];
       const row = await audit.append({
         eventId: id,
         operator: data.operator,
         action: data.action,
-        ...(data.target_project_id !== undefined && { targetProjectId: data.target_project_id }),
+        targetProjectId: data.target_project_id,
         target: data.target,
         address: data.address,
-        ...(data.request_id !== undefined && { requestId: data.request_id }),
-        ...(before !== undefined && { before }),
-        ...(after !== undefined && { after }),
+        requestId: data.request_id,
+        before: JSON.stringify(data.before),
+        after: JSON.stringify(data.after),
         at: new Date(data.at),
       });
       // Logs are stored elsewhere: the logged hash reveals a chain that was rewritten from some row on.

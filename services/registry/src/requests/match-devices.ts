@@ -35,22 +35,19 @@ export const walkStart: WalkPosition = { bucket: 0, width: 1 };
 export const formatPosition = ({ bucket, after = "" as DeviceId, width }: WalkPosition): string =>
   `${bucket}/${width}/${after}`;
 
-/** The position after a device. */
-export const walkAfter = (after: DeviceId): WalkPosition => ({ bucket: deviceBucket(after), after, width: 1 });
-
 /** Undefined for a text that is no position. */
 export const parsePosition = (text: string): WalkPosition | undefined => {
   const [, bucket, width, after = ""] = /^(\d{1,4})\/(\d{1,4})\/(.*)$/.exec(text) ?? [];
   if (bucket === undefined || Number(bucket) >= bucketCount || Number(width) < 1 || Number(width) > bucketCount)
     return undefined;
   if (after === "") return { bucket: Number(bucket), width: Number(width) };
-  const device = DeviceId.safeParse(after);
-  if (!device.success || deviceBucket(device.data) !== Number(bucket)) return undefined;
-  return { bucket: Number(bucket), width: Number(width), after: device.data };
+  const { data: device } = DeviceId.safeParse(after);
+  if (!device || deviceBucket(device) !== Number(bucket)) return undefined;
+  return { bucket: Number(bucket), width: Number(width), after: device };
 };
 
 /** Compares ids in the order of the walk. */
-export const byWalk = (one: DeviceId, other: DeviceId): number =>
+const byWalk = (one: DeviceId, other: DeviceId): number =>
   deviceBucket(one) - deviceBucket(other) || (one < other ? -1 : one > other ? 1 : 0);
 
 /** How much wider the next read may be: a dense range may follow an empty one, and its read must stay small. */
@@ -84,8 +81,8 @@ export const listPosition = (page: ListRequest): WalkPosition => {
 /** Where an export continues: after the client's last row, or where the previous page ended. */
 export const exportPosition = (after: string | undefined): WalkPosition => {
   if (after === undefined) return walkStart;
-  const device = DeviceId.safeParse(after);
-  const position = device.success ? walkAfter(device.data) : parsePosition(after);
+  const { data: device } = DeviceId.safeParse(after);
+  const position = device ? { bucket: deviceBucket(device), after: device, width: 1 } : parsePosition(after);
   if (position) return position;
   throw new HeraldError("validation-failed", "after: must be empty, to begin, or the `id` of a row");
 };
@@ -100,8 +97,9 @@ const fits = ({ platform, user_id, token, createdAfter, createdBefore }: Filter)
     if (platform !== undefined && actual !== platform) return false;
     if (user_id !== undefined && recipient.userId !== user_id) return false;
     if (token !== undefined && recipient.token !== token) return false;
-    const created = timed ? idTime(recipient.id).getTime() : 0;
-    return !timed || (created >= from && created < to);
+    if (!timed) return true;
+    const created = idTime(recipient.id).getTime();
+    return created >= from && created < to;
   };
 };
 
@@ -152,12 +150,10 @@ export const matchDevices = async (
   return { data: shown.flatMap((id) => documents.get(id) ?? []), next };
 };
 
-type Request = z.output<typeof ExportDevices.request>;
-
 /** A page of an export: the same devices as a list with the same filters. With `match`, a page before the last one may be empty. */
 export const exportDevices = async (
   deps: Pick<Deps, "audience" | "devices">,
-  { after, limit, keys, match, status, ...wanted }: Request,
+  { after, limit, keys, match, status, ...wanted }: z.output<typeof ExportDevices.request>,
   signal: AbortSignal,
 ) => {
   const read = async () => {

@@ -24,7 +24,7 @@ import {
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
 import { requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
-import { topicBeingDeleted, withTopics } from "./topics.ts";
+import { requireTopics, withTopics } from "./topics.ts";
 
 export type Wanted = Registration & {
   readonly projectId: ProjectId;
@@ -105,13 +105,6 @@ const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocu
   return holder ?? previous;
 };
 
-/** The topics of these names. @throws HeraldError `topic-exists` while one of them is being deleted. */
-const rowsOf = (ensured: ReadonlyMap<string, TopicRow>, names: readonly string[]): TopicRow[] => {
-  const missing = names.find((name) => !ensured.has(name));
-  if (missing !== undefined) throw topicBeingDeleted(missing);
-  return names.flatMap((name) => ensured.get(name) ?? []);
-};
-
 /** Runs `write` with the topics that the caller has ensured, or ensures them before and after `write`. */
 const subscribing = async <Result>(
   deps: Deps,
@@ -119,7 +112,8 @@ const subscribing = async <Result>(
   context: EventContext,
   names: readonly string[],
   write: (topics: readonly TopicRow[]) => Promise<Result>,
-): Promise<Result> => (ensured === undefined ? withTopics(deps, context, names, write) : write(rowsOf(ensured, names)));
+): Promise<Result> =>
+  ensured === undefined ? withTopics(deps, context, names, write) : write(requireTopics(ensured, names));
 
 /** Applies a registration to the device that has its push token. */
 export const registerKnown = async (
@@ -221,5 +215,5 @@ export type WantedPut = Wanted & { readonly ensured: ReadonlyMap<string, TopicRo
 /** A device that {@link registerDevice} would insert, for a caller that inserts many together. */
 export const prepareNew = async (deps: Deps, wanted: WantedPut, context: EventContext): Promise<NewDevice> => {
   const { subscribed, make } = await planNew(deps, wanted, context, "none");
-  return make(wanted.dryRun ? [] : rowsOf(wanted.ensured, subscribed));
+  return make(wanted.dryRun ? [] : requireTopics(wanted.ensured, subscribed));
 };

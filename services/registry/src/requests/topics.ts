@@ -19,29 +19,21 @@ import { removeTopic } from "../jobs/remove-deleted.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import { isId, rowOf, type TopicDocument } from "../stores/topic-store.ts";
 
-export const topicBeingDeleted = (name: string): HeraldError =>
+const topicBeingDeleted = (name: string): HeraldError =>
   new HeraldError("topic-exists", `topic: \`${name}\` is being deleted; its name is free in a moment`, {
     retryAfterSeconds: 1,
   });
 
-/** Creates missing topics. The result lacks topics that are being deleted. */
-export const ensureTopics = async (
-  { topics, publishQueue }: Deps,
-  context: EventContext,
-  names: readonly string[],
-): Promise<TopicRow[]> => {
+/** Creates missing topics. The result, by name, lacks topics that are being deleted. */
+export const ensureTopics = async ({ topics, publishQueue }: Deps, context: EventContext, names: readonly string[]) => {
   const { topics: rows, created } = await topics.ensure(context, names);
   publishQueue.topics(context.projectId, created);
-  return rows;
+  return new Map(rows.map((row) => [row.name, row]));
 };
 
-/** @throws HeraldError `topic-exists` while one of them is being deleted. */
-const requireTopics = async (deps: Deps, context: EventContext, names: readonly string[]): Promise<TopicRow[]> => {
-  const rows = await ensureTopics(deps, context, names);
-  const missing = names.find((name) => !rows.some((row) => row.name === name));
-  if (missing !== undefined) throw topicBeingDeleted(missing);
-  return rows;
-};
+/** The topics of these names. @throws HeraldError `topic-exists` while one of them is being deleted. */
+export const requireTopics = (ensured: ReadonlyMap<string, TopicRow>, names: readonly string[]): TopicRow[] =>
+  names.map((name) => existing(ensured.get(name), () => topicBeingDeleted(name)));
 
 /** Runs `write`, which subscribes, between two checks: a topic that was deleted meanwhile is created again. */
 export const withTopics = async <Result>(
@@ -51,8 +43,9 @@ export const withTopics = async <Result>(
   write: (topics: readonly TopicRow[]) => Promise<Result>,
 ): Promise<Result> => {
   if (names.length === 0) return write([]);
-  const result = await write(await requireTopics(deps, context, names));
-  await requireTopics(deps, context, names);
+  const ensure = async () => requireTopics(await ensureTopics(deps, context, names), names);
+  const result = await write(await ensure());
+  await ensure();
   return result;
 };
 

@@ -5,7 +5,7 @@ import {
   guardStore,
   type IndexSpec,
   indexName,
-  isDuplicateKey,
+  insertMissing,
   type RemovedBatch,
   retentionBatch,
 } from "@herald/mongo";
@@ -104,13 +104,8 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
         const last = await lastRow();
         const sequence = Math.max(last?._id ?? 0, head?.sequence ?? 0);
         const row = nextRow(masterKeys, { _id: sequence, hash: last?.hash ?? firstHash }, facts);
-        try {
-          await rows.insertOne(row);
-        } catch (error) {
-          // Another process has appended a row meanwhile.
-          if (isDuplicateKey(error)) continue;
-          throw error;
-        }
+        // Another process may have appended a row meanwhile.
+        if (!(await insertMissing(rows, [row]))) continue;
         await heads.updateOne({ _id: "head" }, { $max: { sequence: row._id } }, { upsert: true });
         return row;
       }
@@ -177,15 +172,11 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
         last = row;
       }
       const checkpoint = checkpointAt(masterKeys, end);
-      try {
-        if (start === null) await starts.insertOne({ _id: "start", ...checkpoint });
-        else if ((await starts.updateOne({ _id: "start", sequence: from }, { $set: checkpoint })).matchedCount === 0)
-          return { removed: 0, more: true };
-      } catch (error) {
-        // Another process has removed rows meanwhile.
-        if (isDuplicateKey(error)) return { removed: 0, more: true };
-        throw error;
-      }
+      const isStored = start
+        ? (await starts.updateOne({ _id: "start", sequence: from }, { $set: checkpoint })).matchedCount > 0
+        : await insertMissing<Start>(starts, [{ _id: "start", ...checkpoint }]);
+      // Another process has removed rows meanwhile.
+      if (!isStored) return { removed: 0, more: true };
       await rows.deleteMany({ _id: { $lte: end._id } });
       return { removed: old.length, more: old.length === retentionBatch };
     },

@@ -47,12 +47,12 @@ type Holding = Served & { readonly projectId: ProjectId; readonly tokenHash: str
 /** A platform has at most this many providers. */
 const maxProviders = 2;
 
+/** Sets the fields, and removes those that are undefined: the driver does not set them. */
 const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
-  const entries = Object.entries(fields);
-  const absent = entries.filter(([, value]) => value === undefined);
+  const absent = Object.entries(fields).filter(([, value]) => value === undefined);
   return {
-    $set: Object.fromEntries(entries.filter(([, value]) => value !== undefined)),
-    ...(absent.length > 0 ? { $unset: Object.fromEntries(absent.map(([field]) => [field, ""])) } : {}),
+    $set: fields,
+    ...(absent.length > 0 && { $unset: Object.fromEntries(absent.map(([field]) => [field, ""])) }),
   };
 };
 
@@ -96,17 +96,10 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       withinDeadline(findHolders(asked)),
 
     /** At most one device for each platform and provider. */
-    findHolders: (
-      projectId: ProjectId,
-      token: string,
-      on: readonly Platform[] = platforms,
-    ): Promise<DeviceDocument[]> =>
-      devices
-        .find(
-          { projectId, platform: { $in: [...on] }, tokenHash: pushTokenHash(token) },
-          { hint: indexName(deviceIndexes.token) },
-        )
-        .toArray(),
+    findHolders: (projectId: ProjectId, token: string, on: readonly Platform[] = platforms) => {
+      const filter = { projectId, platform: { $in: [...on] }, tokenHash: pushTokenHash(token) };
+      return devices.find(filter, { hint: indexName(deviceIndexes.token) }).toArray();
+    },
 
     ...insertDevices(devices, pending),
 
@@ -187,8 +180,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     /** Removes a batch of tombstones that are older than `before` and whose events are published. */
     removeTombstones: async (before: Date): Promise<RemovedBatch> => {
       const old = { deletedAt: { $exists: true, $lt: before }, outbox: { $exists: false } };
-      const { tombstone } = deviceIndexes;
-      return removeOldest(devices, old, byIndex(tombstone));
+      return removeOldest(devices, old, byIndex(deviceIndexes.tombstone));
     },
 
     list: listDevices(devices, counts),

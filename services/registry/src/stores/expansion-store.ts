@@ -1,6 +1,6 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@herald/mongo";
+import { beginsWith, ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Border } from "../domain/partition-batches.ts";
 
@@ -52,20 +52,16 @@ export const createExpansionStore = (db: Db) => {
     },
 
     /** The sums over all pages, and the largest number of batches in one page. */
-    totals: async (
-      projectId: ProjectId,
-      notificationId: NotificationId,
-    ): Promise<{ batches: number; pageBatches: number; devices: number; matched: ReadonlySet<number> }> => {
+    totals: async (projectId: ProjectId, notificationId: NotificationId) => {
       const rows = await expansions
         .find(
-          // `0` is the character after `/`: all pages, and nothing else.
-          { _id: { $gte: `${notificationId}/`, $lt: `${notificationId}0` }, projectId },
+          { _id: beginsWith(`${notificationId}/`), projectId },
           { hint: "_id_", projection: { batches: 1, devices: 1, matched: 1 }, batchSize: 10_000 },
         )
         .toArray();
       return {
         batches: rows.reduce((sum, { batches }) => sum + batches.length, 0),
-        pageBatches: rows.reduce((most, { batches }) => Math.max(most, batches.length), 0),
+        pageBatches: Math.max(0, ...rows.map(({ batches }) => batches.length)),
         devices: rows.reduce((sum, { devices }) => sum + devices, 0),
         matched: new Set(rows.flatMap(({ matched }) => matched)),
       };

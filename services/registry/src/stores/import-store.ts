@@ -110,12 +110,7 @@ export const createImportStore = (db: Db, counts: Counts) => {
       (await chunks.findOne({ _id: keyOf(importId, firstLine), projectId }, { projection: { _id: 1 } })) !== null,
 
     /** Counts a chunk, once, after its devices are written. Errors beyond the limit of an import are counted and left out. */
-    addChunk: async (
-      chunk: ImportChunkV1,
-      found: LineCounts,
-      problems: readonly ImportError[],
-      at: Date,
-    ): Promise<void> => {
+    addChunk: async (chunk: ImportChunkV1, found: LineCounts, problems: readonly ImportError[], at: Date) => {
       const { projectId, importId, firstLine, lines, last } = chunk;
       const lastLine = firstLine + lines - 1;
       if (problems.length > 0) {

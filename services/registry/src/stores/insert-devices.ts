@@ -22,16 +22,13 @@ export const insertDevices = (devices: Collection<DeviceDocument>, pending: Pick
     return outcomes.map((inserted) => ({ inserted, record }));
   });
 
-  const isDone = (inserted: Inserted | undefined): boolean =>
-    inserted !== undefined && "done" in inserted && inserted.done;
-
   return {
     /** Shares a command with concurrent inserts. */
     insert: async (device: NewDevice): Promise<boolean> => {
       const { inserted, record } = await commit(device);
       // Not for the whole group: each event carries the request id and the trace of its request.
-      await pending.settle(record, isDone(inserted) ? device.events : []);
-      if ("error" in inserted) throw inserted.error;
+      await pending.settle(record, inserted.done ? device.events : []);
+      if (inserted.error !== undefined) throw inserted.error;
       return inserted.done;
     },
 
@@ -39,13 +36,10 @@ export const insertDevices = (devices: Collection<DeviceDocument>, pending: Pick
     insertAll: async (group: readonly NewDevice[]): Promise<boolean[]> => {
       if (group.length === 0) return [];
       const { record, outcomes } = await withinDeadline(write(group, 1));
-      const stored = group.filter((_, index) => isDone(outcomes[index]));
-      await pending.settle(
-        record,
-        stored.flatMap((one) => one.events),
-      );
-      for (const inserted of outcomes) if ("error" in inserted) throw inserted.error;
-      return outcomes.map(isDone);
+      const events = group.flatMap((one, index) => (outcomes[index]?.done ? one.events : []));
+      await pending.settle(record, events);
+      for (const { error } of outcomes) if (error !== undefined) throw error;
+      return outcomes.map(({ done }) => done);
     },
   };
 };

@@ -88,10 +88,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     insert,
 
     /** The topics of these names; missing ones are created. A topic that is being deleted is left out: its name is not free yet. */
-    ensure: async (
-      context: EventContext,
-      names: readonly string[],
-    ): Promise<{ topics: TopicRow[]; created: TopicId[] }> => {
+    ensure: async (context: EventContext, names: readonly string[]) => {
       const { projectId, at } = context;
       const created: TopicId[] = [];
       let found = names.length === 0 ? [] : await findNames(projectId, names);
