@@ -40,7 +40,6 @@ const page = (path: string, load: Load) =>
   createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) });
 
 const settings = page("/settings", () => import("./pages/settings.tsx"));
-
 const operations = page("/operations", () => import("./pages/operations.tsx"));
 
 const tab = (parent: typeof settings, path: string, load: Load) =>

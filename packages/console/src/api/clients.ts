@@ -6,15 +6,10 @@ export { admin } from "./session.ts";
 
 const heralds = new Map<string, Herald>();
 
-/** The client of one project. */
-export const heraldOf = (projectId: string): Herald => {
-  const found = heralds.get(projectId) ?? createHerald(projectId);
-  heralds.set(projectId, found);
-  return found;
-};
-
 /** The id of the project that the page shows, and its client. */
 export const useProject = (): { readonly id: string; readonly herald: Herald } => {
-  const { project = "" } = useParams({ strict: false }) as { project?: string };
-  return { id: project, herald: heraldOf(project) };
+  const { project: id = "" } = useParams({ strict: false }) as { project?: string };
+  const herald = heralds.get(id) ?? createHerald(id);
+  heralds.set(id, herald);
+  return { id, herald };
 };

@@ -1,7 +1,7 @@
 import type { Project } from "@herald/client";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "./clients.ts";
-import { firstRows } from "./rows.ts";
+import { firstRows } from "./read.ts";
 
 /** The project that the page shows, with its settings. */
 export const useOwnProject = () => {

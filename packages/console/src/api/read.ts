@@ -1,7 +1,6 @@
 import { keepPreviousData, type QueryKey, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { usePollMs } from "./live.tsx";
-import { firstRows } from "./rows.ts";
 
 type Signal = { readonly signal: AbortSignal };
 
@@ -24,7 +23,20 @@ export const useRead = <Value>(
 export const useRows = <Value>(queryKey: QueryKey, read: (options: Signal) => Promise<Value>, everyMs?: number) =>
   useRead(queryKey, read, { keep: true, ...(everyMs && { everyMs }) });
 
-/** The first rows of a list that has cursors but no count; `onMore` reads as many rows again. */
+/** The first rows of a list that has cursors but no page numbers. `more`: the list continues. */
+export const firstRows = async <Row>(
+  list: AsyncIterable<Row>,
+  limit: number,
+): Promise<{ readonly data: readonly Row[]; readonly more: boolean }> => {
+  const data: Row[] = [];
+  for await (const row of list) {
+    if (data.length === limit) return { data, more: true };
+    data.push(row);
+  }
+  return { data, more: false };
+};
+
+/** {@link firstRows} of a list; `onMore` reads as many rows again. */
 export const useFirstRows = <Row>(
   queryKey: QueryKey,
   list: (options: Signal & { readonly perPage: number }) => AsyncIterable<Row>,

@@ -1,7 +1,6 @@
 import type { Device } from "@herald/client";
 import { useProject } from "../api/clients.ts";
-import { useRows } from "../api/read.ts";
-import { firstRows } from "../api/rows.ts";
+import { firstRows, useRows } from "../api/read.ts";
 import { ChoiceFilter, TextFilter, useFilters } from "../parts/filters.tsx";
 import { List, type ListPage } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
@@ -12,7 +11,7 @@ const maxMatching = 200;
 
 export default function Devices() {
   const { id, herald } = useProject();
-  const { search, filtered, page, setPage } = useFilters();
+  const { search, page } = useFilters();
   const { status, platform, user, match } = search;
   const query = useRows(
     [id, "devices", { status, platform, user, match, page }],
@@ -36,8 +35,7 @@ export default function Devices() {
         columns={deviceColumns(id)}
         keyOf={(row) => row.id}
         label="Devices"
-        onPage={setPage}
-        unmatched={filtered && "No device fits these filters."}
+        unmatched="No device fits these filters."
         empty={{
           title: "No devices yet",
           text: "Your app registers them: POST /api/v1/devices. The guide Connect your app has the code for each platform.",

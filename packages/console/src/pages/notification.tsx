@@ -85,7 +85,7 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
 
 const Deliveries = ({ notification }: { readonly notification: string }) => {
   const { id, herald } = useProject();
-  const { search, filtered, page, setPage } = useFilters();
+  const { search, page } = useFilters();
   const { status } = search;
   const query = useRows([id, "deliveries", notification, status, page], ({ signal }) =>
     herald.notifications.deliveries(notification, { signal, perPage: 25, status }).page(page),
@@ -125,8 +125,7 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
       columns={columns}
       keyOf={(row) => row.device_id}
       label="Deliveries"
-      onPage={setPage}
-      unmatched={filtered && "No delivery has this status."}
+      unmatched="No delivery has this status."
       empty={{ title: "No device yet. Devices appear here as soon as the targets are expanded." }}
     />
   );

@@ -50,7 +50,7 @@ export const notificationColumns = (id: string): readonly Column<Notification>[]
 
 export default function Notifications() {
   const { id, herald } = useProject();
-  const { search, filtered, page, setPage } = useFilters();
+  const { search, page } = useFilters();
   const { status, kind, label, from, until } = search;
   const query = useRows([id, "notifications", { status, kind, label, from, until, page }], ({ signal }) =>
     herald.notifications
@@ -81,8 +81,7 @@ export default function Notifications() {
         columns={notificationColumns(id)}
         keyOf={(row) => row.id}
         label="Notifications"
-        onPage={setPage}
-        unmatched={filtered && "No notification fits these filters."}
+        unmatched="No notification fits these filters."
         empty={{
           title: "No notifications yet",
           text: "Compose one: you see who gets it, and how it looks, before it is sent.",

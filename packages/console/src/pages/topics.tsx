@@ -38,7 +38,7 @@ const NewTopic = ({ onClose }: { readonly onClose: () => void }) => {
 
 export default function Topics() {
   const { id, herald } = useProject();
-  const { search, filtered, page, setPage } = useFilters();
+  const { search, page } = useFilters();
   const { prefix } = search;
   const [creating, setCreating] = useState(false);
   const may = useMayWrite();
@@ -93,8 +93,7 @@ export default function Topics() {
         columns={columns}
         keyOf={(row) => row.id}
         label="Topics"
-        onPage={setPage}
-        unmatched={filtered && "No topic begins with this."}
+        unmatched="No topic begins with this."
         empty={{
           title: "No topics yet",
           text: "Devices subscribe to topics, and a notification to topic:<name> reaches all of them.",

@@ -17,9 +17,9 @@ export default function UserPage() {
   const devices = useRead([id, "users", "one", user], async ({ signal }) => ({
     data: (await herald.users.get(user, { signal })).devices,
   }));
-  const sent = useRows([id, "notifications", "user", user], ({ signal }) =>
-    herald.users.notifications(user, { signal, perPage: 25 }).page(),
-  );
+  const sent = useRows([id, "notifications", "user", user], async ({ signal }) => ({
+    data: (await herald.users.notifications(user, { signal, perPage: 25 }).page()).data,
+  }));
   return (
     <Page
       name={user}

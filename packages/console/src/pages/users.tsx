@@ -9,7 +9,7 @@ import { Page } from "../parts/page.tsx";
 
 export default function Users() {
   const { id, herald } = useProject();
-  const { search, filtered } = useFilters();
+  const { search } = useFilters();
   const { prefix } = search;
   const users = useFirstRows([id, "users", prefix], (options) => herald.users.list({ ...options, prefix }), 50);
   const columns: readonly Column<UserSummary>[] = [
@@ -32,7 +32,7 @@ export default function Users() {
         columns={columns}
         keyOf={(row) => row.user_id}
         label="Users"
-        unmatched={filtered && "The id of no user with a device begins with this."}
+        unmatched="The id of no user with a device begins with this."
         empty={{
           title: "No users yet",
           text: "A device gets a user when your backend says so, or when the app logs in with a user token.",

@@ -2,6 +2,7 @@ import type { Pagination } from "@herald/client";
 import { Button, Skeleton, Table } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { useFilters } from "./filters.tsx";
 import { count } from "./format.tsx";
 import { Empty, type EmptyProps, Panel, Problem } from "./page.tsx";
 
@@ -66,17 +67,17 @@ type Props<Row> = Omit<TableProps<Row>, "rows"> & {
   readonly children?: ReactNode;
   readonly empty?: EmptyProps;
   /** Why no row is shown while a filter is set, in place of `empty`. */
-  readonly unmatched?: string | false;
-  readonly onPage?: (page: number) => void;
+  readonly unmatched?: string;
   /** Loads more rows of a list without a count. */
   readonly onMore?: (() => void) | undefined;
 };
 
 const waiting = ["a", "b", "c", "d", "e"];
 
-/** A page of a list as a panel with a table, with its states: loading, failed, empty. */
+/** A page of a list as a panel with a table, with its states: loading, failed, empty. Its page number is in the address. */
 export function List<Row>(props: Props<Row>) {
-  const { query, columns, keyOf, label, filters, actions, children, empty, unmatched, onPage, onMore } = props;
+  const { query, columns, keyOf, label, filters, actions, children, empty, unmatched, onMore } = props;
+  const { filtered, setPage } = useFilters();
   const { data, error, refetch } = query;
   const rows = data?.data;
   const pagination = data?.pagination;
@@ -95,18 +96,18 @@ export function List<Row>(props: Props<Row>) {
           ))}
         </div>
       )}
-      {rows?.length === 0 && (unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
+      {rows?.length === 0 && (filtered && unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
       {rows && rows.length > 0 && <Rows rows={rows} columns={columns} keyOf={keyOf} label={label} />}
-      {pagination && pagination.pages > 1 && onPage && (
+      {pagination && pagination.pages > 1 && (
         <nav className="pager" aria-label={label}>
           <span className="muted">
             {count(pagination.from)}–{count(pagination.to)} of {count(pagination.count)}
           </span>
           <span className="grow" />
-          <PagerButton disabled={pagination.page <= 1} onClick={() => onPage(pagination.page - 1)}>
+          <PagerButton disabled={pagination.page <= 1} onClick={() => setPage(pagination.page - 1)}>
             Previous
           </PagerButton>
-          <PagerButton disabled={pagination.page >= pagination.pages} onClick={() => onPage(pagination.page + 1)}>
+          <PagerButton disabled={pagination.page >= pagination.pages} onClick={() => setPage(pagination.page + 1)}>
             Next
           </PagerButton>
         </nav>

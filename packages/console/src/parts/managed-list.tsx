@@ -37,7 +37,7 @@ type Props<Row> = {
 
 /** A list whose rows people add and change: tokens, webhooks, keys, operators. */
 export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty, add }: Props<Row>) {
-  const { page, setPage } = useFilters();
+  const { page } = useFilters();
   const [creating, setCreating] = useState(false);
   const [shown, setShown] = useState<{ readonly secret: Secret }>();
   const refresh = useRefresh(...queryKey);
@@ -62,7 +62,6 @@ export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty,
         columns={columns(tools)}
         keyOf={keyOf}
         label={title}
-        onPage={setPage}
         empty={empty}
       />
       {add && creating && <add.Form onClose={() => setCreating(false)} onMade={onMade} />}

@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { firstRows } from "../../api/rows.ts";
+import { firstRows } from "../../api/read.ts";
 
 type Props = {
   readonly value: readonly string[];

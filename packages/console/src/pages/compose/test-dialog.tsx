@@ -6,9 +6,7 @@ import { FormDialog } from "../../parts/form.tsx";
 import { Sentence, Status } from "../../parts/format.tsx";
 import { type Draft, notificationOf } from "./draft.ts";
 
-const final = ["completed", "expired", "cancelled"];
 const finalWithinMs = 30_000;
-const pollMs = 500;
 
 type Result = { readonly status: string; readonly trace: DeliveryTrace | undefined };
 
@@ -22,18 +20,13 @@ export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly
     const typed = device.trim();
     const target = /^(device|token|user|dev_)/.test(typed) ? typed : `token:${typed}`;
     const { send_at: _, ...notification } = notificationOf(draft);
-    const sent = await herald.notifications.send({ ...notification, targets: [target] });
-    const deadline = Date.now() + finalWithinMs;
-    for (;;) {
-      const now = await herald.notifications.get(sent.id);
-      const { data } = await herald.notifications.deliveries(sent.id, { perPage: 5 }).page();
-      const one = data[0];
-      if (final.includes(now.status) || Date.now() > deadline) {
-        const trace = one && (await herald.notifications.trace(sent.id, one.device_id));
-        return setResult({ status: one?.status ?? now.status, trace });
-      }
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
-    }
+    const { id, completed } = await herald.notifications.send({ ...notification, targets: [target] });
+    const now = await completed({ signal: AbortSignal.timeout(finalWithinMs) }).catch(() =>
+      herald.notifications.get(id),
+    );
+    const [one] = (await herald.notifications.deliveries(id, { perPage: 5 }).page()).data;
+    const trace = one && (await herald.notifications.trace(id, one.device_id));
+    setResult({ status: one?.status ?? now.status, trace });
   };
   return (
     <FormDialog

@@ -102,7 +102,7 @@ const OperatorFilter = () => {
 export default function Audit() {
   const { id } = useProject();
   const name = useProjectName();
-  const { search, filtered } = useFilters();
+  const { search } = useFilters();
   const [shown, setShown] = useState<AuditRow>();
   const { operator, action, project, from, until } = search;
   const filters: AuditFilters = {
@@ -150,7 +150,7 @@ export default function Audit() {
         columns={columns}
         keyOf={(row) => row.event_id}
         label="Audit log"
-        unmatched={filtered && "No audit row fits these filters."}
+        unmatched="No audit row fits these filters."
         empty={{
           title: "No audit rows yet",
           text: "A row appears here within a second of each change, sign-in and send of an operator.",

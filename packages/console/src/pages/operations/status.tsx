@@ -37,8 +37,6 @@ const durableColumns: readonly Column<Durable>[] = [
 
 const nameOf = ({ name }: { readonly name: string }) => name;
 
-const stateWord = (state: string): string => (state === "ready" ? "ready" : "unready");
-
 const Services = ({ status }: { readonly status: SystemStatus }) => (
   <div className="services">
     {status.services.map(({ name, state, replicas }) => (
@@ -61,7 +59,7 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
                     started <Time at={replica.started_at} />
                   </span>
                 ) : (
-                  <Status value={stateWord(replica.state)} />
+                  <Status value="unready" />
                 )}
               </div>
               {replica.failing.map((one) => (

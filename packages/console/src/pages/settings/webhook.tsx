@@ -58,7 +58,7 @@ const messagesPollMs = 4_000;
 export default function WebhookPage() {
   const { id, herald } = useProject();
   const { webhook = "" } = useParams({ strict: false }) as { webhook?: string };
-  const { search, page, setPage } = useFilters();
+  const { search, page } = useFilters();
   const { status } = search;
   const navigate = useNavigate();
   const [shown, setShown] = useState<string>();
@@ -165,7 +165,6 @@ export default function WebhookPage() {
         columns={columns}
         keyOf={(row) => row.id}
         label="Messages"
-        onPage={setPage}
         empty={{ title: "No messages", text: "Each event that it gets is listed here, with its attempts." }}
       />
       {shown && <Message webhook={webhook} message={shown} onClose={() => setShown(undefined)} />}
