@@ -116,6 +116,23 @@ test("the trace explains why a device got nothing", async () => {
   expectCalm(page);
 });
 
+test("a draft goes to one device first, and the dialog shows its trace", async () => {
+  const project = await herald.system.project("One device first");
+  const { device } = await project.register({ token: apnsToken("ad") });
+  const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  await page.getByLabel("Title").fill("Only for you");
+  await page.getByRole("button", { name: "Send to one device first" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Device").fill(`device:${device.id}`);
+  await dialog.getByRole("button", { name: "Send to this device" }).click();
+  await dialog.getByRole("status").getByText("accepted", { exact: true }).waitFor();
+  const [sent] = expectStatus(await project.call(`GET /devices/${device.id}/notifications`), 200).body.data;
+  const path = `GET /notifications/${sent.notification.id}/devices/${device.id}`;
+  const trace = expectStatus(await project.call(path), 200).body.data;
+  await showsSentences(page, trace.explanation);
+  expectCalm(page);
+});
+
 test("sets a wrong APNs key and reads the provider's sentence from the test push, then the right one", async () => {
   const { id } = herald.system.example.project;
   const secrets = JSON.parse(await readFile(join(herald.system.folder, ".herald/secrets.json"), "utf8"));
