@@ -73,11 +73,10 @@ export async function startApns(
           ? { ...failure(statusOf(refusal.reason), refusal.reason, common), problem: refusal.problem }
           : { status: 200, headers: common },
         scripted: (rule, status) => {
-          const all = { ...common, ...rule.headers };
-          if (rule.body !== undefined) return { status, headers: all, body: rule.body, reason: rule.reason };
-          if (status === 200) return { status, headers: all };
+          if (rule.body !== undefined) return { status, headers: common, reason: rule.reason };
+          if (status === 200) return { status, headers: common };
           const reason = rule.reason ?? usualReason(status) ?? "InternalServerError";
-          return failure(status, reason, all, status === 410 ? { timestamp: rule.timestamp ?? now() } : {});
+          return failure(status, reason, common, status === 410 ? { timestamp: rule.timestamp ?? now() } : {});
         },
         exchange: overStream(stream, () => connection.socket.destroy()),
         record: (answered) => log.add({ provider: "apns", token, headers, payload, id, ...answered }),

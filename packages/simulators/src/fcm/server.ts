@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import type { Deps } from "../deps.ts";
 import type { Reply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
-import type { Rule } from "../script/rule.ts";
 import { settle } from "../script/settle.ts";
 import { createH2Server } from "../tls-servers.ts";
 import { type CheckedMessage, checkMessage } from "./check-message.ts";
@@ -28,12 +27,6 @@ const accepted = (name: string): Reply => ({
   body: JSON.stringify({ name }),
 });
 
-const withExtras = (reply: Reply, { headers, body }: Rule): Reply => ({
-  ...reply,
-  headers: { ...reply.headers, ...headers },
-  body: body ?? reply.body,
-});
-
 /** Starts Google's token endpoint and FCM's HTTP v1 API on one origin, over HTTP/2 and HTTP/1.1. */
 export async function startFcm(deps: Deps, port: number, { accounts = [], now = Date.now }: FcmOptions) {
   const { script, log } = deps;
@@ -48,8 +41,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
     settle({
       rule: natural.status === 200 ? script.match("fcm-token", tokens.issuerOf(form)) : undefined,
       natural,
-      scripted: (rule, status) =>
-        withExtras(oauthError(status, rule.reason ?? "internal_failure", "As the script says."), rule),
+      scripted: ({ reason = "internal_failure" }, status) => oauthError(status, reason, "As the script says."),
       exchange,
       // A token request is not a push, so it is not logged.
       record: () => {},
@@ -101,7 +93,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
     settle({
       rule: script.match("fcm", token),
       natural: accepted(name),
-      scripted: (rule, status) => withExtras(status === 200 ? accepted(name) : fcmError(status, rule.reason), rule),
+      scripted: ({ reason }, status) => (status === 200 ? accepted(name) : fcmError(status, reason)),
       exchange,
       record: (answered) => log.add({ provider: "fcm", token, headers, payload, id: name, ...answered }),
     });

@@ -7,12 +7,18 @@ interface Settlement {
   readonly rule: Rule | undefined;
   /** The provider's answer without a rule. */
   readonly natural: Reply;
-  /** The provider's answer for a rule with a status. */
+  /** The provider's answer for a rule with a status, without the rule's own headers and body. */
   readonly scripted: (rule: Rule, status: number) => Reply;
   readonly exchange: Exchange;
   /** Called once, when the request is answered or broken. */
   readonly record: (answered: Pick<Attempt, "status" | "reason" | "problem" | "broken">) => void;
 }
+
+const withExtras = (reply: Reply, { headers, body }: Rule): Reply => ({
+  ...reply,
+  headers: { ...reply.headers, ...headers },
+  body: body ?? reply.body,
+});
 
 /** Answers one request as the script says. */
 export function settle({ rule, natural, scripted, exchange, record }: Settlement): void {
@@ -24,7 +30,7 @@ export function settle({ rule, natural, scripted, exchange, record }: Settlement
     return;
   }
   const act = () => {
-    const reply = rule.status === undefined ? natural : scripted(rule, rule.status);
+    const reply = rule.status === undefined ? natural : withExtras(scripted(rule, rule.status), rule);
     const { rst } = rule;
     const breakOff = (action: () => void) => (rule.status === undefined ? action() : exchange.begin(reply, action));
     if (rule.hang === true) {

@@ -81,10 +81,9 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
     settle({
       rule: refusal ? undefined : script.match("webpush", token, id),
       natural: refusal ?? accepted,
-      scripted: (rule, status) => {
-        const reply = status === 201 ? accepted : failure(status, rule.reason ?? "As the script says.");
-        const all = { ...reply.headers, ...rule.headers };
-        return { status, headers: all, body: rule.body ?? reply.body, reason: rule.reason };
+      scripted: ({ reason }, status) => {
+        const { headers, body } = status === 201 ? accepted : failure(status, reason ?? "As the script says.");
+        return { status, headers, body, reason };
       },
       exchange,
       record: (answered) =>
