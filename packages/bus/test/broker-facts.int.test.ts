@@ -37,7 +37,7 @@ describe("a consumer's backoff", () => {
     const consumer = await durable("barenak", { max_deliver: 3, backoff: [nanos(60_000), nanos(120_000)] });
     await js.publish("facts.barenak", "{}");
     for (let n = 1; n <= 3; n++) {
-      const message = await consumer.next({ expires: 1_000 });
+      const message = await consumer.next({ expires: 10_000 });
       expect(message?.info.deliveryCount).toBe(n);
       message?.nak();
     }

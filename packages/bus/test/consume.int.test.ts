@@ -133,7 +133,8 @@ describe("stop", () => {
     const stopped = consuming.stop(10_000);
     await eventually(() => expect(givenBack).toBe(4));
     await send();
-    expect((await info()).num_pending).toBe(13);
+    // The stream tells its consumers of a message after it has acked it.
+    await eventually(async () => expect((await info()).num_pending).toBe(13));
     acks.unsubscribe();
     release();
     await stopped;

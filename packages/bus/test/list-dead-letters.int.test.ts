@@ -209,12 +209,12 @@ test("fail soon while the broker is unavailable", async () => {
     await expect(listDeadLetters(bus, { by: "key", after: "", perPage: 20 })).rejects.toMatchObject(unavailable);
     await t.broker.thaw();
     await proxy.cut();
-    for (const one of [
+    const cutOff = await Promise.allSettled([
       getDeadLetter(bus, id),
       listDeadLetters(bus, { by: "page", page: 1, perPage: 20 }),
       listDeadLetters(bus, { by: "key", after: "", perPage: 20 }),
-    ])
-      await expect(one).rejects.toMatchObject(unavailable);
+    ]);
+    for (const one of cutOff) expect(one).toMatchObject({ status: "rejected", reason: unavailable });
     await proxy.heal();
     await expect.poll(() => getDeadLetter(bus, id).then((letter) => letter.id, String), { timeout: 10_000 }).toBe(id);
   } finally {

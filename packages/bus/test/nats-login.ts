@@ -1,9 +1,12 @@
-import { type Bus, connectBus } from "@herald/bus";
+import { type Bus, closeBus, connectBus } from "@herald/bus";
 import { type BusUserName, busUsers } from "@herald/bus/permissions";
+import { startBroker } from "@herald/testing";
 import type { BusTest } from "./fixture.ts";
 
+type Login = Pick<BusTest, "broker" | "log">;
+
 /** The login of a user, in the bus's options. */
-export const natsLogin = (t: BusTest, name: BusUserName) => {
+export const natsLogin = (t: Pick<BusTest, "broker">, name: BusUserName) => {
   const { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password } = t.broker.loginOf(name);
   return { ...(user && { user }), ...(password && { password }) };
 };
@@ -15,7 +18,26 @@ export const nativeLogin = (t: BusTest, name: BusUserName) => {
 };
 
 /** Connects as one of Herald's own users, with that user's permissions. The caller closes the connection. */
-export const connectAs = (t: BusTest, name: BusUserName): Promise<Bus> => {
+export const connectAs = (t: Login, name: BusUserName): Promise<Bus> => {
   const { inboxPrefix } = busUsers[name];
   return connectBus({ url: t.broker.url, name, ...natsLogin(t, name), inboxPrefix, log: t.log });
+};
+
+/**
+ * Calls `work` as a user of a broker that has no stream. It is a new one, because a broker that has just deleted a stream may fail on its
+ * old files when it recreates the stream.
+ */
+export const onEmptyBroker = async (
+  name: BusUserName,
+  log: BusTest["log"],
+  work: (bus: Bus) => Promise<void>,
+): Promise<void> => {
+  const broker = await startBroker();
+  const bus = await connectAs({ broker, log }, name);
+  try {
+    await work(bus);
+  } finally {
+    await closeBus(bus);
+    await broker.stop();
+  }
 };

@@ -23,7 +23,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectionOf } from "../src/connect.ts";
 import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
-import { connectAs, natsLogin } from "./nats-login.ts";
+import { connectAs, natsLogin, onEmptyBroker } from "./nats-login.ts";
 import { publishInBatch } from "./send-fixture.ts";
 
 let t: BusTest;
@@ -137,16 +137,15 @@ test("the gateway's user lists and replays dead letters", async () => {
 });
 
 test("the bootstrap step's user makes and changes everything that is declared", async () => {
-  const bus = await connectAs(t, "bootstrap");
-  for await (const { config } of t.raw.jsm.streams.list()) await t.raw.jsm.streams.delete(config.name);
-  const options = { replicas: 1, sizeFactor: 0.01 } as const;
-  expect(await ensureStreams(bus, options)).toMatchObject({ problems: [] });
-  const consumer = {
-    durable_name: "consumers-mine",
-    ack_policy: AckPolicy.Explicit,
-    filter_subject: "push.evt.v1.*.>",
-  };
-  await connectionOf(bus).jsm.consumers.add("PUSH_EVENTS", consumer);
-  expect(await ensureStreams(bus, { ...options, sizeFactor: 0.02 })).toMatchObject({ created: [], problems: [] });
-  await closeBus(bus);
+  await onEmptyBroker("bootstrap", t.log, async (bus) => {
+    const options = { replicas: 1, sizeFactor: 0.01 } as const;
+    expect(await ensureStreams(bus, options)).toMatchObject({ problems: [] });
+    const consumer = {
+      durable_name: "consumers-mine",
+      ack_policy: AckPolicy.Explicit,
+      filter_subject: "push.evt.v1.*.>",
+    };
+    await connectionOf(bus).jsm.consumers.add("PUSH_EVENTS", consumer);
+    expect(await ensureStreams(bus, { ...options, sizeFactor: 0.02 })).toMatchObject({ created: [], problems: [] });
+  });
 });

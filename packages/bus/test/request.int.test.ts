@@ -192,14 +192,16 @@ describe("handleRequest", () => {
       return null;
     });
     const asked = Array.from({ length: 30 }, (_, n) =>
-      sendRequest(t.bus, Heavy, { n }, { timeoutMs: 300 }).catch((error: unknown) => error),
+      sendRequest(t.bus, Heavy, { n }, { timeoutMs: 1_000 }).catch((error: unknown) => error),
     );
     for (const one of await Promise.all(asked)) expect(one).toMatchObject({ code: "service-unavailable" });
     await eventually(() => expect(told).toHaveLength(6));
     release();
     const after = sendRequest(t.bus, Heavy, { n: 99 });
     expect(await after).toBeNull();
-    expect(begun).toEqual([...told, 99]);
+    // Each deadline is a timer of its own, and those of the same millisecond end in no order.
+    expect(new Set(begun)).toEqual(new Set([...told, 99]));
+    expect(begun).toHaveLength(7);
   });
 
   test("finishes accepted requests on stop and accepts no more", async () => {

@@ -56,7 +56,7 @@ describe("a handler that returns", () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 1_000);
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
     await send();
-    expect(await consumer.next({ expires: 1_000 })).not.toBeNull();
+    expect(await consumer.next({ expires: 10_000 })).not.toBeNull();
     const counts: number[] = [];
     await t.handle(
       onSend(async ({ deliveryCount }) => {
@@ -162,7 +162,7 @@ describe("a handler that throws", () => {
   const burnDeliveries = async (count: number) => {
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
     for (let n = 1; n <= count; n++) {
-      const message = await consumer.next({ expires: 1_000 });
+      const message = await consumer.next({ expires: 10_000 });
       expect(message?.info.deliveryCount).toBe(n);
       message?.nak();
     }
