@@ -91,6 +91,13 @@ export async function operateBroker({ url, user, password }: Pick<Broker, "url" 
     setAckWait: async (stream: string, durable: string, ms: number) => {
       await jsm.consumers.update(stream, durable, { ack_wait: nanos(ms) });
     },
+    /** Holds a durable's messages back until the returned function is called. */
+    pause: async (stream: string, durable: string) => {
+      await jsm.consumers.pause(stream, durable, new Date(Date.now() + 3_600_000));
+      return async () => {
+        await jsm.consumers.resume(stream, durable);
+      };
+    },
     /** How many messages a durable has not settled, including undelivered ones. */
     left: async (stream: string, durable: string) => {
       const { num_pending, num_ack_pending } = await jsm.consumers.info(stream, durable);

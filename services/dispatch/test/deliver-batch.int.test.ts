@@ -120,7 +120,7 @@ describe("an answer that settles a device", () => {
 describe("what cannot be sent now", () => {
   test("429 is waited out: not one request to that provider before Retry-After", async () => {
     dispatch.simulators.script([
-      { provider: "apns", tokenPrefix: "429", times: 1, status: 429, headers: { "retry-after": "30" } },
+      { provider: "apns", tokenPrefix: "429", times: 1, status: 429, headers: { "retry-after": "60" } },
       { provider: "apns", tokenPrefix: "503", times: 1, status: 503 },
     ]);
     const slow = device("429");

@@ -16,7 +16,7 @@ import {
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newDocument, notificationCollection } from "../src/stores/notification-document.ts";
-import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import { type DispatchTest, day, device, devices, nextNotificationId, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
 
 let dispatch: DispatchTest;
@@ -51,7 +51,7 @@ const walk = async (projectId: ProjectId, deviceId: DeviceId, perPage = 20) => {
 const sendSmall = async (projectId: ProjectId, some: readonly Recipient[], title = "Small") => {
   const target = `token:${randomUUID()}`;
   answers.registry.set(target, { devices: sorted(some) });
-  const notificationId = newNotificationId(new Date());
+  const notificationId = nextNotificationId();
   const at = dispatch.now();
   const send = {
     projectId,

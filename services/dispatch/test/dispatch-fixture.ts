@@ -73,6 +73,13 @@ export const device = (tag = "00", change: Partial<Recipient> = {}): Recipient =
 export const devices = (count: number, tag = "00"): Recipient[] =>
   Array.from({ length: count }, () => device(tag)).sort((one, other) => (one.id < other.id ? -1 : 1));
 
+let lastId = 0;
+/** A notification id that is later than all before it: those of one millisecond are in no order. */
+export const nextNotificationId = (): NotificationId => {
+  lastId = Math.max(lastId + 1, Date.now());
+  return newNotificationId(new Date(lastId));
+};
+
 /** Starts dispatch with its own broker, database and simulators. The test plays gateway and registry. */
 export const startDispatchTest = async (environment: Record<string, string> = {}, overrides: Overrides = {}) => {
   const clock: Parts["clock"] = { ahead: 0, stoppedAt: undefined };
@@ -211,7 +218,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       change: Partial<SendV1> = {},
       content: Partial<NotificationContent> = {},
     ): Promise<NotificationId> => {
-      const notificationId = newNotificationId(new Date());
+      const notificationId = nextNotificationId();
       const data: SendV1 = {
         projectId,
         notificationId,

@@ -33,14 +33,14 @@ describe("a group that comes again", () => {
     known("token:waiting", [waiting]);
     dispatch().simulators.script([
       { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
-      { provider: "apns", tokenPrefix: "a0", delayMs: 1_000 },
+      { provider: "apns", tokenPrefix: "a0", delayMs: 2_500 },
     ]);
     const group = groupOf(projectId, ["token:sent"]);
     const [send] = group.sends;
     if (send) send.content.targets = ["token:sent", "token:waiting"];
     await put(group);
     const [id = "ntf_" as NotificationId] = group.ids;
-    // Two sends have begun, and APNs takes a second for the first.
+    // Two sends have begun, and APNs takes seconds for the first.
     await eventually(async () => expect((await dispatch().rows(id)).length).toBeGreaterThanOrEqual(2));
     await dispatch().natsProxy.cut();
     await eventually(async () => expect(await dispatch().rows(id)).toMatchObject([{ state: "final" }, {}, {}]));

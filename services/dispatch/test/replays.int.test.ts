@@ -169,7 +169,7 @@ describe("a replay of a dead letter that was not handled", () => {
 describe("a dead letter that is handled after a replay", () => {
   const slow = async () => {
     const { projectId, id } = await started();
-    dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);
+    dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 3_000 }]);
     const batch = batchOf(projectId, id, 0, 2);
     await dispatch.partition(projectId, id, [batch.devices]);
     const row = await eventually(async () => {

@@ -12,7 +12,7 @@ import {
   PutProvider,
   projectProvidersKey,
 } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
@@ -26,15 +26,23 @@ beforeEach(() => dispatch.simulators.clear());
 const page = (number: number, perPage: number): PageRequest => ({ by: "page", page: number, perPage });
 
 test("an accepted id is found before it is in the database, and no other", async () => {
-  const { project, send, get, mongoProxy } = dispatch;
+  const { project, send, get, expansion, broker } = dispatch;
   const projectId = await project();
-  await mongoProxy.cut();
-  const id = await send(projectId, {}, { title: "Early" });
-  await mongoProxy.heal();
-  const found = await eventually(() => get(projectId, id));
-  expect(found).toMatchObject({ id, title: "Early", status: "accepted", counts: { devices: 0, pending: 0 } });
-  await expect(get(projectId, newNotificationId(new Date()))).rejects.toMatchObject({ code: "notification-not-found" });
-  await expect(get(await project(), id)).rejects.toMatchObject({ code: "notification-not-found" });
+  const hands = await operateBroker(broker);
+  const resume = await hands.pause("PUSH_CMD", "dispatch-start");
+  try {
+    const id = await send(projectId, {}, { title: "Early" });
+    const found = await get(projectId, id);
+    expect(found).toMatchObject({ id, title: "Early", status: "accepted", counts: { devices: 0, pending: 0 } });
+    const missing = { code: "notification-not-found" };
+    await expect(get(projectId, newNotificationId(new Date()))).rejects.toMatchObject(missing);
+    await expect(get(await project(), id)).rejects.toMatchObject(missing);
+    await resume();
+    await expansion(projectId, id);
+  } finally {
+    await resume();
+    await hands.close();
+  }
 });
 
 test("notifications are listed oldest first, by page and by key", async () => {

@@ -44,7 +44,7 @@ test("an authority that is not trusted is shown with the provider and with each 
 
   await dispatch.putProvider(projectId);
   expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 120, accepted: 120 } });
-  expect(await view()).not.toHaveProperty("problems");
+  await eventually(async () => expect(await view()).not.toHaveProperty("problems"));
 });
 
 test("a server that is unavailable and comes back by itself is no problem any more", async () => {
