@@ -23,6 +23,7 @@ import {
   type FreshDatabase,
   faultyProxy,
   freshDatabase,
+  operateBroker,
   startBroker,
 } from "@herald/testing";
 import { expect } from "vitest";
@@ -112,6 +113,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     log,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
+  const hands = await operateBroker(broker);
   // Replies as dispatch does, with the users and tags that a test sets.
   const users = new Map<string, string>();
   const tags = new Map<string, string[]>();
@@ -160,7 +162,10 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
       // The request handlers subscribe on another connection, so the broker may not know them yet.
       await eventually(() => stats(newProjectId(acceptedAt)));
     },
-    /** Waits until everything published so far is counted, by a later message on the same durable. */
+    /**
+     * Waits until everything published so far is counted. A later message of each durable shows that the durables know of everything
+     * before it, and not that all of it is handled: batches are handled concurrently.
+     */
     settled: async (): Promise<void> => {
       const probe = sample();
       await publish(bus, DeliveryAcceptedV1, accept(probe, "2030-03-30T12:00:00Z", 1), messageId());
@@ -168,13 +173,21 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
       await eventually(async () => expect(await totals(probe.projectId)).toEqual({ sent: 1, failed: 0, opened: 1 }), {
         timeoutMs: 30_000,
       });
-      await eventually(async () =>
-        expect(await db.collection("statsDeltas").countDocuments({ aggregated: false })).toBe(0),
+      // In the order of their way: what is settled in one place is in the next one by then.
+      await eventually(
+        async () => {
+          expect(await hands.left("PUSH_OPENS", "analytics-open-groups")).toBe(0);
+          expect(await db.collection("opens").countDocuments({ published: false })).toBe(0);
+          expect(await hands.left("PUSH_EVENTS", "analytics-events")).toBe(0);
+          expect(await db.collection("statsDeltas").countDocuments({ aggregated: false })).toBe(0);
+        },
+        { timeoutMs: 30_000 },
       );
     },
     stop: async (): Promise<void> => {
       await test.app.stop();
       await answering.stop();
+      await hands.close();
       await closeBus(bus);
       await proxy.stop();
       await database.drop();
