@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { freePort } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type CommandLine, signedIn } from "./harness/command-line.ts";
 import { seed } from "./harness/seed.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
@@ -90,7 +90,8 @@ test("Ctrl-C ends a waiting command with 130, and prints what continues", async 
   await seed(system, large, 5_000);
   const { terminal, shell } = await signedIn(system, "large", large);
   const list = terminal("herald device list --all > /dev/null");
-  await eventually(() => expect(list.written.stdout).toContain("rows…"), { intervalMs: 1 } as never);
+  // It has to be stopped before it ends.
+  await vi.waitFor(() => expect(list.written.stdout).toContain("rows…"), { interval: 1, timeout: 20_000 });
   list.type(ctrlC);
   expect(await list.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Stopped.") });
 

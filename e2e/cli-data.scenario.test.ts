@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { SystemStatus } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type CommandLine, commandLine } from "./harness/command-line.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
@@ -149,7 +149,8 @@ test("Ctrl-C during an import prints how to resume it, and resuming loses nothin
   await writeFile(file, lines(count).join(""));
   const { terminal, json } = commandLine({ ...environment, HERALD_TOKEN: mine.token });
   const running = terminal(`herald device import ${file} --format herald`, 200);
-  await eventually(() => expect(running.written.stdout).toContain("lines"), { intervalMs: 1 } as never);
+  // It has to be stopped before it ends.
+  await vi.waitFor(() => expect(running.written.stdout).toContain("lines"), { interval: 1, timeout: 20_000 });
   running.type(ctrlC);
   const { exitCode, stdout } = await running.ended();
   const id = /Continue with: herald device import \S+ --resume (imp_\w+)/.exec(stdout)?.[1] ?? "";
@@ -198,10 +199,10 @@ test("users, the notifications of a device, and lists and statistics by label", 
         ["spring", "1", "0"],
         ["fall", "1", "0"],
       ]);
+      expect(row((await screen("stats --by platform")).text, "ios")?.slice(0, 2)).toEqual(["ios", "4"]);
     },
     { timeoutMs: 30_000 },
   );
-  expect(row((await screen("stats --by platform")).text, "ios")?.slice(0, 2)).toEqual(["ios", "4"]);
   const unknown = await cli.herald("stats", "--by", "color");
   expect([unknown.exitCode, unknown.stderr]).toEqual([2, expect.stringContaining("by")]);
 });

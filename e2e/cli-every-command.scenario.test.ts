@@ -141,7 +141,8 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
 
   const broker = await operateBroker(system.broker);
   await broker.publish(`push.cmd.v1.dispatch.send.${project.id}.x`, "no JSON").finally(() => broker.close());
-  const letter = await eventually(() => run("dead-letters list", /^(\d+)\s+dispatch-/m));
+  await eventually(async () => expect(await cli.json("dead-letters", "list")).toHaveLength(1));
+  const letter = await run("dead-letters list", /^(\d+)\s+dispatch-/m);
   await run(`dead-letters get ${letter}`, /^reason/m);
   await run(`dead-letters replay ${letter}`, /replayed/);
   await run("status", /^PUSH_EVENTS/m);

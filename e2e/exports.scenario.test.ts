@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { Herald } from "@herald/client";
 import { Scope } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { commandLine } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
 import { newAddress, seed } from "./harness/seed.ts";
@@ -150,7 +150,8 @@ test("the command line writes files and pipes, and says how to resume", async ()
 
   const part = join(system.folder, "part.ndjson");
   const stopped = cli.terminal(`herald device export ${part}`);
-  await eventually(() => expect(stopped.written.stdout).toContain("rows…"), { intervalMs: 1 } as never);
+  // It has to be stopped before it ends.
+  await vi.waitFor(() => expect(stopped.written.stdout).toContain("rows…"), { interval: 1, timeout: 20_000 });
   stopped.type("\u0003");
   expect(await stopped.ended()).toMatchObject({
     exitCode: 130,

@@ -72,11 +72,11 @@ describe("opens", () => {
     await eventually(async () => {
       const ios = await project.call(`GET /stats?notification=${id}&platform=ios`);
       expect(ios.body.data.totals).toMatchObject({ sent: 2, opened: 1, open_rate: 0.5 });
-    });
-    expect((await project.notification(id)).opens).toMatchObject({
-      open_rate: 0.5,
-      first_opened_at: expect.any(String),
-      time_to_open: { p50: expect.any(Number) },
+      expect((await project.notification(id)).opens).toMatchObject({
+        open_rate: 0.5,
+        first_opened_at: expect.any(String),
+        time_to_open: { p50: expect.any(Number) },
+      });
     });
     const rows = await project.deliveries(id);
     const opened = rows.map(({ device_id, opened_at }) => [device_id, opened_at !== undefined]);

@@ -34,7 +34,11 @@ const pushesOf = async (id: string) =>
 describe.concurrent("the trace of one delivery", () => {
   test.beforeAll(async ({ system }) => {
     await system.simulators.script(
-      providers.map((provider) => ({ provider, tokenPrefix: "aa", status: 503, times: 1 })),
+      // It waits for as long as a busy machine may need to look at it.
+      providers.map((provider) => ({
+        ...{ provider, tokenPrefix: "aa", status: 503, times: 1 },
+        headers: { "retry-after": "3" },
+      })),
     );
   });
 

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { WebPushKey } from "@herald/contracts";
-import { expectStatus, request } from "@herald/testing";
+import { eventually, expectStatus, request } from "@herald/testing";
 import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
@@ -67,21 +67,24 @@ test("the page's key rotation loses no subscriber: old and new ones get every pu
   const settings = { subject: "mailto:ops@example.com", endpoint: simulators.webpush, ca: simulators.ca };
   expectStatus(await system.admin(`PUT /projects/${project.id}/providers/webpush`, { body: settings }), 200);
 
-  const old = await publicKey();
+  const old = await eventually(publicKey);
   const early = await subscribe(old.public_key);
   const silent = await subscribe(old.public_key, { says: false });
   const expected: Record<string, string> = { [early.id]: old.public_key, [silent.id]: old.public_key };
   expect((await sendToAll()).keys).toEqual(expected);
 
   expect(await follow("Add the next key")).toMatchObject({ data: { status: "next", devices: 0 } });
-  const { next } = await publicKey();
-  if (next === undefined) throw new Error("the next key is not published");
+  const next = await eventually(async () => {
+    const { next } = await publicKey();
+    if (next === undefined) throw new Error("the next key is not published");
+    return next;
+  });
   const eager = await subscribe(next.public_key);
   expected[eager.id] = next.public_key;
   expect((await sendToAll()).keys).toEqual(expected);
 
   expect(await follow("Make it current")).toMatchObject({ data: { id: next.id, status: "current", devices: 1 } });
-  expect(await publicKey()).toEqual(next);
+  await eventually(async () => expect(await publicKey()).toEqual(next));
   expected[(await subscribe(next.public_key)).id] = next.public_key;
   expected[(await subscribe(next.public_key, { says: false })).id] = next.public_key;
   // A page that was loaded before the switch, and an app that registers at every start without naming its key.
