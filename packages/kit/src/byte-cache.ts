@@ -1,12 +1,13 @@
 import { LRUCache } from "lru-cache";
 import { meter } from "./telemetry/spans.ts";
 
-export type ByteCache<Key extends string, Value extends object> = ReturnType<typeof createByteCache<Key, Value>>;
-
 /** An entry's memory beside its value: the key and the cache's own lists. */
 const entryBytes = 256;
 
-/** A cache for content that clients sent, therefore bounded in bytes. Its metrics are its current and its maximum bytes. */
+/**
+ * A cache for content that clients sent, therefore bounded in bytes: evicts the least recently used values, and does not store a value
+ * larger than the whole cache. Its metrics are its current and its maximum bytes.
+ */
 export const createByteCache = <Key extends string, Value extends object>({
   name,
   maxBytes,
@@ -28,16 +29,7 @@ export const createByteCache = <Key extends string, Value extends object>({
       .addCallback((result) => result.observe(bytes(), { cache: name }));
   gauge("herald.cache.bytes", "What a cache of contents holds, by cache", () => cache.calculatedSize);
   gauge("herald.cache.limit.bytes", "What a cache of contents may hold, by cache", () => maxBytes);
-  return {
-    /** Returns the value and makes it the most recently used. */
-    get: (key: Key) => cache.get(key),
-    /** Returns the value without changing its last use. */
-    peek: (key: Key) => cache.peek(key),
-    /** Stores a value and evicts the least recently used ones. A value larger than the whole cache is not stored. */
-    set: (key: Key, value: Value) => void cache.set(key, value),
-    delete: (key: Key) => void cache.delete(key),
-    bytes: () => cache.calculatedSize,
-  };
+  return cache;
 };
 
 /** Memory of V8 on a 64-bit machine, rounded up: an object with its first fields, one more field, a string, a number. */

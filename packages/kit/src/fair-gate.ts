@@ -15,8 +15,6 @@ type Limits = {
 /** A key may have three places per free place: alone it gets three quarters; with n others each gets the same, and some stay free. */
 const perFreePlace = 3;
 
-export type Shares = ReturnType<typeof createShares>;
-
 /** Divides places so that one key may have most of them, but never all: a new key always finds a free place. */
 export const createShares = (total: number, perKey?: number) => {
   const inside = new Map<string, number>();

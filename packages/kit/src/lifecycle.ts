@@ -1,7 +1,5 @@
 import type { Logger } from "pino";
 
-export type Lifecycle = ReturnType<typeof createLifecycle>;
-
 /** Stops a service in steps. A step that fails is logged, and the next one runs. After the deadline the remaining steps do not run. */
 export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: number }) => {
   const steps: { name: string; step: () => void | Promise<void> }[] = [];

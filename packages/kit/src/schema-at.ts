@@ -42,9 +42,9 @@ export const schemasAt = (roots: readonly Schema[], path: readonly PropertyKey[]
 /** Places in a value where the schema allows lists with a maximum length. */
 type Place = {
   /** The maximum length of a list at this place. */
-  readonly max?: number;
-  readonly entries?: Place;
-  readonly fields?: readonly (readonly [name: string, place: Place])[];
+  readonly max: number | undefined;
+  readonly entries: Place | undefined;
+  readonly fields: readonly (readonly [name: string, place: Place])[];
 };
 
 const places = new WeakMap<Schema, Place | null>();
@@ -72,12 +72,9 @@ const placeOf = (schema: Schema, above: ReadonlySet<Schema> = new Set()): Place 
     return place ? [[name, place] as const] : [];
   });
   const max = element ? maxLength(only) : undefined;
-  const place: Place | undefined =
-    max === undefined && entries === undefined && fields.length === 0
-      ? undefined
-      : { ...(max === undefined ? {} : { max }), ...(entries && { entries }), ...(fields.length > 0 && { fields }) };
-  places.set(schema, place ?? null);
-  return place;
+  const place = max === undefined && entries === undefined && fields.length === 0 ? null : { max, entries, fields };
+  places.set(schema, place);
+  return place ?? undefined;
 };
 
 const cut = (place: Place, value: unknown): void => {
@@ -87,7 +84,7 @@ const cut = (place: Place, value: unknown): void => {
     if (place.entries) for (const entry of value) cut(place.entries, entry);
     return;
   }
-  for (const [name, inner] of place.fields ?? [])
+  for (const [name, inner] of place.fields)
     if (Object.hasOwn(value, name)) cut(inner, (value as Record<string, unknown>)[name]);
 };
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
+import { bareSchemas } from "../schema-at.ts";
 import { type VariableInfo, variableInfo } from "./variables.ts";
 
 /** The configuration is invalid. The message lists every problem, formatted for a terminal. */
@@ -19,11 +20,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Shape = Readonly<Record<string, z.core.$ZodType>>;
 
 /** The variables of a schema, also if it is refined or transformed. */
-const shapeOf = (schema: z.core.$ZodType): Shape => {
-  const def = schema._zod.def as { shape?: Shape; in?: z.core.$ZodType; innerType?: z.core.$ZodType };
-  const inner = def.in ?? def.innerType;
-  return def.shape ?? (inner ? shapeOf(inner) : {});
-};
+const shapeOf = (schema: z.core.$ZodType): Shape =>
+  Object.assign({}, ...bareSchemas(schema).map(({ _zod }) => (_zod.def as { shape?: Shape }).shape));
 
 /** Other services share these areas, so an unknown name there is only a typo if it is close to a known one. */
 const sharedAreas = new Set(["HERALD_NATS_", "HERALD_MONGO_", "HERALD_LOG_"]);

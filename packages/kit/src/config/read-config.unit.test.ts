@@ -6,7 +6,7 @@ import { z } from "zod";
 import { parseMasterKeys } from "../envelope/envelope.ts";
 import { ConfigError, readConfig } from "./read-config.ts";
 import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./shared-blocks.ts";
-import { variables } from "./variables.ts";
+import * as variables from "./variables.ts";
 
 const problemsOf = (schema: z.ZodType, env: Record<string, string | undefined>): readonly string[] => {
   try {

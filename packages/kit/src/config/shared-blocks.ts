@@ -1,4 +1,4 @@
-import { variables } from "./variables.ts";
+import * as variables from "./variables.ts";
 
 /** A part logs in with user and password, an nkey or a credentials file, or without any if the broker needs no login. */
 export const natsConfig = {

@@ -1,3 +1,4 @@
+/** Building blocks of a service's configuration. Each schema reads the text of one environment variable. */
 import { z } from "zod";
 
 /** The words of a variable's problem report, beside the problem itself. */
@@ -12,7 +13,7 @@ export type VariableInfo = {
 const known = z.registry<VariableInfo>();
 
 /** Registers the words for the problem report of a variable's schema. */
-export const variable = <Schema extends z.ZodType>(
+const variable = <Schema extends z.ZodType>(
   schema: Schema,
   info: { accepts: string; example: string; secret?: boolean },
 ): Schema => {
@@ -43,13 +44,13 @@ const wholeNumber = (min: number, max: number) => (text: string) => {
 };
 
 /** A port; 0 lets the system choose a free one. */
-const port = () =>
+export const port = () =>
   variable(parsed(wholeNumber(0, 65_535), "is not a port"), {
     accepts: "a whole number from 0 to 65535, 0 for any free port",
     example: "8080",
   });
 
-const integer = ({ min, max }: { min: number; max: number }) =>
+export const integer = ({ min, max }: { min: number; max: number }) =>
   variable(parsed(wholeNumber(min, max), `is not a whole number from ${min} to ${max}`), {
     accepts: `a whole number from ${min} to ${max}`,
     example: String(min),
@@ -59,7 +60,7 @@ const hasScheme = (schemes: readonly string[]) => (text: string) =>
   schemes.includes(URL.parse(text)?.protocol.slice(0, -1) ?? "");
 
 /** A URL with one of the schemes (without `:`). It may contain a password, so reports never show it. */
-const url = (...schemes: [string, ...string[]]) => {
+export const url = (...schemes: [string, ...string[]]) => {
   const one = schemes.map((scheme) => `${scheme}://…`).join(" or ");
   return variable(z.string().refine(hasScheme(schemes), `is not a URL that begins with ${one}`), {
     accepts: `a URL such as ${one}`,
@@ -69,7 +70,7 @@ const url = (...schemes: [string, ...string[]]) => {
 };
 
 /** Several URLs separated by commas, as for clusters of NATS. */
-const urls = (...schemes: [string, ...string[]]) =>
+export const urls = (...schemes: [string, ...string[]]) =>
   variable(
     z
       .string()
@@ -86,7 +87,7 @@ const urls = (...schemes: [string, ...string[]]) =>
   );
 
 /** A MongoDB connection string: Node cannot parse hosts separated by commas as a URL. Reports never show it. */
-const mongoUrl = () =>
+export const mongoUrl = () =>
   variable(z.string().regex(/^mongodb(?:\+srv)?:\/\/[^\s/]+(?:\/\S*)?$/, "is not a MongoDB connection string"), {
     accepts: "mongodb://… or mongodb+srv://…",
     example: "mongodb://127.0.0.1:27017",
@@ -97,7 +98,7 @@ const mongoUrl = () =>
 const isVaried = (min: number) => (text: string) => new Set(text).size >= Math.min(8, min / 2);
 
 /** A secret with a minimum length. It has no default: a public secret protects nothing. */
-const secret = ({ min = 16 }: { min?: number } = {}) =>
+export const secret = ({ min = 16 }: { min?: number } = {}) =>
   variable(
     z
       .string()
@@ -111,7 +112,7 @@ const secret = ({ min = 16 }: { min?: number } = {}) =>
   );
 
 /** Keys for rotation: a new key goes first, and the first key has the task that `first` names. `parse` returns problems in words. */
-const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: string }, first: string) =>
+export const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: string }, first: string) =>
   variable(
     z.string().transform((text, context): Keys => {
       const ring = parse(text);
@@ -156,7 +157,7 @@ const quantity =
   };
 
 /** Milliseconds from `250ms`, `10s`, `5m`, `2h`, `30d`, or a bare number of milliseconds. */
-const durationMs = quantity(
+export const durationMs = quantity(
   "duration",
   { "": 1, ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
   ["d", "h", "m", "s", "ms"],
@@ -164,14 +165,14 @@ const durationMs = quantity(
 );
 
 /** Bytes from `64KiB`, `5MiB`, `1GiB`, `2MB`, or a bare number. */
-const bytes = quantity(
+export const bytes = quantity(
   "size",
   { "": 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 },
   ["GiB", "MiB", "KiB", "B"],
   { units: "B, KiB, MiB, GiB, kB, MB or GB", example: "1MiB" },
 );
 
-const flag = () =>
+export const flag = () =>
   variable(
     z.stringbool({
       truthy: ["true", "1", "yes", "on"],
@@ -181,34 +182,17 @@ const flag = () =>
     { accepts: "true or false", example: "true" },
   );
 
-const text = () => variable(z.string(), { accepts: "text", example: "text" });
+export const text = () => variable(z.string(), { accepts: "text", example: "text" });
 
-const choice = <const Value extends string>(...values: [Value, ...Value[]]) =>
+export const choice = <const Value extends string>(...values: [Value, ...Value[]]) =>
   variable(z.enum(values, { error: `is not one of ${values.join(", ")}` }), {
     accepts: `one of ${values.join(", ")}`,
     example: values[0],
   });
 
 /** A host name or address to listen on. */
-const host = () =>
+export const host = () =>
   variable(z.string().regex(/^[A-Za-z0-9._:[\]-]+$/, "is not a host name or an address"), {
     accepts: "a host name or an address, 0.0.0.0 for all",
     example: "127.0.0.1",
   });
-
-/** Building blocks of a service's configuration. Each schema reads the text of one environment variable. */
-export const variables = {
-  port,
-  integer,
-  url,
-  urls,
-  mongoUrl,
-  secret,
-  keyRing,
-  durationMs,
-  bytes,
-  flag,
-  text,
-  choice,
-  host,
-};

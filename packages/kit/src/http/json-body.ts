@@ -168,13 +168,13 @@ export const parseJson = (bytes: Buffer, maxValues: number = defaultMaxValues): 
  */
 export const defaultBodyLimitBytes = 960 * 1024;
 
-/** Reads the JSON body of a request; undefined without one. Throws the HeraldError that refuses it. */
-export type ReadBody = (request: IncomingMessage, reserve: ReserveMemory) => Promise<unknown>;
-
-/** `limitBytes` counts bytes after decompression, `maxValues` all values of the JSON. */
+/**
+ * Reads the JSON body of a request; undefined without one. Throws the HeraldError that refuses it. `limitBytes` counts bytes after
+ * decompression, `maxValues` all values of the JSON.
+ */
 export const createReadBody =
-  (limitBytes: number, maxValues: number = defaultMaxValues): ReadBody =>
-  async (request, reserve) => {
+  (limitBytes: number, maxValues: number = defaultMaxValues) =>
+  async (request: IncomingMessage, reserve: ReserveMemory): Promise<unknown> => {
     const { "content-length": length, "transfer-encoding": transfer, "content-type": type } = request.headers;
     if (transfer === undefined && (length === undefined || Number(length) === 0)) return undefined;
     if (type === undefined || !isJson(type))

@@ -1,9 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeraldError } from "../herald-error.ts";
 
-/** Bytes in memory for request bodies that arrive and responses that clients have not read yet. */
-export type MemoryLimitOptions = { readonly maxBytes: number; readonly maxPerAddress: number };
-
 /** Reserves memory for a request. Throws overloaded or rate-limited. */
 export type ReserveMemory = (bytes: number) => void;
 
@@ -14,8 +11,8 @@ const headers = { connection: "close" };
 
 export type MemoryLimit = ReturnType<typeof createMemoryLimit>;
 
-/** Limits the memory of all requests together, and of each client address. */
-export const createMemoryLimit = ({ maxBytes, maxPerAddress }: MemoryLimitOptions) => {
+/** Limits the memory of all requests together, and of each client address, for bodies that arrive and responses that are not read yet. */
+export const createMemoryLimit = ({ maxBytes, maxPerAddress }: { maxBytes: number; maxPerAddress: number }) => {
   const byAddress = new Map<string, number>();
   let used = 0;
   const add = (address: string, bytes: number): void => {

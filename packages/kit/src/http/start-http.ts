@@ -6,21 +6,14 @@ import type { Duplex } from "node:stream";
 import { HeraldError, toProblem } from "../herald-error.ts";
 import { type ConnectionLimit, createConnections } from "./connections.ts";
 
-export type HttpTimeouts = {
+const defaultTimeouts = {
   /** To receive all headers. */
-  readonly headersMs: number;
-  /** To receive the whole request. */
-  readonly requestMs: number;
-  /** For the client to read the whole response. Event streams have their own limit. */
-  readonly responseMs: number;
-  /** How long an idle connection stays open. Longer than in a load balancer, which otherwise sends into a closed connection. */
-  readonly keepAliveMs: number;
-};
-
-export const defaultHttpTimeouts: HttpTimeouts = {
   headersMs: 10_000,
+  /** To receive the whole request. */
   requestMs: 30_000,
+  /** For the client to read the whole response. Event streams have their own limit. */
   responseMs: 30_000,
+  /** How long an idle connection stays open. Longer than in a load balancer, which otherwise sends into a closed connection. */
   keepAliveMs: 65_000,
 };
 
@@ -91,9 +84,9 @@ export const startHttp = async (
   {
     host,
     port,
-    timeouts = defaultHttpTimeouts,
+    timeouts = defaultTimeouts,
     limit,
-  }: { host: string; port: number; timeouts?: HttpTimeouts; limit?: ConnectionLimit },
+  }: { host: string; port: number; timeouts?: typeof defaultTimeouts; limit?: ConnectionLimit },
 ) => {
   let stopping = false;
   const connections = createConnections(limit);

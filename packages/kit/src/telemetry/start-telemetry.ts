@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
-import { setTimeout as sleep } from "node:timers/promises";
 import { context, type Meter, metrics, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import {
@@ -15,6 +14,7 @@ import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
 import { defaultResource, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import { type IMetricReader, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { AlwaysOffSampler, NoopSpanProcessor, ParentBasedSampler, TracerProvider } from "@opentelemetry/sdk-trace";
+import { withTimeout } from "../lifecycle.ts";
 import { meter } from "./spans.ts";
 
 export type TelemetryOptions = {
@@ -47,7 +47,7 @@ const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptio
     exporter,
     stop: async () => {
       unobserve();
-      await Promise.race([sdk.shutdown().catch(() => undefined), sleep(flushMs, undefined, { ref: false })]);
+      await withTimeout(flushMs, sdk.shutdown());
       for (const api of [trace, metrics, propagation, context]) api.disable();
     },
   };
