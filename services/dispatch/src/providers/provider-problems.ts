@@ -115,7 +115,7 @@ export const listTroubles =
         since: since.toISOString(),
       }));
       if (!paused) return unreachable;
-      const reason = paused.providerReason === "" ? paused.reason : paused.providerReason;
+      const reason = paused.providerReason || paused.reason;
       return [{ ...common, state: "paused" as const, reason, since: paused.at.toISOString() }, ...unreachable];
     });
     return { providers };

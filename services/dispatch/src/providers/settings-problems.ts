@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
 
@@ -11,12 +11,14 @@ export type SettingsRules = {
 /** Parses settings by their schema. @throws HeraldError `validation-failed` with all problems */
 export const parseSettings = <Settings>(schema: z.ZodType<Settings>, input: unknown): Settings => {
   const parsed = schema.safeParse(input);
-  if (!parsed.success) throw invalidSettings(schemaProblems(parsed.error));
+  if (!parsed.success) throw new HeraldError("validation-failed", schemaProblems(parsed.error));
   return parsed.data;
 };
 
-/** The error for problems, each of which begins with its field: `private_key: must be …`. */
-export const invalidSettings = (problems: readonly string[]) => new HeraldError("validation-failed", problems);
+/** Throws HeraldError `validation-failed` if there are problems. Each begins with its field: `private_key: must be …`. */
+export const refuseProblems = (problems: readonly string[]): void => {
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
+};
 
 const schemaProblems = (error: z.ZodError): string[] =>
   error.issues.flatMap((issue) => {
@@ -61,5 +63,14 @@ export function parseCertificates(pem: string): X509Certificate[] {
     return blocks.map((block) => new X509Certificate(block));
   } catch {
     return [];
+  }
+}
+
+/** The private key of a PEM text; undefined when it does not parse. */
+export function parsePrivateKey(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
   }
 }

@@ -15,47 +15,40 @@ import { acceptedView, type FindNotification, notificationView, type RecentSums 
 type DeliveryRequestDeps = Deps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
 
 /** Requests for deliveries: lists, exports and traces of single devices. */
-export const handleDeliveryRequests = ({
-  bus,
-  find,
-  list,
-  exportDeliveries,
-  trace,
-  timeline,
-  usersOf,
-  sumsOf,
-  now,
-}: DeliveryRequestDeps): RequestListener[] => [
-  handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
-    await find(projectId, notificationId);
-    return list({ projectId, notificationId, status }, page);
-  }),
+export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListener[] => {
+  const { bus, find, list, exportDeliveries, trace, timeline, usersOf, sumsOf, now } = deps;
+  return [
+    handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
+      await find(projectId, notificationId);
+      return list({ projectId, notificationId, status }, page);
+    }),
 
-  handleRequest(bus, ListDeviceNotifications, ({ projectId, deviceId, page }) => timeline(projectId, deviceId, page)),
+    handleRequest(bus, ListDeviceNotifications, ({ projectId, deviceId, page }) => timeline(projectId, deviceId, page)),
 
-  handleRequest(bus, ExportDeliveries, async ({ after, limit, ...wanted }) => {
-    if (wanted.notificationId) await find(wanted.projectId, wanted.notificationId);
-    const { rows, next } = await exportDeliveries(wanted, after, limit);
-    return { rows: rows.map((row) => JSON.stringify(row)), next };
-  }),
+    handleRequest(bus, ExportDeliveries, async ({ after, limit, ...wanted }) => {
+      if (wanted.notificationId) await find(wanted.projectId, wanted.notificationId);
+      const { rows, next } = await exportDeliveries(wanted, after, limit);
+      return { rows: rows.map((row) => JSON.stringify(row)), next };
+    }),
 
-  handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),
+    handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),
 
-  handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
-    const found = await find(projectId, notificationId);
-    if ("send" in found) return { notification: acceptedView(found.send, now()), expanded: false, attempts: [] };
-    const { document } = found;
-    const sums = document.final || document.dueAt ? undefined : await sumsOf(projectId, notificationId);
-    const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);
-    return {
-      notification: notificationView(document, sums),
-      expanded: document.expanded !== undefined || document.final !== undefined,
-      ...(delivery && { delivery }),
-      attempts: [...attempts],
-      ...(nextAttemptAt && { nextAttemptAt: nextAttemptAt.toISOString() }),
-    };
-  }),
-];
+    handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
+      const found = await find(projectId, notificationId);
+      if ("send" in found) return { notification: acceptedView(found.send, now()), expanded: false, attempts: [] };
+      const { document } = found;
+      const sums = document.final || document.dueAt ? undefined : await sumsOf(projectId, notificationId);
+      const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);
+      return {
+        notification: notificationView(document, sums),
+        expanded: document.expanded !== undefined || document.final !== undefined,
+        ...(delivery && { delivery }),
+        attempts: [...attempts],
+        ...(nextAttemptAt && { nextAttemptAt: nextAttemptAt.toISOString() }),
+      };
+    }),
+  ];
+};
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state">;
 

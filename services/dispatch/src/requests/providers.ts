@@ -21,7 +21,7 @@ import type { Sweeps } from "../jobs/sweeps.ts";
 import { apnsPublicView, checkApnsSettings } from "../providers/apns/settings.ts";
 import { checkFcmSettings, fcmPublicView } from "../providers/fcm/settings.ts";
 import { freshProblems } from "../providers/provider-problems.ts";
-import type { SettingsRules } from "../providers/settings-problems.ts";
+import { refuseProblems, type SettingsRules } from "../providers/settings-problems.ts";
 import {
   checkPair,
   checkWebPushSettings,
@@ -155,9 +155,9 @@ export const handleProviderRequests = (deps: ProviderDeps): RequestListener[] =>
       return providerView(document, now());
     }),
 
-    handleRequest(bus, GetProvider, async ({ projectId, provider }) => {
-      return providerView(await findProvider(credentials, projectId, provider), now());
-    }),
+    handleRequest(bus, GetProvider, async ({ projectId, provider }) =>
+      providerView(await findProvider(credentials, projectId, provider), now()),
+    ),
 
     handleRequest(bus, DeleteProvider, async ({ projectId, provider }) => {
       const removed = await credentials.remove(projectId, provider);
@@ -179,17 +179,15 @@ const notFound = (provider: Provider) =>
 const providerView = (document: CredentialDocument, now: Date): ProviderView => {
   const { provider, view, paused, updatedAt } = document;
   const problems = freshProblems(document, now).map(({ reason, host, detail, since }) => ({
-    reason,
-    ...(host === undefined ? {} : { host }),
-    detail,
+    ...{ reason, host, detail },
     since: since.toISOString(),
   }));
   return {
     provider,
     settings: view,
     status: paused ? "paused" : "active",
-    ...(paused ? { paused_reason: paused.providerReason === "" ? paused.reason : paused.providerReason } : {}),
-    ...(problems.length > 0 ? { problems } : {}),
+    ...(paused && { paused_reason: paused.providerReason || paused.reason }),
+    ...(problems.length > 0 && { problems }),
     updated_at: updatedAt.toISOString(),
   };
 };
@@ -228,11 +226,7 @@ export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }:
 
     handleRequest(bus, StageVapidKey, async ({ projectId, pair }) => {
       const given = checkPair(pair ?? {});
-      if (given.problems.length > 0)
-        throw new HeraldError(
-          "validation-failed",
-          given.problems.map((problem) => `key.${problem}`),
-        );
+      refuseProblems(given.problems.map((problem) => `key.${problem}`));
       const made = toRingKey(given.keys ?? newVapidKeys(), now());
       let created = false;
       const ring = await change(projectId, (before) => {

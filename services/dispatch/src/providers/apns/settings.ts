@@ -1,11 +1,11 @@
-import { createPrivateKey, type KeyObject } from "node:crypto";
 import { ApnsSettings } from "@herald/contracts";
 import {
   elsewhereProblems,
   elsewhereView,
-  invalidSettings,
   parseCertificates,
+  parsePrivateKey,
   parseSettings,
+  refuseProblems,
   type SettingsRules,
 } from "../settings-problems.ts";
 
@@ -16,13 +16,12 @@ export function checkApnsSettings(input: unknown, rules: SettingsRules): ApnsSet
   // Chosen by the field `certificate`, so that the reported problems concern the intended kind of authentication.
   const byCertificate = typeof input === "object" && input !== null && "certificate" in input;
   const settings: ApnsSettings = parseSettings<ApnsSettings>(byCertificate ? certificateAuth : tokenAuth, input);
-  const problems = [
+  refuseProblems([
     ...("certificate" in settings
       ? certificateProblems(settings, rules.now)
       : signingKeyProblems(settings.private_key)),
     ...elsewhereProblems(settings, rules),
-  ];
-  if (problems.length > 0) throw invalidSettings(problems);
+  ]);
   return settings;
 }
 
@@ -41,16 +40,8 @@ export function apnsPublicView(settings: ApnsSettings): Record<string, string> {
   };
 }
 
-function parseKey(pem: string): KeyObject | undefined {
-  try {
-    return createPrivateKey(pem);
-  } catch {
-    return undefined;
-  }
-}
-
 function signingKeyProblems(pem: string): string[] {
-  const key = parseKey(pem);
+  const key = parsePrivateKey(pem);
   if (key === undefined) return ["private_key: is not a private key in PEM form: put the text of Apple's .p8 file"];
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === "ec" && curve === "prime256v1") return [];
@@ -60,7 +51,7 @@ function signingKeyProblems(pem: string): string[] {
 
 function certificateProblems(settings: { certificate: string; private_key: string }, now: Date): string[] {
   const [certificate] = parseCertificates(settings.certificate);
-  const key = parseKey(settings.private_key);
+  const key = parsePrivateKey(settings.private_key);
   const problems: string[] = [];
   if (certificate === undefined) problems.push("certificate: is not a certificate in PEM form");
   if (key === undefined) problems.push("private_key: is not an unencrypted private key in PEM form");

@@ -1,11 +1,11 @@
-import { createPrivateKey } from "node:crypto";
 import { FcmSettings } from "@herald/contracts";
 import { z } from "zod";
 import {
   elsewhereProblems,
   elsewhereView,
-  invalidSettings,
+  parsePrivateKey,
   parseSettings,
+  refuseProblems,
   type SettingsRules,
 } from "../settings-problems.ts";
 
@@ -14,7 +14,12 @@ export const ServiceAccount = z.looseObject({
   type: z.literal("service_account", 'must be "service_account": put the JSON of a service account\'s key'),
   project_id: z.string().regex(/^[a-z0-9][a-z0-9.:-]{3,99}$/, "must be the id of a Firebase project"),
   client_email: z.string().regex(/^[^@\s]{1,200}@[^@\s]{1,200}$/, "must be the service account's e-mail address"),
-  private_key: z.string().refine(isRsaKey, "is not an RSA private key in PEM form, as Firebase gives it"),
+  private_key: z
+    .string()
+    .refine(
+      (pem) => parsePrivateKey(pem)?.asymmetricKeyType === "rsa",
+      "is not an RSA private key in PEM form, as Firebase gives it",
+    ),
   private_key_id: z.string().optional(),
 });
 export type ServiceAccount = z.infer<typeof ServiceAccount>;
@@ -24,8 +29,7 @@ const CheckableSettings = FcmSettings.extend({ service_account: ServiceAccount }
 /** Checks new settings: that they contain a service account whose key parses. @throws HeraldError */
 export function checkFcmSettings(input: unknown, rules: SettingsRules): FcmSettings {
   const settings = parseSettings(CheckableSettings, input);
-  const problems = elsewhereProblems(settings, rules);
-  if (problems.length > 0) throw invalidSettings(problems);
+  refuseProblems(elsewhereProblems(settings, rules));
   return settings;
 }
 
@@ -38,12 +42,4 @@ export function fcmPublicView({ service_account, ...elsewhere }: FcmSettings): R
     ...(private_key_id === undefined ? {} : { private_key_id }),
     ...elsewhereView(elsewhere),
   };
-}
-
-function isRsaKey(pem: string): boolean {
-  try {
-    return createPrivateKey(pem).asymmetricKeyType === "rsa";
-  } catch {
-    return false;
-  }
 }

@@ -33,21 +33,18 @@ type EndpointRules = {
   readonly exemptOrigin?: string | undefined;
 };
 
-type CheckedEndpoint =
-  | { readonly ok: true; readonly origin: string; readonly path: string }
-  | { readonly ok: false; readonly problem: string };
-
 /** Checks the URL alone. The addresses that its name resolves to are checked at connect. */
-export function checkEndpoint(endpoint: string, { anyHost, exemptOrigin }: EndpointRules): CheckedEndpoint {
+export function checkEndpoint(
+  endpoint: string,
+  { anyHost, exemptOrigin }: EndpointRules,
+): ReturnType<typeof checkPublicEndpoint> {
   const url = URL.parse(endpoint);
   if (url?.origin === exemptOrigin && url?.username === "" && url.password === "")
-    return { ok: true, origin: url.origin, path: `${url.pathname}${url.search}` };
+    return { ok: true, origin: url.origin, hostname: url.hostname, path: `${url.pathname}${url.search}` };
   const checked = checkPublicEndpoint(endpoint);
-  if (!checked.ok) return checked;
-  const { origin, hostname, path } = checked;
-  if (!anyHost && !isPushService(hostname))
+  if (checked.ok && !anyHost && !isPushService(checked.hostname))
     return { ok: false, problem: "the endpoint's host is not a known push service" };
-  return { ok: true, origin, path };
+  return checked;
 }
 
 export type WebPushClientDeps = ClientDeps<StoredWebPushSettings> & {

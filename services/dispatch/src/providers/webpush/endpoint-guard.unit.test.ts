@@ -15,6 +15,7 @@ describe("an endpoint", () => {
     expect(checkEndpoint(endpoint, known)).toEqual({
       ok: true,
       origin: url.origin,
+      hostname: url.hostname,
       path: url.pathname + url.search,
     });
   });
@@ -38,6 +39,7 @@ describe("an endpoint", () => {
     expect(checkEndpoint("https://127.0.0.1:9443/push/x?y", rules)).toEqual({
       ok: true,
       origin: "https://127.0.0.1:9443",
+      hostname: "127.0.0.1",
       path: "/push/x?y",
     });
     for (const other of [

@@ -5,8 +5,8 @@ import { SignJWT } from "jose";
 import {
   elsewhereProblems,
   elsewhereView,
-  invalidSettings,
   parseSettings,
+  refuseProblems,
   type SettingsRules,
 } from "../settings-problems.ts";
 
@@ -232,8 +232,7 @@ export const checkPair = ({
 export function checkWebPushSettings(input: unknown, rules: SettingsRules, previous?: KeyRing): StoredWebPushSettings {
   const { public_key, private_key, ...settings } = parseSettings(WebPushSettings, input);
   const given = checkPair({ public_key, private_key });
-  const problems = [...elsewhereProblems(settings, rules), ...given.problems];
-  if (problems.length > 0) throw invalidSettings(problems);
+  refuseProblems([...elsewhereProblems(settings, rules), ...given.problems]);
   const keys = given.keys ?? previous?.current ?? newVapidKeys();
   const ring = previous ? makeCurrent(previous, toRingKey(keys, rules.now), rules.now) : newRing(keys, rules.now);
   return { ...settings, ring };
