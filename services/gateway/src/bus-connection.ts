@@ -59,18 +59,13 @@ export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   options?: { readonly timeoutMs?: number },
 ) => Promise<z.output<Answer>>;
 
-/** Apps send thousands of these a second, and registry writes concurrent ones together. */
-const groupedRequests = [RegisterDeviceRequest, IdentifyDevice] as const;
-
-/** Sends requests to other services; concurrent registrations share a message. */
+/** Sends requests to other services. Concurrent registrations share a message: apps send thousands a second, and registry groups them. */
 export const createSendRequest = (bus: () => Bus): SendRequest => {
-  const grouped = new Map<string, (data: never) => Promise<unknown>>(
-    groupedRequests.map((contract) => [
-      contract.name,
-      sendGroupedRequest(bus, contract as typeof RegisterDeviceRequest),
-    ]),
-  );
+  const grouped = new Map<unknown, (data: never) => Promise<unknown>>([
+    [RegisterDeviceRequest, sendGroupedRequest(bus, RegisterDeviceRequest)],
+    [IdentifyDevice, sendGroupedRequest(bus, IdentifyDevice)],
+  ]);
   const sendOne: SendRequest = async (contract, data, options) => sendRequest(bus(), contract, data, options);
   return ((contract, data, options) =>
-    grouped.get(contract.name)?.(data as never) ?? sendOne(contract, data, options)) as SendRequest;
+    grouped.get(contract)?.(data as never) ?? sendOne(contract, data, options)) as SendRequest;
 };

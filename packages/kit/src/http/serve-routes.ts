@@ -33,13 +33,7 @@ export type ServeRoutesOptions = {
   readonly countUnserved?: (request: IncomingMessage) => Promise<void>;
 };
 
-type Entry = {
-  readonly pattern: string;
-  readonly byMethod: ReadonlyMap<string, HttpRoute["serve"]>;
-  readonly allow: string;
-};
-
-const entryOf = (pattern: string, routes: readonly HttpRoute[]): Entry => {
+const entryOf = (pattern: string, routes: readonly HttpRoute[]) => {
   const byMethod = new Map(routes.map(({ method, serve }) => [method, serve]));
   const get = byMethod.get("GET");
   if (get) byMethod.set("HEAD", get); // Node leaves the body out
@@ -67,7 +61,7 @@ export const serveRoutes = (
     const split = url.indexOf("?");
     const path = split < 0 ? url : url.slice(0, split);
     const found = path === "*" ? null : tree.find("GET", path); // the tree would match it as /
-    const entry: Entry | null | undefined = found?.store;
+    const entry: ReturnType<typeof entryOf> | null | undefined = found?.store;
     if (!found || !entry) {
       await countUnserved(request);
       if (found) throw new HeraldError("malformed-request", "path: is not valid percent-encoding");

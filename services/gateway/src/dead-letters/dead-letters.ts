@@ -94,12 +94,9 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => 
 const requestOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
   if (data === undefined) return undefined;
   switch (message) {
-    case "SendV1": {
-      const { projectId, notificationId } = data as SendV1;
-      return { projectId, notificationId, message };
-    }
+    case "SendV1":
     case "DeliverBatchV1": {
-      const { projectId, notificationId, batchId } = data as DeliverBatchV1;
+      const { projectId, notificationId, batchId } = data as SendV1 & Partial<DeliverBatchV1>;
       return { projectId, notificationId, message, batchId };
     }
     case "DueV1": {

@@ -18,26 +18,7 @@ export type KeyedRequest = {
 /** A record to write for a request. */
 export type NewRecord = { readonly request: KeyedRequest; readonly record: IdempotencyRecord };
 
-export type KeyRecords = {
-  /**
-   * Claims the keys of first attempts. Returns, in order, whether each key was free. Throws bus-unavailable; any of the keys may be claimed
-   * then.
-   */
-  readonly create: (records: readonly NewRecord[]) => Promise<boolean[]>;
-  /** The record of a key. Throws bus-unavailable; idempotency-key-reused if it is unreadable, as its request may have been performed. */
-  readonly read: (request: KeyedRequest) => Promise<Entry<IdempotencyRecord> | undefined>;
-  /** Replaces the record that was read. False when the record has changed since. */
-  readonly update: (record: NewRecord, revision: number) => Promise<boolean>;
-  /** Records the result of an attempt. Never throws: without a record a repeat is performed again, and its ids make that harmless. */
-  readonly note: (record: NewRecord) => Promise<void>;
-  /**
-   * Records the result of an attempt together with others, up to a quarter of a second later. This gateway knows the result at once; until
-   * then, other gateways refuse a repeat as still running. If this process dies first, the repeat is performed again, with the same ids.
-   */
-  readonly noteLater: (record: NewRecord) => void;
-  /** Writes all unrecorded results. Never throws. */
-  readonly flush: () => Promise<void>;
-};
+export type KeyRecords = ReturnType<typeof createKeyRecords>;
 
 /**
  * Writes that arrive during a write share the next one: keys of new requests and results of earlier ones. One write at a time makes groups
@@ -62,7 +43,7 @@ type State = { readonly pending: boolean };
 /** 128 bits: collisions do not happen by chance, and a client that forces one can only confuse its own project. */
 export const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
 
-export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: Logger): KeyRecords => {
+export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: Logger) => {
   /**
    * Keys that this gateway knows to be claimed. A claimed key in a group would make the broker refuse the whole group, so a repeat of a
    * known key reads its record instead.
@@ -110,7 +91,11 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
   };
 
   return {
-    create: async (records) => {
+    /**
+     * Claims the keys of first attempts. Returns, in order, whether each key was free. Throws bus-unavailable; any of the keys may be
+     * claimed then.
+     */
+    create: async (records: readonly NewRecord[]): Promise<boolean[]> => {
       const places = records.map(({ request }) => request.place);
       const asked = places.map((place) => {
         if (recent.get(place) !== undefined) return false;
@@ -136,7 +121,8 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
         throw error;
       }
     },
-    read: async ({ place }) => {
+    /** The record of a key. Throws bus-unavailable; idempotency-key-reused if it is unreadable, as its request may have been performed. */
+    read: async ({ place }: KeyedRequest): Promise<Entry<IdempotencyRecord> | undefined> => {
       // Reads `noted` before and after: its entry may be written while the bucket is read.
       const earlier = noted.get(place);
       try {
@@ -151,16 +137,24 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
         throw keyReused("its record cannot be read; use a new key");
       }
     },
-    update: ({ request: { place, ttlMs }, record }, revision) =>
+    /** Replaces the record that was read. False when the record has changed since. */
+    update: ({ request: { place, ttlMs }, record }: NewRecord, revision: number): Promise<boolean> =>
       bucket().update(place, record, revision, ttlMs === undefined ? {} : { ttlMs }),
-    note: async (record) => {
+    /** Records the result of an attempt. Never throws: without a record a repeat is performed again, and its ids make that harmless. */
+    note: async (record: NewRecord): Promise<void> => {
       await write({ create: [], put: [record] }).catch(() => {});
     },
-    noteLater: (record) => {
+    /**
+     * Records the result of an attempt together with others, up to a quarter of a second later. This gateway knows the result at once;
+     * until then, other gateways refuse a repeat as still running. If this process dies first, the repeat is performed again, with the
+     * same ids.
+     */
+    noteLater: (record: NewRecord): void => {
       const done = writeNoted(record).finally(() => writing.delete(done));
       writing.add(done);
     },
-    flush: async () => {
+    /** Writes all unrecorded results. Never throws. */
+    flush: async (): Promise<void> => {
       await Promise.all(writing);
     },
   };

@@ -16,17 +16,14 @@ export type GroupOpens = ReturnType<typeof createGroupOpens>;
  */
 export const createGroupOpens = (write: (opens: OpenGroupV1) => Promise<void>) => {
   const groups = new Map<ProjectId, Group>();
-  const writing = new Set<Promise<void>>();
+  const writing = new Set<Promise<unknown>>();
   /** The last unfinished write of each project. */
-  const latest = new Map<ProjectId, Promise<void>>();
+  const latest = new Map<ProjectId, Promise<unknown>>();
 
   const begin = (projectId: ProjectId): Group => {
     const opens: Open[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
-    const settled = promise.then(
-      () => {},
-      () => {},
-    );
+    const settled = Promise.allSettled([promise]);
     const flush = () => {
       if (groups.get(projectId) !== group) return;
       clearTimeout(timer);

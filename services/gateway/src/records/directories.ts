@@ -25,38 +25,28 @@ import type { ActingOperator } from "../auth/caller.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 
 /** A bucket replicated into memory by a watch. */
-export type BucketReplica<Value> = {
-  readonly get: (key: string) => Value | undefined;
-  /**
-   * Reads a key from the bus if it is not in memory, so that a record works as soon as it is written. `permit` may refuse the read. Throws
-   * bus-unavailable.
-   */
-  readonly fetch: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
-  /** True when all records were received and the connection is up. */
-  readonly ready: () => boolean;
-  /** Starts the watch. */
-  readonly start: (bus: Bus) => void;
-  readonly stop: () => Promise<void>;
-};
+export type BucketReplica<Value> = ReturnType<typeof replicateBucket<z.ZodType<Value>>>;
 
 /** Replicates a bucket. Empty until started, while `bus` throws bus-unavailable. */
-export const replicateBucket = <Schema extends z.ZodType>(
-  name: BucketName,
-  schema: Schema,
-  bus: () => Bus,
-): BucketReplica<z.output<Schema>> => {
+export const replicateBucket = <Schema extends z.ZodType>(name: BucketName, schema: Schema, bus: () => Bus) => {
   type Value = z.output<Schema>;
   const known = new Map<string, Value>();
   let watching: ReturnType<Bucket<Value>["watch"]> | undefined;
   return {
-    get: (key) => known.get(key),
-    fetch: async (key, permit) => {
+    get: (key: string) => known.get(key),
+    /**
+     * Reads a key from the bus if it is not in memory, so that a record works as soon as it is written. `permit` may refuse the read.
+     * Throws bus-unavailable.
+     */
+    fetch: async (key: string, permit: () => Promise<void>): Promise<Value | undefined> => {
       const bucket = openBucket(bus(), name, schema);
       await permit();
       return (await bucket.get(key))?.value;
     },
-    ready: () => watching?.ready() ?? false,
-    start: (connected) => {
+    /** True when all records were received and the connection is up. */
+    ready: (): boolean => watching?.ready() ?? false,
+    /** Starts the watch. */
+    start: (connected: Bus) => {
       watching = openBucket(connected, name, schema).watch(({ key, value }) => {
         if (value === undefined) known.delete(key);
         else known.set(key, value);

@@ -47,15 +47,7 @@ export type SendKey = {
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
-export type SendCommands = {
-  /**
-   * Accepts all sends of one request or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
-   * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
-   */
-  readonly accept: (sends: readonly NewSend[], key?: SendKey) => Promise<readonly SendV1[] | undefined>;
-  /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
-  readonly repeat: (sends: readonly NewSend[]) => Promise<void>;
-};
+export type SendCommands = ReturnType<typeof createSendCommands>;
 
 type Item = NewSend & { readonly small: boolean };
 type Unit = { readonly items: readonly Item[]; readonly origin: Origin; readonly key?: SendKey };
@@ -73,10 +65,7 @@ const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ co
  * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small sends. Sends
  * get their ids when the group is closed. Each large or scheduled send is its own message.
  */
-export const createSendCommands = (
-  bus: () => Bus,
-  records: Pick<KeyRecords, "create" | "note" | "noteLater">,
-): SendCommands => {
+export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "create" | "note" | "noteLater">) => {
   const publishLarge = groupedPublish(bus, SendV1, { waiting: maxWaiting, maxBytes });
   const publishLargeOf = (items: readonly Item[]): Promise<unknown> =>
     Promise.all(
@@ -132,7 +121,11 @@ export const createSendCommands = (
   });
 
   return {
-    accept: async (sends, key) => {
+    /**
+     * Accepts all sends of one request or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
+     * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
+     */
+    accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
       const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), ...(key ? { key } : {}) };
       const shares = key !== undefined || unit.items.some(({ small }) => small);
       const outcome = shares ? await commit(unit, bytesOf(unit)) : withIds([unit])[0];
@@ -150,7 +143,8 @@ export const createSendCommands = (
       if (record) records.noteLater({ ...record, record: { ...record.record, answer: { status: 202 } } });
       return commandsOf(outcome);
     },
-    repeat: async (sends) => {
+    /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
+    repeat: async (sends: readonly NewSend[]): Promise<void> => {
       const items = itemsOf(sends);
       const origin = currentOrigin();
       const alone = items.filter(({ small }) => small);
