@@ -61,8 +61,6 @@ const credentials = ({ security }: Operation, { components }: ApiDocument): stri
   return words.join("; or ");
 };
 
-const bodyOf = (content: Content | undefined): JsonSchema | undefined => Object.values(content ?? {})[0]?.schema;
-
 const responseOf = (response: Operation["responses"][string], { components }: ApiDocument): ApiResponse =>
   "$ref" in response ? (components.responses[nameOf(response.$ref)] ?? { description: "" }) : response;
 
@@ -71,7 +69,7 @@ const renderAnswers = ({ responses }: Operation, document: ApiDocument): string 
     ["status", "", "body"],
     Object.entries(responses).map(([status, response]) => {
       const { description, content } = responseOf(response, document);
-      const schema = bodyOf(content);
+      const schema = Object.values(content ?? {})[0]?.schema;
       const fields = Object.entries(schema?.properties ?? {}).map(
         ([name, field]) => `<code>${escapeHtml(name)}</code>: ${typeOf(field)}`,
       );
@@ -112,8 +110,8 @@ const renderOperation = (found: Found, document: ApiDocument): string => {
     typeOf(schema),
     [required === true ? "<strong>required</strong>" : "", prose(description ?? schema.description ?? "")].join(" "),
   ]);
-  const body = bodyOf(operation.requestBody?.content);
   const [request] = Object.values(operation.requestBody?.content ?? {});
+  const body = request?.schema;
   return [
     `<section><h3 id="${escapeHtml(operation.operationId)}">${heading(found)}</h3>`,
     `<p>${prose(operation.summary)}. ${prose(operation.description ?? "")}</p>`,

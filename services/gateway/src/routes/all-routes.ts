@@ -2,15 +2,15 @@ import type { Route } from "../http/route.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes, deviceRoutes } from "./device-routes.ts";
-import { eventRoutes, openRoutes } from "./event-routes.ts";
+import { followEvents, openNotification } from "./event-routes.ts";
 import { exportRoutes } from "./export-routes.ts";
 import { identificationRoutes, identityKeyRoutes } from "./identification-routes.ts";
 import { importRoutes } from "./import-routes.ts";
-import { batchRoutes, notificationRoutes } from "./notification-routes.ts";
-import { operatorRoutes, statusRoutes } from "./operator-routes.ts";
-import { projectRoutes, statsRoutes } from "./project-routes.ts";
+import { notificationRoutes, sendNotifications } from "./notification-routes.ts";
+import { getStatus, operatorRoutes } from "./operator-routes.ts";
+import { getStats, projectRoutes } from "./project-routes.ts";
 import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
-import { putDevicesRoutes } from "./put-devices-routes.ts";
+import { putDevices } from "./put-devices-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { subscriptionRoutes, topicRoutes } from "./topic-routes.ts";
@@ -20,18 +20,18 @@ import { webhookMessageRoutes, webhookRoutes } from "./webhook-routes.ts";
 /** All routes: the gateway serves them and the OpenAPI document describes them. */
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
-  ...putDevicesRoutes,
+  putDevices,
   ...importRoutes,
   ...identificationRoutes,
   ...userRoutes,
   ...topicRoutes,
   ...subscriptionRoutes,
   ...notificationRoutes,
-  ...batchRoutes,
+  sendNotifications,
   ...deliveryTraceRoutes,
-  ...openRoutes,
-  ...statsRoutes,
-  ...eventRoutes,
+  openNotification,
+  getStats,
+  followEvents,
   ...exportRoutes,
   ...webhookRoutes,
   ...webhookMessageRoutes,
@@ -44,5 +44,5 @@ export const allRoutes: readonly Route[] = [
   ...providerRoutes,
   ...vapidKeyRoutes,
   ...deadLetterRoutes,
-  ...statusRoutes,
+  getStatus,
 ];

@@ -26,8 +26,7 @@ import { type CallerOf, ownDevice, project, projectOrDevice } from "../auth/call
 import { rejectProtected } from "../auth/protected-metadata.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import type { ProjectDirectory } from "../records/directories.ts";
-import { readSubscription } from "../records/directories.ts";
+import { type ProjectDirectory, readSubscription } from "../records/directories.ts";
 import { deliveryTrace } from "../trace/delivery-trace.ts";
 import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";

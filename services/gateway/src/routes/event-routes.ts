@@ -5,7 +5,7 @@ import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { notificationParam } from "./path-params.ts";
 
-const followEvents = defineRoute("followEvents", "get /api/v1/events", {
+export const followEvents = defineRoute("followEvents", "get /api/v1/events", {
   summary: "Stream the project's events",
   description:
     "Server-sent events: each `data` is an event, each `id` a position. To resume, send the last `id` as `Last-Event-ID` within 30 days. An event may be sent twice; its `id` inside `data` stays the same. Comment lines are heartbeats. Clients that stop reading are disconnected.",
@@ -23,8 +23,6 @@ const followEvents = defineRoute("followEvents", "get /api/v1/events", {
   },
 });
 
-export const eventRoutes = [followEvents];
-
 const faults = {
   malformed: "is not an open token",
   "unknown-key": "is not signed with a current key",
@@ -32,7 +30,7 @@ const faults = {
   expired: "has expired: opens are taken for 30 days",
 } as const;
 
-const openNotification = defineRoute("openNotification", "put /api/v1/notifications/{id}/open", {
+export const openNotification = defineRoute("openNotification", "put /api/v1/notifications/{id}/open", {
   summary: "Report that a notification was opened",
   description:
     "Send `project_id` and `token` from the payload that the device received. An open counts once per device and notification.",
@@ -52,5 +50,3 @@ const openNotification = defineRoute("openNotification", "put /api/v1/notificati
     return noContent();
   },
 });
-
-export const openRoutes = [openNotification];

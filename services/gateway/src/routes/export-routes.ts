@@ -18,8 +18,7 @@ import {
 import { z } from "zod";
 import { type CallerOf, project } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { ExportPage } from "../exports/export-streams.ts";
-import { acceptsGzip, preferredFormat, rowFormat } from "../exports/export-streams.ts";
+import { acceptsGzip, type ExportPage, preferredFormat, rowFormat } from "../exports/export-streams.ts";
 import { pageRequest } from "../http/reply.ts";
 import { defineRoute, type HandledRequest } from "../http/route.ts";
 import { withOpensOfAll } from "./notification-routes.ts";

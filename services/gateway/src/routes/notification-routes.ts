@@ -227,7 +227,7 @@ export const notificationRoutes = [
   listDeliveries,
 ];
 
-const sendNotifications = defineRoute("sendNotifications", "post /api/v1/notifications/batch", {
+export const sendNotifications = defineRoute("sendNotifications", "post /api/v1/notifications/batch", {
   summary: "Send up to 500 notifications, each with its own content and targets",
   description:
     "Each notification is accepted or refused by itself: a 202 contains an `id` or `errors` for each, in the order of the request; a 422 means that none was accepted. Limits and quotas count each notification. If the rate limit has no room for all of them, the whole request is refused. A notification beyond a quota gets its own error; if all are beyond it, the response is a 429. An `Idempotency-Key` covers the whole request: a repeat returns the same ids, and refused notifications stay refused. The body may have 4 MiB. `dry_run` is not accepted here.",
@@ -247,5 +247,3 @@ const sendNotifications = defineRoute("sendNotifications", "post /api/v1/notific
     return { ...reply, headers: { ...fields, ...headers } };
   },
 });
-
-export const batchRoutes = [sendNotifications];

@@ -109,7 +109,7 @@ export const operatorRoutes = [
   deleteOperator,
 ];
 
-const getStatus = defineRoute("getStatus", "get /admin/v1/status", {
+export const getStatus = defineRoute("getStatus", "get /admin/v1/status", {
   summary: "Read the state of the system",
   description:
     "Services with their replicas, versions and readiness; streams, durables, providers that need a person, and dead letters. Each process reports every five seconds; one that stops reporting without a stop is listed as `not_answering` for ten minutes. Answered from memory, so it is fast whatever is unavailable.",
@@ -117,5 +117,3 @@ const getStatus = defineRoute("getStatus", "get /admin/v1/status", {
   responses: { 200: { description: "The state of the system", schema: dataOf(SystemStatus) } },
   handle: async ({ status }) => ok(status.read()),
 });
-
-export const statusRoutes = [getStatus];

@@ -123,7 +123,7 @@ const deleteProject = defineRoute("deleteProject", "delete /admin/v1/projects/{i
 
 export const projectRoutes = [createProject, listProjects, getProject, listProjectLimits, changeProject, deleteProject];
 
-const getStats = defineRoute("getStats", "get /api/v1/stats", {
+export const getStats = defineRoute("getStats", "get /api/v1/stats", {
   summary: "Read numbers of sent, failed and opened notifications over time",
   description:
     "At most 10 s behind. The range is extended to whole intervals of the time zone; a day has 23 or 25 hours when the clocks change.",
@@ -138,5 +138,3 @@ const getStats = defineRoute("getStats", "get /api/v1/stats", {
     return ok(await sendRequest(GetStats, { projectId, request: parsed.request }));
   },
 });
-
-export const statsRoutes = [getStats];

@@ -37,9 +37,8 @@ const serviceOf = (name: ServiceName, heard: readonly Heard[], now: Date): Servi
 
 /** The latest measurement of each name: all replicas of a service measure the same things. */
 const latest = <Row extends { readonly name: string; readonly measured_at: string }>(rows: readonly Row[]): Row[] => {
-  const byName = new Map<string, Row>();
-  for (const row of rows.toSorted((one, other) => (one.measured_at < other.measured_at ? -1 : 1)))
-    byName.set(row.name, row);
+  const oldestFirst = rows.toSorted((one, other) => (one.measured_at < other.measured_at ? -1 : 1));
+  const byName = new Map(oldestFirst.map((row) => [row.name, row]));
   return [...byName.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1));
 };
 
