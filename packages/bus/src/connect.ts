@@ -233,11 +233,9 @@ export const versionProblem = (version: string): string | undefined => {
   return `the nats-server at HERALD_NATS_URL is ${version}, and Herald needs ${minimum.join(".")} or later: upgrade it first`;
 };
 
-type NatsConfig = z.infer<z.ZodObject<typeof natsConfig>>;
-
 /** The connect options of a service: the environment's, plus the only inbox that its user may subscribe to. */
 export const serviceAccess = (
-  config: NatsConfig,
+  config: z.infer<z.ZodObject<typeof natsConfig>>,
   part: BusService | "bootstrap",
 ): Omit<ConnectOptions, "log" | "waitOnFirstConnect"> => ({
   url: config.HERALD_NATS_URL,

@@ -1,6 +1,6 @@
 import { type EventMessage, eventSubject, eventTypeOf, headerNames, type ProjectId } from "@herald/contracts";
 import { type Bus, connectionOf } from "./connect.ts";
-import { readJson } from "./message-format.ts";
+import { readJson, timeOf } from "./message-format.ts";
 import { directRead, type Stored, streamState } from "./read-stream.ts";
 
 const stream = "PUSH_EVENTS";
@@ -20,8 +20,7 @@ const subjectOf = (projectId: ProjectId, types: ReadonlySet<string> | undefined)
 const toEvent = ({ subject, headers, body, storedAt }: Stored, type: string): EventMessage | undefined => {
   const data = readJson(body);
   if (data === undefined) return undefined;
-  const at = new Date(headers.get(headerNames.ceTime));
-  const timestamp = (Number.isNaN(at.getTime()) ? storedAt : at).toISOString();
+  const timestamp = timeOf(headers.get(headerNames.ceTime), storedAt).toISOString();
   return { id: headers.get(headerNames.ceId) || subject, type, timestamp, data: data as EventMessage["data"] };
 };
 

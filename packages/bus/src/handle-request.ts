@@ -133,14 +133,10 @@ const deadlineExceeded = (cause: unknown): HeraldError =>
     { cause, retryAfterSeconds: 1 },
   );
 
-const describeError = (
-  { log }: Connection,
-  { name }: Pick<RequestContract, "name">,
-  error: unknown,
-): Extract<Reply, { error: unknown }>["error"] => {
+const describeError = ({ log }: Connection, { name }: Pick<RequestContract, "name">, error: unknown) => {
   if (!(error instanceof HeraldError)) {
     log.error({ err: error, request: name }, "a request failed");
-    return { code: "internal", messages: ["Herald failed to answer"] };
+    return { code: "internal" as const, messages: ["Herald failed to answer"] };
   }
   const { code, messages, retryAfterSeconds } = error;
   if (errors[code].log !== "info") log[errors[code].log]({ err: error, request: name, code }, "a request failed");

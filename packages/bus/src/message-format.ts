@@ -3,6 +3,12 @@ import { currentRequestId, inSpan, withRequestId } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Context, context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 
+/** The time that a header says; `otherwise` if it says none. */
+export const timeOf = (text: string, otherwise: Date): Date => {
+  const time = new Date(text);
+  return Number.isNaN(time.getTime()) ? otherwise : time;
+};
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Parses a body as JSON. Returns undefined, which JSON cannot express, if the body is not JSON or not valid UTF-8. */

@@ -107,8 +107,7 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
   send: () => Promise<Result>,
 ): Promise<Result> => {
   const startedAt = performance.now();
-  const observe = (outcome: string) =>
-    connection.telemetry.publishing.record((performance.now() - startedAt) / 1000, { pattern, outcome });
+  let outcome = "stored";
   const attributes = {
     "messaging.system": "nats",
     "messaging.operation.name": "publish",
@@ -118,12 +117,14 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
   try {
     const result = await inSpan(`publish ${pattern}`, { kind: "producer", attributes }, send);
     connection.refused = undefined;
-    observe(result.duplicate === true ? "duplicate" : "stored");
+    if (result.duplicate) outcome = "duplicate";
     return result;
   } catch (error) {
     if (error instanceof HeraldError && error.code === "bus-unavailable")
       connection.refused = { reason: error.message, at: performance.now() };
-    observe(codeOf(error));
+    outcome = codeOf(error);
     throw error;
+  } finally {
+    connection.telemetry.publishing.record((performance.now() - startedAt) / 1000, { pattern, outcome });
   }
 };

@@ -105,11 +105,7 @@ export const countMessages = async (bus: Bus, stream: StreamName, filter: string
   countOf(await streamState(connectionOf(bus), stream, filter));
 
 /** The state of a stream, with the message counts of the subjects that match. Throws HeraldError bus-unavailable. */
-export const streamState = async (
-  connection: Connection,
-  stream: string,
-  filter?: string,
-): Promise<StreamInfo["state"]> => {
+export const streamState = async (connection: Connection, stream: string, filter?: string) => {
   const options = filter === undefined ? undefined : { subjects_filter: filter };
   return (await askJetStream(connection, (jsm) => jsm.streams.info(stream, options))).state;
 };

@@ -1,4 +1,5 @@
 import type { Reply } from "@herald/contracts";
+import { withTimeout } from "@herald/kit";
 import { headers, type Msg, nuid } from "@nats-io/transport-node";
 import { z } from "zod";
 import { isNoResponders } from "./bus-error.ts";
@@ -72,12 +73,7 @@ const offerRest = ({ nc }: Connection, service: string, onRequest: (msg: Msg) =>
 /** Other servers of a cluster may learn of the new subscription only after the first part has arrived. */
 const maxPartTries = 3;
 
-const requestPart = async (
-  connection: Connection,
-  subject: string,
-  index: number,
-  timeout: number,
-): Promise<Uint8Array> => {
+const requestPart = async (connection: Connection, subject: string, index: number, timeout: number) => {
   for (let tries = 1; ; tries++) {
     try {
       return (await request(connection, subject, String(index), outgoingHeaders(), timeout)).data;
@@ -143,12 +139,7 @@ export const replyToGroup = async (
       onDone = resolve;
       await promise;
     }
-    if (left > 0) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, groupReplyWaitMs);
-      await Promise.race([all, promise]);
-      clearTimeout(timer);
-    }
+    if (left > 0) await withTimeout(groupReplyWaitMs, all);
     const taken = done;
     done = [];
     return taken;

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { hostname } from "node:os";
 import {
   type DurableName,
@@ -140,7 +141,9 @@ export const measureQueues = (
     if (!connection.connected) return;
     // A missing durable, or a stream without a leader, must not block the other measurements.
     const all = Promise.allSettled([...own.map(measureDurable), ...measured.map(measureStream)]);
-    for (const one of await Promise.race([all, ended(signal)]))
+    // `stop` must not wait for a broker that does not answer.
+    const ended = once(signal, "abort").then(() => []);
+    for (const one of await Promise.race([all, ended]))
       if (one.status === "rejected") log.debug({ err: one.reason }, "could not measure a queue");
   });
   return {
@@ -148,10 +151,6 @@ export const measureQueues = (
     latest: () => ({ streams: [...lastStreams.values()], durables: [...lastDurables.values()] }),
   };
 };
-
-/** Lets `stop` end without waiting for a broker that does not answer. */
-const ended = (signal: AbortSignal): Promise<[]> =>
-  new Promise((resolve) => signal.addEventListener("abort", () => resolve([]), { once: true }));
 
 /**
  * The sequence up to which a durable has settled everything it reads. The stream's state must be older than the consumer's info: if

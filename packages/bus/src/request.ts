@@ -19,17 +19,8 @@ export const request = (
   return new Promise((resolve, reject) => {
     const lost = () => reject(notConnected());
     connection.waiting.add(lost);
-    const end = () => connection.waiting.delete(lost);
-    connection.nc.request(subject, body, { timeout, headers }).then(
-      (reply) => {
-        end();
-        resolve(reply);
-      },
-      (error: unknown) => {
-        end();
-        reject(error);
-      },
-    );
+    const replied = connection.nc.request(subject, body, { timeout, headers }).then(resolve, reject);
+    void replied.finally(() => connection.waiting.delete(lost));
   });
 };
 

@@ -80,16 +80,15 @@ const observed = async <Answer>(
   work: () => Promise<Answer>,
 ): Promise<Answer> => {
   const startedAt = performance.now();
-  const observe = (outcome: string) =>
-    telemetry.requestDuration.record((performance.now() - startedAt) / 1000, { request: name, outcome });
+  let outcome = "answered";
   const attributes = { "rpc.system": "nats", "rpc.service": service, "rpc.method": name };
   try {
-    const answer = await inSpan(`request ${name}`, { kind: "client", attributes }, work);
-    observe("answered");
-    return answer;
+    return await inSpan(`request ${name}`, { kind: "client", attributes }, work);
   } catch (error) {
-    observe(codeOf(error));
+    outcome = codeOf(error);
     throw error;
+  } finally {
+    telemetry.requestDuration.record((performance.now() - startedAt) / 1000, { request: name, outcome });
   }
 };
 
@@ -133,11 +132,7 @@ const sendGroup = async (
 type Outgoing = Pick<RequestContract, "service" | "subject"> & { readonly body: string; readonly headers: MsgHdrs };
 
 /** Sends one message and resolves to the whole reply. Throws service-unavailable when none comes in time, or bus-unavailable. */
-const roundTrip = async (
-  connection: Connection,
-  { service, subject, body, headers }: Outgoing,
-  timeout: number,
-): Promise<Reply> => {
+const roundTrip = async (connection: Connection, { service, subject, body, headers }: Outgoing, timeout: number) => {
   try {
     return await readReply(connection, await request(connection, subject, body, headers, timeout), timeout);
   } catch (cause) {
@@ -147,10 +142,7 @@ const roundTrip = async (
 };
 
 /** Returns the answer of a reply, or throws the HeraldError that it carries. */
-const unwrap = <Answer extends z.ZodType>(
-  contract: RequestContract<z.ZodType, Answer>,
-  reply: Reply,
-): z.output<Answer> => {
+const unwrap = <Answer extends z.ZodType>(contract: RequestContract<z.ZodType, Answer>, reply: Reply) => {
   if ("error" in reply) throw errorOf(reply.error);
   const { data, error } = contract.answer.safeParse(reply.answer);
   if (error)

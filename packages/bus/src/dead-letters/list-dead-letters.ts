@@ -14,7 +14,7 @@ import { HeraldError } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "../bucket.ts";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
-import { brokerHeaders, keptPrefix, readJson } from "../message-format.ts";
+import { brokerHeaders, keptPrefix, readJson, timeOf } from "../message-format.ts";
 import { countOf, directRead, type Stored, streamState } from "../read-stream.ts";
 
 const deadLetterStream = "PUSH_DLQ";
@@ -74,12 +74,7 @@ const rowOf = (stored: Stored) => {
 };
 type Row = ReturnType<typeof rowOf>;
 
-const readRows = async (
-  connection: Connection,
-  filter: string,
-  from: number,
-  count: number,
-): Promise<{ rows: Row[]; more: boolean }> => {
+const readRows = async (connection: Connection, filter: string, from: number, count: number) => {
   const rows: Row[] = [];
   let seq = from;
   for (;;) {
@@ -102,12 +97,7 @@ const withReplays = async (connection: Connection, rows: readonly Row[]): Promis
  * The sequence of the match that has `offset` others before it. Without a filter this is a sum, which the first read confirms. With a
  * filter a binary search finds it, because the broker says how many matches follow a sequence.
  */
-const sequenceAt = async (
-  connection: Connection,
-  filter: string,
-  offset: number,
-  state: StreamInfo["state"],
-): Promise<number> => {
+const sequenceAt = async (connection: Connection, filter: string, offset: number, state: StreamInfo["state"]) => {
   const count = countOf(state);
   let [low, high] = [state.first_seq, state.last_seq];
   let guess = low + Math.floor((offset * (high - low + 1)) / count);
@@ -149,11 +139,6 @@ export const describeLetter = ({ sequence, subject, headers, storedAt }: Stored)
   };
 };
 
-const timeOf = (text: string, otherwise: Date): Date => {
-  const time = new Date(text);
-  return Number.isNaN(time.getTime()) ? otherwise : time;
-};
-
 /** A dead letter by its id, without its body. Throws HeraldError dead-letter-not-found or bus-unavailable. */
 export const getDeadLetter = async (bus: Bus, id: string): Promise<DeadLetter> => {
   const connection = connectionOf(bus);
@@ -187,10 +172,7 @@ type Replays = Pick<DeadLetter, "replays" | "replayed_at">;
 const shown = ({ times, replayedAt }: ReplayRecord): Replays => ({ replays: times, replayed_at: replayedAt });
 
 /** The recorded replays of up to 1,000 dead letters, by sequence, in one read. */
-const readReplays = async (
-  connection: Connection,
-  letters: readonly LetterPosition[],
-): Promise<Map<number, Replays>> => {
+const readReplays = async (connection: Connection, letters: readonly LetterPosition[]) => {
   const known = new Map<number, Replays>();
   if (letters.length === 0) return known;
   const byKey = new Map(letters.map((letter) => [subjectOf(letter.sequence), letter]));
