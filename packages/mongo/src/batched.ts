@@ -161,7 +161,7 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
   collection: Collection<Doc>,
   projection?: Document,
 ): ((key: Key) => Promise<Pick<Doc, Projection> | null>) => {
-  const commit = inOneCommand<Key, Pick<Doc, Projection> | null>(async (keys) => {
+  return inOneCommand<Key, Pick<Doc, Projection> | null>(async (keys) => {
     const filter = {
       _id: anyOf(keys.map(({ _id }) => _id)),
       // Names the projects, so that a sharded collection queries only their shards.
@@ -174,7 +174,6 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
       return doc?.projectId === projectId ? doc : null;
     });
   }, projectOf);
-  return (key) => commit(key);
 };
 
 /**

@@ -79,10 +79,7 @@ export const clearing = <Entry extends OutboxEntry>(
 };
 
 /** Removes published entries from documents of one collection; keeps entries that were added meanwhile. */
-export const clearOutboxes = async (
-  collection: Collection<Carrier<OutboxEntry>>,
-  documents: readonly Out[],
-): Promise<void> => {
+export const clearOutboxes = async (collection: Collection<Carrier<OutboxEntry>>, documents: readonly Out[]) => {
   // Names the projects, so that a sharded collection queries only their shards.
   const filterOf = (some: readonly Out[]) => ({
     _id: anyOf(some.map(({ _id }) => _id)),

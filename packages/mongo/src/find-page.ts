@@ -46,10 +46,7 @@ export type FindPageOptions<Doc extends Document> = {
   readonly counts: Counts;
 };
 
-const createdRange = (
-  { createdAfter, createdBefore }: ListRequest,
-  firstId: ((at: Date) => string) | undefined,
-): Document | undefined => {
+const createdRange = ({ createdAfter, createdBefore }: ListRequest, firstId: FindPageOptions<Document>["firstId"]) => {
   if (createdAfter === undefined && createdBefore === undefined) return undefined;
   if (firstId === undefined) throw new Error("this list has no ids that grow with time");
   return {

@@ -120,12 +120,8 @@ export const applyRetention = async (
     return more;
   };
 
-  let open = [...rules];
-  while (open.length > 0 && !signal.aborted) {
-    const unfinished: RetentionRule[] = [];
-    for (const rule of open) if (!signal.aborted && (await takeTurn(rule))) unfinished.push(rule);
-    open = unfinished;
-  }
+  const open = new Set(rules);
+  while (open.size > 0) for (const rule of open) if (signal.aborted || !(await takeTurn(rule))) open.delete(rule);
 };
 
 /** Runs {@link applyRetention} regularly until the service stops. Any number of processes may run it. */

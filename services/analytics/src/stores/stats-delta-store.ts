@@ -191,10 +191,7 @@ export const createStatsDeltaStore = (db: Db) => {
      * For a rebuild: the aggregated documents after a position, by project and time, up to `maxIncrements`; at least one. The same
      * position always gives the same documents.
      */
-    pageAfter: async (
-      after: string,
-      maxIncrements: number,
-    ): Promise<{ deltas: StoredDeltas[]; last: string | undefined }> => {
+    pageAfter: async (after: string, maxIncrements: number) => {
       const found = deltas.find(
         { _id: { $gt: after }, aggregated: { $exists: false } },
         {

@@ -187,14 +187,6 @@ export const isDirect = (lookups: readonly Lookup[]): boolean =>
 
 export type SendTargets = { readonly projectId: ProjectId; readonly targets: readonly string[] };
 
-/** The keys of all sends of a project. */
-export type WantedKeys = {
-  readonly projectId: ProjectId;
-  readonly ids: readonly DeviceId[];
-  readonly hashes: readonly string[];
-  readonly facets: readonly string[];
-};
-
 /** The keys of a send, in the order of its targets; undefined: a target is a topic, or no index finds its devices. */
 type Plan = { readonly projectId: ProjectId; readonly keys: readonly Exclude<TargetKey, "unindexed">[] } | undefined;
 
@@ -210,7 +202,10 @@ export const planOf = ({ projectId, targets }: SendTargets): Plan => {
   return { projectId, keys };
 };
 
-export const wantedKeys = (plans: readonly Plan[]): WantedKeys[] => {
+/** The keys of all sends of a project. */
+export type WantedKeys = ReturnType<typeof wantedKeys>[number];
+
+export const wantedKeys = (plans: readonly Plan[]) => {
   const known = plans.filter((plan) => plan !== undefined);
   return [...Map.groupBy(known, ({ projectId }) => projectId)].map(([projectId, own]) => {
     const wanted = { ids: new Set<DeviceId>(), hashes: new Set<string>(), facets: new Set<string>() };

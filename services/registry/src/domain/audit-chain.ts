@@ -80,18 +80,17 @@ export const checkpointFault = (keys: Keys, { seal, ...facts }: Checkpoint): str
   return sealOf(key.secret, facts) === seal ? undefined : "the checkpoint of the removed rows was changed or forged";
 };
 
+/** What a row contains of the row before it. */
+export type Predecessor = Pick<AuditDocument, "_id" | "hash">;
+
 /** The row after `last`. */
-export const nextRow = ([key]: Keys, last: Pick<AuditDocument, "_id" | "hash">, facts: AuditFacts): AuditDocument => {
+export const nextRow = ([key]: Keys, last: Predecessor, facts: AuditFacts): AuditDocument => {
   const row = { ...facts, _id: last._id + 1, keyId: key.id, previousHash: last.hash };
   return { ...row, hash: sealWith(key.secret, row) };
 };
 
 /** Why a row does not follow `last`; undefined when it does. */
-export const faultOf = (
-  keys: Keys,
-  last: Pick<AuditDocument, "_id" | "hash"> | undefined,
-  row: AuditDocument,
-): string | undefined => {
+export const faultOf = (keys: Keys, last: Predecessor | undefined, row: AuditDocument): string | undefined => {
   const expected = (last?._id ?? 0) + 1;
   if (row._id !== expected)
     return row._id === expected + 1 ? "the row before it is missing" : "rows before it are missing";

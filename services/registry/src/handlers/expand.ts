@@ -2,7 +2,6 @@ import { type Delivery, defineHandler, preparePublish, publish } from "@herald/b
 import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { audienceOf } from "../domain/audience.ts";
 import {
   type Batch,
   bordersOf,
@@ -11,7 +10,7 @@ import {
   partitionBatches,
   repartitionBatches,
 } from "../domain/partition-batches.ts";
-import { firstRange, parseTargets, readPage } from "./read-audience.ts";
+import { firstRange, parseQuery, readPage } from "./read-audience.ts";
 
 /**
  * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the
@@ -45,11 +44,8 @@ export const partitionPage = async (
   message: ExpandV1,
 ) => {
   const { projectId, notificationId, page, fromBucket, toBucket } = message;
-  const targets = await parseTargets(message.targets);
-  const lookups = audienceOf(targets);
-  const range =
-    toBucket === undefined ? await firstRange(audience, projectId, lookups) : { from: fromBucket, to: toBucket };
-  const query = { projectId, targets, lookups };
+  const query = await parseQuery(projectId, message.targets);
+  const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched };

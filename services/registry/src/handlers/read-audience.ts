@@ -1,6 +1,6 @@
 import { type DeviceId, type ProjectId, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
-import { isDirect, type Lookup } from "../domain/audience.ts";
+import { audienceOf, isDirect } from "../domain/audience.ts";
 import { checkMatches, matches } from "../domain/matches.ts";
 import {
   allBuckets,
@@ -79,12 +79,17 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
   await Promise.all(Array.from({ length: Math.min(lookupsAtATime, items.length) }, worker));
 };
 
+/** The targets of a send, and the lookups that find their devices. */
+export type AudienceQuery = Awaited<ReturnType<typeof parseQuery>>;
+
+/** @throws HeraldError `schema` for a target that does not parse. */
+export const parseQuery = async (projectId: ProjectId, sources: readonly string[]) => {
+  const targets = await parseTargets(sources);
+  return { projectId, targets, lookups: audienceOf(targets) };
+};
+
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
-export const firstRange = async (
-  audience: AudienceStore,
-  projectId: ProjectId,
-  lookups: readonly Lookup[],
-): Promise<BucketRange> => {
+export const firstRange = async (audience: AudienceStore, { projectId, lookups }: AudienceQuery) => {
   if (isDirect(lookups)) return allBuckets;
   let size = 0;
   await each(lookups, async (lookup) => {
@@ -113,12 +118,6 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
   recipient: recipientOf(row),
   changedAt: row.updatedAt.getTime(),
 });
-
-export type AudienceQuery = {
-  readonly projectId: ProjectId;
-  readonly targets: readonly Target[];
-  readonly lookups: readonly Lookup[];
-};
 
 /**
  * The active devices of a page, each once, and the sorted positions of the targets that matched one of them. `read`: how many rows the

@@ -18,7 +18,7 @@ const maxRounds = 20;
  * Copies a value from the database into an entry of a bucket; undefined deletes the entry. Reads the entry's revision before the database,
  * and writes only if the revision is the same: the last writer has seen every earlier change of the database.
  */
-export const replicateEntry = async <Value>(
+const replicateEntry = async <Value>(
   bucket: Bucket<Value>,
   key: string,
   read: () => Promise<Value | undefined>,
@@ -35,11 +35,7 @@ export const replicateEntry = async <Value>(
 };
 
 /** The content of a bucket. Waits while the bus is unavailable; throws when the signal is aborted. */
-export const readBucket = async <Value>(
-  bucket: Bucket<Value>,
-  keys: string,
-  signal: AbortSignal,
-): Promise<Map<string, Value>> => {
+const readBucket = async <Value>(bucket: Bucket<Value>, keys: string, signal: AbortSignal) => {
   const found = new Map<string, Value>();
   const { promise, resolve } = Promise.withResolvers<void>();
   signal.addEventListener("abort", () => resolve());

@@ -10,13 +10,14 @@ import {
 } from "@herald/contracts";
 import { createYieldIfDue, existing } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { assign, audienceOf, planOf, type SendTargets, wantedKeys } from "../domain/audience.ts";
+import { assign, planOf, type SendTargets, wantedKeys } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
 import {
   candidateOf,
   firstRange,
   mayBeReachedTwice,
+  parseQuery,
   parseTargets,
   partitionableOf,
   reachedTwice,
@@ -26,11 +27,10 @@ import { deviceNotFound, deviceView } from "./change-device.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async ({ audience }: Deps, projectId: ProjectId, sources: readonly string[], signal: AbortSignal) => {
-  const targets = await parseTargets(sources);
-  const query = { projectId, targets, lookups: audienceOf(targets) };
+  const query = await parseQuery(projectId, sources);
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const matched = new Set<number>();
-  let range: BucketRange | undefined = await firstRange(audience, projectId, query.lookups);
+  let range: BucketRange | undefined = await firstRange(audience, query);
   while (range) {
     signal.throwIfAborted();
     const page = await readPage(audience, query, range);

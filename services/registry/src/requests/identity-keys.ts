@@ -53,9 +53,7 @@ const algorithmOf = ({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject
 };
 
 /** Parses a public key in PEM or JWK; `jwk`: JSON of its public members. @throws HeraldError `validation-failed`. */
-export const parsePublicKey = (
-  given: string | Readonly<Record<string, unknown>>,
-): { algorithm: IdentityAlgorithm; jwk: string } => {
+export const parsePublicKey = (given: string | Readonly<Record<string, unknown>>) => {
   let key: KeyObject;
   try {
     key = typeof given === "string" ? fromPem(given) : fromJwk(given);

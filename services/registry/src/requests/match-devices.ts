@@ -13,9 +13,9 @@ import { decodeAfter, encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
-import { audienceOf, isDirect } from "../domain/audience.ts";
+import { isDirect } from "../domain/audience.ts";
 import { type Partitionable, pageDevices } from "../domain/partition-batches.ts";
-import { parseTargets, readPage } from "../handlers/read-audience.ts";
+import { parseQuery, readPage } from "../handlers/read-audience.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { deviceView } from "./change-device.ts";
 
@@ -119,8 +119,7 @@ export const matchDevices = async (
   { projectId, match, start, perPage, ...filter }: MatchRequest,
   signal: AbortSignal,
 ): Promise<{ data: DeviceDocument[]; next: WalkPosition | null }> => {
-  const targets = await parseTargets([match]);
-  const query = { projectId, targets, lookups: audienceOf(targets) };
+  const query = await parseQuery(projectId, [match]);
   const isWanted = fits(filter);
   const found: DeviceId[] = [];
   let { bucket } = start;

@@ -46,79 +46,64 @@ export const handleProjectRequests = ({
   replication,
   publishQueue,
   now,
-}: Deps): RequestListener[] => {
-  return [
-    handleRequest(bus, CreateProjectRequest, async ({ projectId, tokenId, tokenHash, ...settings }) => {
-      const { name, openRegistration, protectedMetadata = defaultProtectedMetadata } = settings;
-      const createdAt = now();
-      const token = { id: tokenId, hash: tokenHash, name: "first", scopes: defaultScopes, createdAt };
-      const created = await projects.insert({
-        _id: projectId,
-        name,
-        openRegistration,
-        protectedMetadata,
-        tokens: [token],
-        createdAt,
-      });
-      const project = await projects.get(projectId);
-      await replication.replicate(project);
-      return { project: projectView(project), created };
-    }),
+}: Deps): RequestListener[] => [
+  handleRequest(bus, CreateProjectRequest, async ({ projectId: _id, tokenId, tokenHash, ...settings }) => {
+    const createdAt = now();
+    const tokens = [{ id: tokenId, hash: tokenHash, name: "first", scopes: defaultScopes, createdAt }];
+    const fresh = { protectedMetadata: defaultProtectedMetadata, ...settings, tokens, createdAt };
+    const created = await projects.insert({ _id, ...fresh });
+    const project = await projects.get(_id);
+    await replication.replicate(project);
+    return { project: projectView(project), created };
+  }),
 
-    handleRequest(bus, ListProjects, async ({ page }) => mapPage(await projects.list(page), projectView)),
+  handleRequest(bus, ListProjects, async ({ page }) => mapPage(await projects.list(page), projectView)),
 
-    handleRequest(bus, GetProject, async ({ projectId }) => projectView(await projects.get(projectId))),
+  handleRequest(bus, GetProject, async ({ projectId }) => projectView(await projects.get(projectId))),
 
-    handleRequest(bus, GetDeviceQuota, async ({ projectId }) => {
+  handleRequest(bus, GetDeviceQuota, async ({ projectId }) => {
+    await projects.get(projectId);
+    return { devices: await devices.count(projectId), limit: deviceQuota.max };
+  }),
+
+  handleRequest(bus, ChangeProjectRequest, async ({ projectId, ...settings }) => {
+    const project = await projects.change(projectId, settings);
+    await replication.replicateSettings(projectId);
+    return projectView(project);
+  }),
+
+  handleRequest(bus, DeleteProject, async ({ projectId }) => {
+    const project = await projects.markDeleted(eventContext(projectId, now()));
+    await replication.replicate(project);
+    publishQueue.project(projectId);
+    return {};
+  }),
+
+  handleRequest(bus, CreateTokenRequest, async ({ projectId, tokenId, tokenHash: hash, expiresAt, ...fields }) => {
+    const expires = expiresAt !== undefined && { expiresAt: new Date(expiresAt) };
+    await projects.addToken(projectId, { id: tokenId, hash, ...fields, ...expires, createdAt: now() });
+    // Read again: a repeated request gets the token that the first one created.
+    const project = await projects.get(projectId);
+    const token = project.tokens.find(({ id, revokedAt }) => id === tokenId && !revokedAt);
+    if (!token) throw new HeraldError("token-not-found", "token: it was revoked");
+    await replication.replicateToken(projectId, token.hash);
+    return tokenView(token);
+  }),
+
+  handleRequest(bus, ListTokens, async ({ projectId, page }) => {
+    const project = await projects.get(projectId);
+    const rows = project.tokens.filter(({ revokedAt }) => !revokedAt).map(tokenView);
+    return pageOfRows(rows, { request: page, key: ({ id }) => id });
+  }),
+
+  handleRequest(bus, RevokeToken, async ({ projectId, tokenId }) => {
+    const token = await projects.revokeToken(projectId, tokenId, now());
+    if (!token) {
       await projects.get(projectId);
-      return { devices: await devices.count(projectId), limit: deviceQuota.max };
-    }),
-
-    handleRequest(bus, ChangeProjectRequest, async ({ projectId, ...settings }) => {
-      const project = await projects.change(projectId, settings);
-      await replication.replicateSettings(projectId);
-      return projectView(project);
-    }),
-
-    handleRequest(bus, DeleteProject, async ({ projectId }) => {
-      const project = await projects.markDeleted(eventContext(projectId, now()));
-      await replication.replicate(project);
-      publishQueue.project(projectId);
-      return {};
-    }),
-
-    handleRequest(bus, CreateTokenRequest, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
-      await projects.addToken(projectId, {
-        id: tokenId,
-        hash: tokenHash,
-        name,
-        scopes,
-        ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
-        createdAt: now(),
-      });
-      // Read again: a repeated request gets the token that the first one created.
-      const project = await projects.get(projectId);
-      const token = project.tokens.find(({ id, revokedAt }) => id === tokenId && !revokedAt);
-      if (!token) throw new HeraldError("token-not-found", "token: it was revoked");
-      await replication.replicateToken(projectId, token.hash);
-      return tokenView(token);
-    }),
-
-    handleRequest(bus, ListTokens, async ({ projectId, page }) => {
-      const project = await projects.get(projectId);
-      const rows = project.tokens.filter(({ revokedAt }) => !revokedAt).map(tokenView);
-      return pageOfRows(rows, { request: page, key: ({ id }) => id });
-    }),
-
-    handleRequest(bus, RevokeToken, async ({ projectId, tokenId }) => {
-      const token = await projects.revokeToken(projectId, tokenId, now());
-      if (!token) {
-        await projects.get(projectId);
-        throw new HeraldError("token-not-found", "token: the project has none of this id");
-      }
-      await replication.replicateToken(projectId, token.hash);
-      await projects.removeRevokedToken(projectId, tokenId);
-      return {};
-    }),
-  ];
-};
+      throw new HeraldError("token-not-found", "token: the project has none of this id");
+    }
+    await replication.replicateToken(projectId, token.hash);
+    await projects.removeRevokedToken(projectId, tokenId);
+    return {};
+  }),
+];

@@ -59,9 +59,8 @@ export type Registered = {
  * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
  * `validation-failed` for merged data.
  */
-export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> => {
-  return deps.keyedMutex(tokenKey(wanted), () => registerInTurn(deps, wanted, credentials));
-};
+export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> =>
+  deps.keyedMutex(tokenKey(wanted), () => registerInTurn(deps, wanted, credentials));
 
 /** Registrations with the same key take turns. */
 export const tokenKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>

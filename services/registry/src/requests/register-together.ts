@@ -1,8 +1,7 @@
 import { newDeviceId, otherProvider, type ProjectId, pushTokenHash } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
-import type { DeviceDocument } from "../stores/device-document.ts";
-import { conflict } from "./concurrency.ts";
+import { conflict, createKeyedMutex } from "./concurrency.ts";
 import {
   type NewDevice,
   prepareNew,
@@ -26,10 +25,7 @@ type Holders = Awaited<ReturnType<typeof findHolders>>;
 const sampleEvery = 20;
 
 /** The devices that have these push tokens. Undefined if a sample finds none: then the others are not looked up. */
-const findHolders = async (
-  { devices }: Deps,
-  all: readonly WantedPut[],
-): Promise<(DeviceDocument | undefined)[] | undefined> => {
+const findHolders = async ({ devices }: Deps, all: readonly WantedPut[]) => {
   const asked = all.map(holdingOf);
   if (all.some(({ dryRun }) => dryRun)) return devices.findByTokens(asked);
   const sample = await devices.findByTokens(asked.filter((_, index) => index % sampleEvery === 0));
@@ -82,16 +78,9 @@ export const registerTogether = async (
     );
     const isDryRun = devices.some(({ dryRun }) => dryRun);
     const inserted = isDryRun ? new Set(planned) : await insert(planned);
-    const before = new Map<string, Promise<unknown>>();
-    const alone = (index: number, wanted: WantedPut): Promise<Registered> => {
-      const key = keys[index] ?? "";
-      const registering = Promise.resolve(before.get(key)).then(() => registerInTurn(deps, wanted, "none"));
-      before.set(
-        key,
-        registering.catch(() => undefined),
-      );
-      return registering;
-    };
+    const inTurn = createKeyedMutex();
+    const alone = (index: number, wanted: WantedPut): Promise<Registered> =>
+      inTurn(keys[index] ?? "", () => registerInTurn(deps, wanted, "none"));
     return Promise.allSettled(
       all.map(async (wanted, index): Promise<Registered> => {
         const one = started[index];

@@ -55,19 +55,13 @@ const deletionMs = 3_000;
 const topicNotFound = (): HeraldError =>
   new HeraldError("topic-not-found", "topic: the project has none of this id or name");
 
-const topicView = (topic: TopicDocument, devices: number): Topic => ({
-  id: topic._id,
-  name: topic.name,
-  devices,
-  closed: topic.closed === true,
-  created_at: topic.createdAt.toISOString(),
-});
-
 export const handleTopicRequests = (deps: Deps): RequestListener[] => {
   const { bus, devices, topics, projects, publishQueue, now } = deps;
   const contextOf = (projectId: ProjectId) => eventContext(projectId, now());
-  const view = async (topic: TopicDocument) =>
-    topicView(topic, await devices.countSubscribers(topic.projectId, topic.name));
+  const view = async ({ _id: id, projectId, name, closed = false, createdAt }: TopicDocument): Promise<Topic> => {
+    const subscribers = await devices.countSubscribers(projectId, name);
+    return { id, name, devices: subscribers, closed, created_at: createdAt.toISOString() };
+  };
   const find = async (projectId: ProjectId, reference: TopicReference) =>
     existing(await topics.find(projectId, reference), topicNotFound);
 

@@ -19,6 +19,7 @@ import {
   faultOf,
   firstHash,
   nextRow,
+  type Predecessor,
 } from "../domain/audit-chain.ts";
 
 const indexes = {
@@ -59,7 +60,7 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
   const checkAfter = async (start: Checkpoint | null, after: number): Promise<AuditCheck> => {
     const removed = start ? { removed: { sequence: start.sequence, at: start.at.toISOString() } } : {};
     const from = Math.max(after, start?.sequence ?? 0);
-    let last: Pick<AuditDocument, "_id" | "hash"> | undefined =
+    let last: Predecessor | undefined =
       from === start?.sequence
         ? { _id: start.sequence, hash: start.hash }
         : (from > 0 && (await rows.findOne({ _id: from }))) || undefined;

@@ -1,13 +1,13 @@
-import type {
-  ImportChunkV1,
-  ImportError,
-  ImportFormat,
-  ImportId,
-  PageOf,
-  PageRequest,
-  ProjectId,
+import {
+  type ImportChunkV1,
+  type ImportError,
+  type ImportFormat,
+  type ImportId,
+  importLimits,
+  type PageOf,
+  type PageRequest,
+  type ProjectId,
 } from "@herald/contracts";
-import { importLimits } from "@herald/contracts";
 import {
   byIndex,
   type Counts,
@@ -54,15 +54,8 @@ type ErrorDocument = ImportError & {
   readonly at: Date;
 };
 
-/** The sums over the applied chunks of an import. */
-export type Applied = LineCounts & {
-  readonly lines: number;
-  readonly lastLine: number;
-  readonly end: number | undefined;
-  readonly errors: number;
-  /** When the last of them was applied. */
-  readonly lastAt: Date | undefined;
-};
+/** The sums over the applied chunks of an import. `lastAt`: when the last of them was applied. */
+type Applied = Omit<ChunkDocument, "_id" | "projectId" | "importId" | "at"> & { readonly lastAt?: Date };
 
 const indexes = {
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },

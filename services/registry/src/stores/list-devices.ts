@@ -1,7 +1,6 @@
 import {
   type DeviceFilter,
   firstDeviceId,
-  type KeysetPageOf,
   type KeysetRequest,
   type ListRequest,
   maxCountedDevices,
@@ -58,8 +57,6 @@ export const listDevices =
 
 type SeenDevice = Pick<DeviceDocument, "updatedAt" | "identifiedAt" | "lastSeenAt">;
 
-export type UserRow = { readonly userId: string; readonly devices: number; readonly lastSeenAt: Date };
-
 /** One more than the maximum count, so that the devices of a user with that many end within a page. */
 const maxRows = maxCountedDevices + 1;
 
@@ -80,7 +77,7 @@ export const lastSeenOf = (devices: readonly SeenDevice[]): Date =>
  */
 export const listUsers =
   (devices: Collection<DeviceDocument>) =>
-  async (projectId: ProjectId, { after, perPage }: KeysetRequest, prefix = ""): Promise<KeysetPageOf<UserRow>> => {
+  async (projectId: ProjectId, { after, perPage }: KeysetRequest, prefix = "") => {
     const filter = { projectId, userId: { ...beginsWith(prefix), $gt: decodeAfter(after) ?? "" } };
     const rows = await findSome(devices, filter, {
       hint: indexName(deviceIndexes.users),

@@ -1,8 +1,7 @@
 import type { ProjectId } from "@herald/contracts";
 import type { Outbox } from "@herald/mongo";
 
-type Flush = Outbox["flush"];
-type Collection = Parameters<Flush>[0];
+type Collection = Parameters<Outbox["flush"]>[0];
 
 /** Documents whose outboxes are read and cleared together. */
 const pageSize = 500;
