@@ -39,7 +39,7 @@ export type Transport = {
   close(): Promise<void>;
 };
 
-/** Times are milliseconds. Missing limits get their value from `transportDefaults`. */
+/** Missing limits get their value from `transportDefaults`. */
 export type TransportOptions = {
   /** `https://host[:port]`, the only server that the transport connects to. */
   readonly origin: string;
@@ -52,41 +52,30 @@ export type TransportOptions = {
   readonly lookup?: LookupFunction | undefined;
 } & Partial<TransportLimits>;
 
-export type TransportLimits = {
+/** Every limit, with its default. Times are milliseconds. */
+const transportDefaults = {
   /** Connections that may carry new requests at once. */
-  readonly connections: number;
-  /** Concurrent requests on one connection. The peer's own limit applies if it is lower. */
-  readonly maxInFlight: number;
-  /** From `send` to its answer, including the wait for a stream. */
-  readonly requestTimeoutMs: number;
-  /** From the first packet to the peer's SETTINGS. */
-  readonly connectTimeoutMs: number;
-  /** How long a PING may stay unanswered before the connection counts as dead. */
-  readonly pingTimeoutMs: number;
-  readonly pingIntervalMs: number;
-  /** A connection without a request for this long is closed. */
-  readonly idleTimeoutMs: number;
-  readonly closeTimeoutMs: number;
-  readonly maxBodyBytes: number;
-  /** How often the transport repeats a request that was certainly not processed, before it returns `unprocessed`. */
-  readonly maxResends: number;
-  /** Streams that one connection opens before another replaces it. */
-  readonly maxStreams: number;
-};
-
-const transportDefaults: TransportLimits = {
   connections: 4, // one Node thread feeds all of them, so more only help against a peer's stream limit or a lost connection
+  /** Concurrent requests on one connection. The peer's own limit applies if it is lower. */
   maxInFlight: 1_000, // the value that APNs announces
+  /** From `send` to its answer, including the wait for a stream. */
   requestTimeoutMs: 20_000, // a provider that needs longer has a problem; the bus must wait 5 s longer than this
+  /** From the first packet to the peer's SETTINGS. */
   connectTimeoutMs: 5_000, // TCP, TLS and SETTINGS take three round trips
+  /** How long a PING may stay unanswered before the connection counts as dead. */
   pingTimeoutMs: 5_000,
   pingIntervalMs: 60_000, // shorter than the idle timeout of NATs and load balancers
+  /** A connection without a request for this long is closed. */
   idleTimeoutMs: 600_000, // providers ask clients to keep connections, but a service with a thousand projects cannot keep them all
   closeTimeoutMs: 5_000,
   maxBodyBytes: 65_536, // a provider's answer has a few hundred bytes
+  /** How often the transport repeats a request that was certainly not processed, before it returns `unprocessed`. */
   maxResends: 64, // a GOAWAY every 50 streams sends a request again about six times
+  /** Streams that one connection opens before another replaces it. */
   maxStreams: 500_000_000, // far below the 1,073,741,824 odd stream ids under 2^31
 };
+
+export type TransportLimits = Readonly<typeof transportDefaults>;
 
 /** Every limit, with defaults for those that are missing or undefined. */
 export const limitsOf = (options: Partial<TransportLimits>): TransportLimits => ({

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { z } from "zod";
 
 export const providers = ["apns", "fcm", "webpush"] as const;
 export type Provider = (typeof providers)[number];
@@ -35,13 +36,21 @@ export interface Push extends Omit<Attempt, "headers" | "payload"> {
   readonly at: string;
 }
 
-export interface PushFilter {
-  readonly provider?: Provider | undefined;
-  readonly token?: string | undefined;
-  readonly status?: number | undefined;
+/** A cursor from `next`, or an ISO 8601 time with offset. */
+const Since = z.union(
+  [z.string().regex(/^\d+$/).transform(Number), z.iso.datetime({ offset: true }).transform((text) => new Date(text))],
+  "a cursor (a number, as `next` of an earlier answer) or an ISO time such as 2026-01-31T12:00:00Z",
+);
+
+/** As in the query of `GET /pushes`. */
+export const PushFilter = z.strictObject({
+  provider: z.enum(providers).optional(),
+  token: z.string().optional(),
+  status: z.coerce.number().int().optional(),
   /** A number is a cursor: pushes with a greater `seq`. A date: pushes answered at that time or later. */
-  readonly since?: number | Date | undefined;
-}
+  since: Since.optional(),
+});
+export type PushFilter = z.infer<typeof PushFilter>;
 
 export interface ProviderStats {
   /** Requests, answered or not. */

@@ -60,24 +60,24 @@ export const exportRows = async (
 
 const notificationOption = option("--notification <id>", "only of this notification");
 
+export const notificationFilters = [
+  option("--status <status>", "only notifications with this status").choices(choices.notificationStatus),
+  option("--kind <kind>", "only of this kind"),
+  option("--label <name=value>", "only with this label"),
+];
+export const deliveryStatus = option("--status <status>", "only deliveries with this status").choices(
+  choices.deliveryStatus,
+);
+
 const exports = {
   notifications: {
     what: "every notification with its counts",
-    options: [
-      option("--status <status>", "only notifications with this status").choices(choices.notificationStatus),
-      option("--kind <kind>", "only of this kind"),
-      option("--label <name=value>", "only with this label"),
-      ...createdOptions,
-    ],
+    options: [...notificationFilters, ...createdOptions],
     example: "notification export --created-after 2030-01-01T00:00:00Z notifications.ndjson",
   },
   deliveries: {
     what: "every result of a notification for a device",
-    options: [
-      notificationOption,
-      option("--status <status>", "only deliveries with this status").choices(choices.deliveryStatus),
-      ...createdOptions,
-    ],
+    options: [notificationOption, deliveryStatus, ...createdOptions],
     example: "delivery export --status failed --format csv failed.csv",
   },
   opens: {

@@ -1,12 +1,11 @@
 import type { Delivery, Notification } from "@herald/client";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
-import { type Add, labelFilter, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
+import { type Add, labelFilter, listOptions, type TimeChoice, timeOptions, timeRange } from "../define.ts";
 import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count, show } from "../terminal/text.ts";
-import { addExport } from "./exports.ts";
+import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
 
 const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
   Object.entries(by)
@@ -66,13 +65,7 @@ export const addNotifications = (group: Command, add: Add) => {
   add<ListChoice & TimeChoice & { status?: string; kind?: string; label?: string }>(group, {
     usage: "list",
     does: "List notifications, newest first",
-    options: [
-      option("--status <status>", "only notifications with this status").choices(choices.notificationStatus),
-      option("--kind <kind>", "only of this kind"),
-      option("--label <name=value>", "only with this label"),
-      ...timeOptions,
-      ...listOptions,
-    ],
+    options: [...notificationFilters, ...timeOptions, ...listOptions],
     examples: [
       ["notification list --status scheduled", "what will be sent later"],
       ["notification list --label campaign=spring", "what a campaign sent"],
@@ -90,10 +83,7 @@ export const addNotifications = (group: Command, add: Add) => {
   add<ListChoice & { status?: string }>(group, {
     usage: "deliveries <id>",
     does: "List its deliveries, one row per device",
-    options: [
-      option("--status <status>", "only deliveries with this status").choices(choices.deliveryStatus),
-      ...listOptions,
-    ],
+    options: [deliveryStatus, ...listOptions],
     examples: [["notification deliveries ntf_… --status failed --all", "every failed device with its reason"]],
     run: ({ herald, rows }, [id = ""], { status, ...choice }) =>
       rows(herald().notifications.deliveries(id, { status }), deliveryColumns, choice),

@@ -13,45 +13,37 @@ export type Surroundings = {
 
 type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-export type Terminal = {
-  readonly isTerminal: boolean;
-  /** stdin and stderr are a terminal, so it can prompt. */
-  readonly canAsk: boolean;
-  /** Columns; infinite without a terminal. */
-  readonly width: number;
-  readonly hasColors: boolean;
-  paint(style: Style, text: string): string;
-  print(text: string): void;
-  /** Prints to stderr. */
-  note(text: string): void;
-  /** Replaces the progress line on stderr, or clears it. Does nothing without a terminal. */
-  progress(text?: string): void;
-};
+export type Terminal = ReturnType<typeof createTerminal>;
 
 const eraseLine = "\r\u001b[K";
 const someWidth = 80;
 
-export const createTerminal = ({ env, stdin, stdout, stderr }: Surroundings, colors = true): Terminal => {
+export const createTerminal = ({ env, stdin, stdout, stderr }: Surroundings, colors = true) => {
   const isTerminal = stdout.isTTY === true;
   const hasColors = colors && isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
+  /** Columns; infinite without a terminal. */
   const width = isTerminal ? stdout.columns || someWidth : Number.POSITIVE_INFINITY;
   let shown = false;
-  const progress = (text?: string) => {
+  /** Replaces the progress line on stderr, or clears it. Does nothing without a terminal. */
+  const progress = (text?: string): void => {
     if (stderr.isTTY !== true || (text === undefined && !shown)) return;
     shown = text !== undefined;
     stderr.write(eraseLine + (text ?? "").slice(0, (stderr.columns || someWidth) - 1));
   };
   return {
     isTerminal,
+    /** stdin and stderr are a terminal, so it can prompt. */
     canAsk: stdin.isTTY === true && stderr.isTTY === true,
     width,
     hasColors,
-    paint: (style, text) => (hasColors ? styleText(style, text, { validateStream: false }) : text),
-    print: (text) => {
+    paint: (style: Style, text: string): string =>
+      hasColors ? styleText(style, text, { validateStream: false }) : text,
+    print: (text: string): void => {
       progress();
       stdout.write(`${text}\n`);
     },
-    note: (text) => {
+    /** Prints to stderr. */
+    note: (text: string): void => {
       progress();
       stderr.write(`${text}\n`);
     },

@@ -1,7 +1,7 @@
-import { Herald, HeraldAdmin, HeraldError } from "@herald/client";
+import { type CurrentSession, Herald, HeraldAdmin, HeraldError } from "@herald/client";
 
 /** Who is signed in. */
-export type Session = { readonly name: string; readonly role: string };
+export type Session = CurrentSession["operator"];
 
 export type SignInWith = { readonly token: string } | { readonly code: string };
 
@@ -44,11 +44,9 @@ const impatient = new HeraldAdmin({ ...options, maxRetries: 0, timeoutMs: 8_000 
 /** Throws if Herald does not answer soon. */
 export const probe = () => impatient.sessions.current();
 
-type Answer = Awaited<ReturnType<typeof admin.sessions.current>>;
-
-const begun = ({ operator, csrf_token = "" }: Answer): Session => {
+const begun = ({ operator, csrf_token = "" }: CurrentSession): Session => {
   csrfToken = csrf_token;
-  return { name: operator.name, role: operator.role };
+  return operator;
 };
 
 /** Exchanges a token or a one-time code for a session cookie. */

@@ -6,14 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 /** The programs read the file every 50 ms, or later on a busy machine. */
 const readWithinMs = 250;
 
-export type DemoClock = {
-  /** The environment for programs that use this clock. */
-  readonly env: NodeJS.ProcessEnv;
-  /** Sets the programs' clocks back by `behindMs`. Resolves when they have read it. */
-  set(behindMs: number): Promise<void>;
-  /** Returns the programs to the real time. */
-  end(): Promise<void>;
-};
+export type DemoClock = NonNullable<Awaited<ReturnType<typeof startDemoClock>>>;
 
 /**
  * The clock of a first start. The API has no field for the time of an event, so the clock starts a day behind and moves forward while the
@@ -26,16 +19,18 @@ export async function startDemoClock(dataDir: string, env: NodeJS.ProcessEnv, be
   preload.search = encodeURIComponent(file);
   await mkdir(dataDir, { recursive: true });
   await writeFile(file, String(behindMs));
-  const clock: DemoClock = {
+  return {
+    /** The environment for programs that use this clock. */
     env: { ...env, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ""} --import=${preload.href}`.trim() },
-    set: async (ms) => {
+    /** Sets the programs' clocks back by so many milliseconds. Resolves when they have read it. */
+    set: async (ms: number) => {
       await writeFile(file, String(ms));
       await delay(readWithinMs);
     },
+    /** Returns the programs to the real time. */
     end: async () => {
       await rm(file, { force: true });
       await delay(readWithinMs);
     },
   };
-  return clock;
 }

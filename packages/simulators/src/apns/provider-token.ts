@@ -1,13 +1,19 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader } from "jose";
+import { z } from "zod";
 import { type Refusal, refuse } from "./reasons.ts";
 
-/** A signing key that Apple has issued, with the public half of the .p8 as PEM. */
-export interface ApnsKey {
-  readonly keyId: string;
-  readonly teamId: string;
-  readonly publicKey: string;
-}
+const PublicKey = z.string().refine((pem) => {
+  try {
+    return createPublicKey(pem).asymmetricKeyType === "ec";
+  } catch {
+    return false;
+  }
+}, "the public half of a .p8 key, PEM");
+
+/** A signing key that Apple has issued. */
+export const ApnsKey = z.strictObject({ keyId: z.string().min(1), teamId: z.string().min(1), publicKey: PublicKey });
+export type ApnsKey = z.infer<typeof ApnsKey>;
 
 /** The identity to which a connection's first authenticated request binds it. */
 export interface Authentication {

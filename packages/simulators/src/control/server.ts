@@ -1,16 +1,16 @@
-import { createPublicKey } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { z } from "zod";
+import { ApnsKey } from "../apns/provider-token.ts";
 import type { ApnsSimulator } from "../apns/server.ts";
 import type { Deps } from "../deps.ts";
 import type { FcmSimulator } from "../fcm/server.ts";
-import { providers } from "../push-log.ts";
+import { PushFilter } from "../push-log.ts";
 import { InvalidScript, problemsOf } from "../script/rule.ts";
 import type { WebPushSimulator } from "../webpush/server.ts";
-import { isApplicationServerKey } from "../webpush/subscriptions.ts";
+import { SubscribeOptions } from "../webpush/subscriptions.ts";
 import { page } from "./page.ts";
 import { streamPushes, writePushes } from "./pushes.ts";
 
@@ -24,37 +24,6 @@ interface ControlOptions {
 
 /** Enough for a script of a thousand rules with bodies. */
 const maxBody = "4mb";
-
-/** A cursor from `next`, or an ISO 8601 time with offset. */
-const Since = z.union(
-  [z.string().regex(/^\d+$/).transform(Number), z.iso.datetime({ offset: true }).transform((text) => new Date(text))],
-  "a cursor (a number, as `next` of an earlier answer) or an ISO time such as 2026-01-31T12:00:00Z",
-);
-
-const PushQuery = z.strictObject({
-  provider: z.enum(providers).optional(),
-  token: z.string().optional(),
-  status: z.coerce.number().int().optional(),
-  since: Since.optional(),
-});
-
-const PublicKey = z.string().refine((pem) => {
-  try {
-    return createPublicKey(pem).asymmetricKeyType === "ec";
-  } catch {
-    return false;
-  }
-}, "the public half of a .p8 key, PEM");
-
-const Subscribe = z.strictObject({
-  applicationServerKey: z.string().refine(isApplicationServerKey, "an uncompressed P-256 key in base64url").optional(),
-  prefix: z
-    .string()
-    .regex(/^[\w-]{1,32}$/, "at most 32 characters of base64url")
-    .optional(),
-});
-
-const ApnsKeys = z.array(z.strictObject({ keyId: z.string().min(1), teamId: z.string().min(1), publicKey: PublicKey }));
 
 /**
  * The control server: plain HTTP without credentials, for localhost only.
@@ -90,9 +59,8 @@ export async function startControl(
   app.get("/events", (request, response) => streamPushes(log, request, response));
 
   app.get("/pushes", async (request, response) => {
-    const filter = PushQuery.parse(request.query);
-    const tail = { next: log.cursor(), dropped: log.dropped() };
-    await writePushes(response, log.pushes(filter), tail);
+    const pushes = log.pushes(PushFilter.parse(request.query));
+    await writePushes(response, pushes, { next: log.cursor(), dropped: log.dropped() });
   });
   app.delete("/pushes", (_request, response) => {
     log.clear();
@@ -114,14 +82,14 @@ export async function startControl(
   });
 
   app.post("/webpush/subscriptions", json, (request, response) => {
-    response.status(201).json(webpush.subscribe(Subscribe.parse(request.body ?? {})));
+    response.status(201).json(webpush.subscribe(SubscribeOptions.parse(request.body ?? {})));
   });
   app.delete("/webpush/subscriptions/:id", (request, response) => {
     if (webpush.unsubscribe(request.params.id)) response.status(204).end();
     else response.status(404).json({ errors: ["id: no such subscription; it is the last part of the endpoint"] });
   });
   app.put("/apns/keys", json, (request, response) => {
-    apns.setKeys(ApnsKeys.parse(request.body));
+    apns.setKeys(z.array(ApnsKey).parse(request.body));
     response.status(204).end();
   });
 

@@ -1,5 +1,6 @@
 import { createECDH, ECDH, randomBytes } from "node:crypto";
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { z } from "zod";
 
 /** The result of a browser's `PushSubscription.toJSON()`. */
 export interface WebPushSubscription {
@@ -18,14 +19,8 @@ export interface Subscriber {
   applicationServerKey: string | undefined;
 }
 
-export interface SubscribeOptions {
-  readonly applicationServerKey?: string | undefined;
-  /** The prefix of the endpoint's last part, so that a script can distinguish subscriptions. */
-  readonly prefix?: string | undefined;
-}
-
 /** Whether a browser would accept the key. */
-export const isApplicationServerKey = (key: string): boolean => {
+const isApplicationServerKey = (key: string): boolean => {
   try {
     ECDH.convertKey(key, "prime256v1", "base64url");
     return Buffer.from(key, "base64url").length === 65;
@@ -33,6 +28,15 @@ export const isApplicationServerKey = (key: string): boolean => {
     return false;
   }
 };
+
+export const SubscribeOptions = z.strictObject({
+  applicationServerKey: z.string().refine(isApplicationServerKey, "an uncompressed P-256 key in base64url").optional(),
+  /** The prefix of the endpoint's last part, so that a script can distinguish subscriptions. */
+  prefix: z
+    .string()
+    .regex(/^[\w-]{1,32}$/, "at most 32 characters of base64url")
+    .optional(),
+});
 
 /** One line of the file: a subscription as it is now, in base64url, or the id of one that has ended. */
 type Line = { readonly id: string; readonly key?: string; readonly auth?: string; readonly vapidKey?: string };
@@ -64,7 +68,7 @@ export function createSubscriptions(origin: () => string, file?: string) {
 
   return {
     /** Creates a subscription, as a browser would give to its app. @throws TypeError for an invalid `applicationServerKey`. */
-    subscribe({ applicationServerKey, prefix = "" }: SubscribeOptions = {}): WebPushSubscription {
+    subscribe({ applicationServerKey, prefix = "" }: z.infer<typeof SubscribeOptions> = {}): WebPushSubscription {
       if (applicationServerKey !== undefined && !isApplicationServerKey(applicationServerKey))
         throw new TypeError("applicationServerKey: must be an uncompressed P-256 key in base64url");
       const ecdh = createECDH("prime256v1");
