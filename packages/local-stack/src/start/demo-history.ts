@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import { Herald, type NewNotification } from "@herald/client";
 import type { LocalFile } from "./data-folder.ts";
 import type { DemoClock } from "./demo-clock.ts";
+import { callSimulators } from "./demo-project.ts";
 
 /** Enough devices for lists with several pages and for charts with visible bars. */
 export const demoDevices = 240;
@@ -108,13 +109,7 @@ export async function makeDemoHistory(
     });
     if (!response.ok) throw new Error(`an open was answered ${response.status}: ${await response.text()}`);
   };
-  const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
-    const response = await fetch(`${simulators.control}${path}`, {
-      method,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    return response.status === 204 ? undefined : await response.json();
-  };
+  const control = <Answer>(route: string, body?: unknown) => callSimulators<Answer>(simulators.control, route, body);
   const tokenOf = async (platform: (typeof platforms)[number], index: number) => {
     const group = index % 17 === 3 ? index % goneGroups : undefined;
     const prefix = (here: string, gone: string) => (group === undefined ? here : gone + group);
@@ -123,10 +118,8 @@ export async function makeDemoHistory(
       return { token: `${prefix("a11ce", gonePrefixes.ios)}${random.toString("hex")}`.slice(0, 64) };
     if (platform === "android")
       return { token: `${prefix("demo-here-", gonePrefixes.android)}${random.toString("base64url")}` };
-    const { endpoint, keys } = (await control("POST", "/webpush/subscriptions", {})) as {
-      endpoint: string;
-      keys: { p256dh: string; auth: string };
-    };
+    type Subscription = { endpoint: string; keys: { p256dh: string; auth: string } };
+    const { endpoint, keys } = await control<Subscription>("POST /webpush/subscriptions", {});
     return { token: endpoint, keys };
   };
 
@@ -142,10 +135,10 @@ export async function makeDemoHistory(
     });
   });
 
-  const { rules } = (await control("GET", "/script")) as { rules: { used?: number }[] };
+  const { rules } = await control<{ rules: { used?: number }[] }>("GET /script");
   const before = rules.map(({ used: _, ...rule }) => rule);
   const uninstall = (groups: number) =>
-    control("PUT", "/script", [
+    control("PUT /script", [
       ...Array.from({ length: groups }, (_, group) => [
         { provider: "apns", tokenPrefix: gonePrefixes.ios + group, status: 410 },
         { provider: "fcm", tokenPrefix: gonePrefixes.android + group, status: 404 },
@@ -160,14 +153,15 @@ export async function makeDemoHistory(
 
   const opens = new Map<number, { id: string; token: string }[]>();
   let seen = 0;
-  let { next: cursor } = (await control("GET", "/pushes")) as { next: string };
+  type Pushes = { data: Push[]; next: string };
+  let { next: cursor } = await control<Pushes>("GET /pushes");
   for (let hour = historyHours - 1; hour >= 0; hour--) {
     // Half past each hour, so that the last hour's notifications are half an hour old.
     await clock?.set(hour * hourMs + hourMs / 2);
     await uninstall(Math.min(goneGroups, Math.floor((historyHours - hour) / hoursPerGone)));
     const campaign = campaigns[hour];
     await Promise.all([send(ordersOf(hour)), campaign && send(campaign)]);
-    const answer = (await control("GET", `/pushes?since=${cursor}`)) as { data: Push[]; next: string };
+    const answer = await control<Pushes>(`GET /pushes?since=${cursor}`);
     cursor = answer.next;
     for (const push of answer.data) {
       const found = push.status !== null && push.status < 300 ? openOf(push) : undefined;
@@ -177,8 +171,8 @@ export async function makeDemoHistory(
     }
     await inParallel(opens.get(hour) ?? [], ({ id, token }) => open(id, token));
   }
-  await control("PUT", "/script", before);
+  await control("PUT /script", before);
   // The simulators then show only the user's own pushes.
-  await control("DELETE", "/pushes");
+  await control("DELETE /pushes");
   await writeFile(file, JSON.stringify(project.id));
 }

@@ -8,8 +8,16 @@ import type { ProviderKeys } from "./secrets.ts";
 export type DemoProject = { id: string; token: string; identitySecret: string };
 export type SimulatorAddresses = { apns: string; fcm: string; webpush: string; control: string; ca: string };
 
-export const simulatorAddresses = async (control: string): Promise<SimulatorAddresses> =>
-  (await (await fetch(`${control}/info`)).json()) as SimulatorAddresses;
+/** Calls the control server of the simulators. Throws if it refuses. */
+export async function callSimulators<Answer>(control: string, route: string, body?: unknown): Promise<Answer> {
+  const [method = "", path = ""] = route.split(" ");
+  const response = await fetch(control + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${route} of ${control} answered ${response.status}: ${text}`);
+  return text && JSON.parse(text);
+}
+
+export const simulatorAddresses = (control: string) => callSimulators<SimulatorAddresses>(control, "GET /info");
 
 /** A service that has just become ready may still be reconnecting to the broker. With the pauses, six retries take half a minute. */
 const maxRetries = 6;
@@ -29,7 +37,10 @@ export async function ensureDemoProject(options: {
   const project = kept && (await isKnown(gateway, kept)) ? kept : await makeProject(gateway, admin);
   // Repeat this at each start, because the simulators' ports may have changed.
   const settings = demoSettings(keys);
-  await registerApnsKey(simulators.control, settings.apns);
+  // Apple knows the keys that it has issued. The simulator refuses any other key.
+  const { key_id: keyId, team_id: teamId, private_key } = settings.apns;
+  const publicKey = createPublicKey(private_key).export({ type: "spki", format: "pem" });
+  await callSimulators(simulators.control, "PUT /apns/keys", [{ keyId, teamId, publicKey }]);
   await Promise.all(
     (["apns", "fcm", "webpush"] as const).map((provider) =>
       admin.providers.set(project.id, provider, {
@@ -60,18 +71,6 @@ async function makeProject(gateway: string, admin: HeraldAdmin): Promise<DemoPro
   await new Herald({ url: gateway, token, maxRetries }).topics.create({ name: "news" });
   const { secret = "" } = await admin.identityKeys.create(project.id);
   return { id: project.id, token, identitySecret: secret };
-}
-
-/** Registers the key with the simulator, as Apple knows the keys that it has issued. The simulator refuses any other key. */
-async function registerApnsKey(
-  control: string,
-  { key_id, team_id, private_key }: ReturnType<typeof demoSettings>["apns"],
-) {
-  const publicKey = createPublicKey(private_key).export({ type: "spki", format: "pem" });
-  const url = `${control}/apns/keys`;
-  const body = JSON.stringify([{ keyId: key_id, teamId: team_id, publicKey }]);
-  const response = await fetch(url, { method: "PUT", body });
-  if (!response.ok) throw new Error(`PUT ${url} answered ${response.status}: ${await response.text()}`);
 }
 
 /** Settings that need no account at Apple or Google. */

@@ -1,29 +1,18 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type NatsPasswords, newPasswords } from "./nats-users.ts";
+import { newPasswords } from "./nats-users.ts";
 
 /** Made once and kept with the data, because the next start must read data that was encrypted or signed with them. */
-export type Secrets = ProviderKeys & {
-  adminToken: string;
-  /** Passwords by user of the broker. */
-  nats: NatsPasswords;
-  /** `<id>:<base64>`: signs open tokens. */
-  openKeys: string;
-  /** `<id>:<base64>`: wraps the providers' credentials. */
-  masterKeys: string;
-};
+export type Secrets = ReturnType<typeof makeSecrets>;
 
 /** A project's keys from Apple and Google. */
-export type ProviderKeys = {
-  /** A .p8 key as Apple issues it, in PEM. */
-  apnsKey: string;
-  /** A service account's key as Firebase issues it, in PEM. */
-  fcmKey: string;
-};
+export type ProviderKeys = ReturnType<typeof makeProviderKeys>;
 
-export const makeProviderKeys = (): ProviderKeys => ({
+export const makeProviderKeys = () => ({
+  /** A .p8 key as Apple issues it, in PEM. */
   apnsKey: pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" })),
+  /** A service account's key as Firebase issues it, in PEM. */
   fcmKey: pemOf(generateKeyPairSync("rsa", { modulusLength: 2048 })),
 });
 
@@ -37,13 +26,16 @@ export async function keepSecrets(dataDir: string): Promise<Secrets> {
   return secrets;
 }
 
-function makeSecrets(): Secrets {
+function makeSecrets() {
   const password = () => randomBytes(24).toString("base64url");
   const keyRing = () => `local:${randomBytes(32).toString("base64")}`;
   return {
     adminToken: password(),
+    /** Passwords by user of the broker. */
     nats: newPasswords(password),
+    /** `<id>:<base64>`: signs open tokens. */
     openKeys: keyRing(),
+    /** `<id>:<base64>`: wraps the providers' credentials. */
     masterKeys: keyRing(),
     ...makeProviderKeys(),
   };

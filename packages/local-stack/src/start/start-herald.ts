@@ -38,19 +38,10 @@ export type StartOptions = {
   logLine: (name: string, line: string) => void;
 };
 
-export type RunningHerald = {
-  local: LocalFile;
-  /** The environment of the services, for a further instance of one, which needs its own ports. */
-  environmentOf: (part: BusUserName) => NodeJS.ProcessEnv;
-  /** Where broker and database come from. */
-  sources: { nats: RunningServer["source"]; mongo: RunningServer["source"] };
-  /** Settles with the reason when a part has ended that cannot be restarted. */
-  failed: Promise<string>;
-  stop: () => Promise<void>;
-};
+export type RunningHerald = Awaited<ReturnType<typeof startHerald>>;
 
 /** Starts the whole system on this machine: broker, database, bootstrap, simulators, the four services and a demo project. */
-export async function startHerald(start: StartOptions): Promise<RunningHerald> {
+export async function startHerald(start: StartOptions) {
   const { root, dataDir, env, console: withConsole = false, startedFrom, say, logLine } = start;
   const ports = await readPorts(env);
   const { wasKilled } = await takeRunLock(dataDir);
@@ -61,6 +52,7 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
   const secrets = await keepSecrets(dataDir);
 
   const kept: Record<string, Kept> = {};
+  /** Settles with the reason when a part has ended that cannot be restarted. */
   const { promise: failed, resolve: fail } = Promise.withResolvers<string>();
   const file = localFile(dataDir);
   let local: LocalFile | undefined;
@@ -141,7 +133,8 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
     const natsReplicas = (!ownBroker && env.HERALD_NATS_REPLICAS) || "1";
     const addresses = { natsUrl: nats.url, natsReplicas, mongoUrl: mongo.url };
     const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
-    const environmentOf = (part: BusUserName) => {
+    /** The environment of the services, for a further instance of one, which needs its own ports. */
+    const environmentOf = (part: BusUserName): NodeJS.ProcessEnv => {
       const { user, password } = logins.of(part);
       return { ...serviceEnv, HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password };
     };
@@ -178,6 +171,7 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
       processes: {},
     };
     writeLocal();
+    /** Where broker and database come from. */
     const sources = { nats: nats.source, mongo: mongo.source };
     return { local, environmentOf, sources, failed, stop };
   } catch (error) {
