@@ -62,17 +62,12 @@ export class Interrupted extends Error {
 }
 
 /** Why a command failed, for people and for programs. */
-export type Failure = {
+export type Failure = Partial<Pick<HeraldError, "slug" | "status" | "problems" | "requestId" | "retryAfter">> & {
   readonly exitCode: number;
   /** One sentence per problem. */
   readonly errors: readonly string[];
   /** What to do about it. */
   readonly hint?: string | undefined;
-  readonly slug?: string | undefined;
-  readonly status?: number | undefined;
-  readonly problems?: HeraldError["problems"];
-  readonly requestId?: string | undefined;
-  readonly retryAfter?: number | undefined;
 };
 
 const hints: Readonly<Record<string, string>> = {

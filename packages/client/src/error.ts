@@ -3,12 +3,7 @@ import type { FieldProblem } from "./api-types.ts";
 /** One problem of a request. */
 export type Problem = Readonly<FieldProblem>;
 
-type Details = {
-  readonly status?: number | undefined;
-  readonly errors?: readonly string[];
-  readonly problems?: readonly Problem[];
-  readonly requestId?: string | undefined;
-  readonly retryAfter?: number | undefined;
+type Details = Partial<Pick<HeraldError, "status" | "errors" | "problems" | "requestId" | "retryAfter">> & {
   readonly cause?: unknown;
 };
 

@@ -8,7 +8,7 @@ import {
 } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { admin } from "./api/clients.ts";
-import { orMissing } from "./api/problems.ts";
+import { orNull } from "./api/problems.ts";
 import { lastProject } from "./last-project.ts";
 import { Missing } from "./missing.tsx";
 
@@ -20,8 +20,7 @@ const home = createRoute({
   loader: async () => {
     const last = lastProject.get();
     const project =
-      (last && (await orMissing(admin.projects.get(last), undefined))) ||
-      (await admin.projects.list({ perPage: 1 }).page()).data[0];
+      (last && (await orNull(admin.projects.get(last)))) || (await admin.projects.list({ perPage: 1 }).page()).data[0];
     if (project) throw redirect({ to: "/p/$project", params: { project: project.id } });
   },
   component: lazyRouteComponent(() => import("./first-project.tsx"), "FirstProject"),

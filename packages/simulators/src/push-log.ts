@@ -27,11 +27,10 @@ export interface Attempt {
   readonly problem?: string | undefined;
 }
 
-export interface Push extends Omit<Attempt, "headers" | "payload"> {
+export interface Push extends Omit<Attempt, "headers"> {
   /** The cursor of `since`. Grows by one with every request and is never reused. */
   readonly seq: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly payload: unknown;
   /** ISO time of the answer. */
   readonly at: string;
 }

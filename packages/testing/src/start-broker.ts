@@ -58,10 +58,11 @@ export async function startBroker(
 
 const passwords = newPasswords(() => randomBytes(12).toString("hex"));
 const logins = ownLogins(passwords);
-const loginOf = (name: BusUserName) => {
-  const { user, password } = logins.of(name);
-  return { ...(user && { HERALD_NATS_USER: user }), ...(password && { HERALD_NATS_PASSWORD: password }) };
-};
+const environmentOf = ({ user, password }: Pick<Broker, "user" | "password">) => ({
+  ...(user && { HERALD_NATS_USER: user }),
+  ...(password && { HERALD_NATS_PASSWORD: password }),
+});
+const loginOf = (name: BusUserName) => environmentOf(logins.of(name));
 /** Tests inspect everything and act as every part, so a client without a user is the administrator. */
 const accounts = `${natsAccounts(passwords)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
 
@@ -154,9 +155,5 @@ async function sharedBroker(server: { url: string; user?: string; password?: str
   };
   const faults = { kill: refuse, restart: refuse, freeze: refuse, thaw: refuse };
   const login = { ...(user && { user }), ...(password && { password }) };
-  const everyone = {
-    ...(user && { HERALD_NATS_USER: user }),
-    ...(password && { HERALD_NATS_PASSWORD: password }),
-  };
-  return { url, ...login, loginOf: () => everyone, dataDir: "", ...faults, stop: async () => {} };
+  return { url, ...login, loginOf: () => environmentOf(server), dataDir: "", ...faults, stop: async () => {} };
 }

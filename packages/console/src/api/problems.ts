@@ -11,10 +11,8 @@ export const unreachable =
 
 /** An error in sentences; those of Herald's API are shown unchanged. */
 export const sentencesOf = (error: unknown): readonly string[] => {
-  if (error instanceof HeraldError) {
-    if (isUnreachable(error)) return [unreachable];
-    return error.errors;
-  }
+  if (isUnreachable(error)) return [unreachable];
+  if (error instanceof HeraldError) return error.errors;
   return [error instanceof Error ? error.message : String(error)];
 };
 
@@ -38,12 +36,9 @@ export const problemsOf = (error: unknown, pointer: string): string | undefined 
   return found.length > 0 ? found.map(({ detail }) => detail).join("; ") : undefined;
 };
 
-/** Resolves to `otherwise` if the resource does not exist (404) or its id is malformed (422). */
-export const orMissing = async <Value, Otherwise>(
-  asked: Promise<Value>,
-  otherwise: Otherwise,
-): Promise<Value | Otherwise> =>
+/** Resolves to null if the resource does not exist (404) or its id is malformed (422). */
+export const orNull = <Value>(asked: Promise<Value>): Promise<Value | null> =>
   asked.catch((error: unknown) => {
-    if (error instanceof HeraldError && (error.status === 404 || error.status === 422)) return otherwise;
+    if (error instanceof HeraldError && (error.status === 404 || error.status === 422)) return null;
     throw error;
   });

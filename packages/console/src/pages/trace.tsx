@@ -2,7 +2,7 @@ import type { Device } from "@herald/client";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
-import { orMissing } from "../api/problems.ts";
+import { orNull } from "../api/problems.ts";
 import { FindForm } from "../parts/field.tsx";
 import { useFilters } from "../parts/filters.tsx";
 import { platformNames, Status, Time } from "../parts/format.tsx";
@@ -58,12 +58,12 @@ export default function Trace() {
     enabled: wanted !== "",
     queryFn: async (): Promise<{ data: readonly Device[] }> => {
       if (wanted.startsWith("dev_")) {
-        const device = await orMissing(herald.devices.get(wanted), undefined);
+        const device = await orNull(herald.devices.get(wanted));
         if (device) return { data: [device] };
       }
       const [byToken, user] = await Promise.all([
-        orMissing(herald.devices.list({ token: wanted }).page(), undefined),
-        orMissing(herald.users.get(wanted), undefined),
+        orNull(herald.devices.list({ token: wanted }).page()),
+        orNull(herald.users.get(wanted)),
       ]);
       return { data: [...(byToken?.data ?? []), ...(user?.devices ?? [])] };
     },

@@ -65,13 +65,7 @@ export function runCommand(command: string, args: readonly string[], options: Co
   });
 }
 
-function lastLine(text: string): string | undefined {
-  return text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean)
-    .at(-1);
-}
+const lastLine = (text: string) => text.trimEnd().split("\n").at(-1)?.trim() || undefined;
 
 /** The first executable with this name on the given PATH. */
 export async function findBinary(name: string, path: string | undefined): Promise<string | undefined> {

@@ -19,18 +19,12 @@ const detailOf = (errorCode: FcmErrorCode) => ({
 
 const isFcmError = (reason: string): reason is FcmErrorCode => Object.hasOwn(fcmErrors, reason);
 
-/** Google's status (google.rpc.Code) for an HTTP status without an FCM error. */
+/** Google's status (google.rpc.Code) for an HTTP status. */
 const canonical: Readonly<Record<number, string>> = {
-  400: "INVALID_ARGUMENT",
-  401: "UNAUTHENTICATED",
-  403: "PERMISSION_DENIED",
-  404: "NOT_FOUND",
+  ...Object.fromEntries(Object.values(fcmErrors).map(([status, google]) => [status, google])),
   409: "ABORTED",
-  429: "RESOURCE_EXHAUSTED",
   499: "CANCELLED",
-  500: "INTERNAL",
   501: "UNIMPLEMENTED",
-  503: "UNAVAILABLE",
   504: "DEADLINE_EXCEEDED",
 };
 

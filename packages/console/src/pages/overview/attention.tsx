@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { usePollMs } from "../../api/live.tsx";
-import { orMissing } from "../../api/problems.ts";
+import { orNull } from "../../api/problems.ts";
 import { firstRows, useRead } from "../../api/read.ts";
 import { percent } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -20,7 +20,7 @@ export const useProviders = () => {
   return useQueries({
     queries: providers.map((provider) => ({
       queryKey: [id, "providers", provider],
-      queryFn: () => orMissing(admin.providers.get(id, provider), null),
+      queryFn: () => orNull(admin.providers.get(id, provider)),
       refetchInterval: pollMs,
     })),
   });
