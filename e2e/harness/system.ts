@@ -92,15 +92,8 @@ type Ports = Readonly<Record<ServiceName, { http: number; metrics: number }>>;
 
 /** Free ports, because several systems may run on this machine. */
 async function servicePorts(): Promise<Ports> {
-  const taken = new Set<number>();
-  const next = async () => {
-    for (;;) {
-      const port = await freePort();
-      if (!taken.has(port) && taken.add(port)) return port;
-    }
-  };
   const ports: Partial<Record<ServiceName, { http: number; metrics: number }>> = {};
-  for (const name of serviceNames) ports[name] = { http: await next(), metrics: await next() };
+  for (const name of serviceNames) ports[name] = { http: await freePort(), metrics: await freePort() };
   return ports as Ports;
 }
 

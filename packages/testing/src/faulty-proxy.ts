@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { freePort } from "@herald/local-stack";
 
 export type FaultyProxy = Awaited<ReturnType<typeof faultyProxy>>;
 
@@ -28,7 +29,8 @@ export async function faultyProxy(targetUrl: string) {
       socket.pipe(peer);
     }
   });
-  const listen = async (port: number) => {
+  const port = await freePort(); // nobody else takes it during a cut
+  const listen = async () => {
     server.listen(port, "127.0.0.1");
     await once(server, "listening");
   };
@@ -44,8 +46,7 @@ export async function faultyProxy(targetUrl: string) {
     await closed;
   };
 
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  await listen();
   const url = new URL(targetUrl);
   url.hostname = "127.0.0.1";
   url.port = String(port);
@@ -58,7 +59,7 @@ export async function faultyProxy(targetUrl: string) {
     cut,
     /** Makes the dependency available again, on the same port. */
     heal: async () => {
-      if (!server.listening) await listen(port);
+      if (!server.listening) await listen();
     },
     stop: cut,
   };

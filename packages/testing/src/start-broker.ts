@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusUserName, busUsers } from "@herald/bus/permissions";
-import { natsAccounts, newPasswords, ownLogins, removeAtExit, startNatsServer } from "@herald/local-stack";
+import { freePort, natsAccounts, newPasswords, ownLogins, removeAtExit, startNatsServer } from "@herald/local-stack";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { inject } from "vitest";
@@ -73,10 +73,9 @@ export async function processBroker(
 ): Promise<Broker> {
   const dataDir = await mkdtemp(join(folder, "herald-test-nats-"));
   removeAtExit(dataDir);
-  const start = (port: number) =>
-    startNatsServer(binary, { dataDir, port, extraConfig: `${accounts}${extraConfig}`, syncAlways });
-  let running = await start(0);
-  const { port } = running;
+  const port = await freePort(); // nobody else takes it during a restart
+  const start = () => startNatsServer(binary, { dataDir, port, extraConfig: `${accounts}${extraConfig}`, syncAlways });
+  let running = await start();
   return {
     url: `nats://127.0.0.1:${port}`,
     loginOf,
@@ -87,7 +86,7 @@ export async function processBroker(
     },
     restart: async () => {
       await running.process.stop();
-      running = await start(port);
+      running = await start();
     },
     freeze: async () => {
       running.process.signal("SIGSTOP");
