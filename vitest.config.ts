@@ -20,7 +20,7 @@ const fakesTimers = [
   "packages/mongo/src/clear-outboxes.unit.test.ts",
   "services/gateway/src/opens/group-opens.unit.test.ts",
 ];
-const properties = 30_000; // tried on hundreds of values, on a machine with other work
+const properties = 60_000; // tried on thousands of values, on a machine with other work
 const expect = { poll: { timeout: 20_000 } }; // as long as `eventually` waits
 
 const wholeSystem = {
@@ -64,7 +64,7 @@ export default defineConfig({
           include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
           globalSetup,
           expect,
-          testTimeout: 30_000, // a dependency that is unavailable and comes back takes its retries with it
+          testTimeout: 60_000, // a dependency that is unavailable and comes back takes its retries with it
           hookTimeout: 60_000,
           fileParallelism: !process.env.HERALD_NATS_URL, // one broker for all files, and streams have fixed names
         },

@@ -115,7 +115,9 @@ beforeAll(async () => {
 
   const scrape = async () => (await fetch(`http://127.0.0.1:${telemetry.metricsPort}/metrics`)).text();
   // Measured when the answer is gone, which its reader may see first.
-  await vi.waitFor(async () => expect(await scrape()).toContain("http_server_request_duration_count"));
+  await vi.waitFor(async () => expect(await scrape()).toContain("http_server_request_duration_count"), {
+    timeout: 20_000,
+  });
   for (const line of (await scrape()).split("\n")) {
     const [, declared = "", type = ""] = /^# TYPE (\w+) (\w+)$/.exec(line) ?? [];
     if (declared !== "") metrics.set(declared, { type, labels: new Set() });

@@ -35,7 +35,7 @@ const serve = async (handle: Handle) => {
   await once(server.listen(0, "127.0.0.1"), "listening");
   ends.push(async () => {
     try {
-      await vi.waitFor(() => expect(sockets.size, "sockets left open").toBe(0), { timeout: 5_000 });
+      await vi.waitFor(() => expect(sockets.size, "sockets left open").toBe(0), { timeout: 20_000 });
     } finally {
       for (const socket of sockets) socket.destroy();
       await new Promise((done) => server.close(done));
@@ -88,7 +88,7 @@ test("keeps its connections, few of them, and closes them at the end", async () 
   expect(answers.every((answer) => answer.kind === "answered" && answer.status === 201)).toBe(true);
   expect(accepted()).toBeLessThanOrEqual(16);
   await transport.close();
-  await vi.waitFor(() => expect(open()).toBe(0));
+  await vi.waitFor(() => expect(open()).toBe(0), { timeout: 20_000 });
   expect(await transport.send(push("late"))).toMatchObject({ kind: "unprocessed" });
 });
 
@@ -190,7 +190,7 @@ test("closing waits for requests that were written, and returns the others as un
   });
   const transport = connect({ origin, ca });
   const written = transport.send(push("1"));
-  await vi.waitFor(() => expect(answer).toBeDefined(), { timeout: 5_000 });
+  await vi.waitFor(() => expect(answer).toBeDefined(), { timeout: 20_000 });
   const closed = transport.close();
   answer?.();
   expect(await written).toMatchObject({ kind: "answered", status: 201 });

@@ -75,7 +75,7 @@ test("the printed commands register, send, show and open; a killed service retur
   const sendAndOpen = async () => {
     const { data: notification } = JSON.parse(await inShell(send)) as { data: { id: string } };
     await vi.waitFor(async () => expect(await inShell(see)).toContain(`"notification_id":"${notification.id}"`), {
-      timeout: 20_000,
+      timeout: 60_000,
     });
     expect(await inShell(open)).toBe("204\n");
     await vi.waitFor(
@@ -88,14 +88,14 @@ test("the printed commands register, send, show and open; a killed service retur
         // The clocks that the history set back show the real time again.
         expect(Date.now() - Date.parse(data.created_at)).toBeLessThan(600_000);
       },
-      { timeout: 20_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     );
   };
   await sendAndOpen();
 
   const { dispatch = 0 } = first.processes;
   process.kill(dispatch, "SIGKILL");
-  await vi.waitFor(async () => expect((await local()).processes.dispatch).not.toBe(dispatch), { timeout: 20_000 });
+  await vi.waitFor(async () => expect((await local()).processes.dispatch).not.toBe(dispatch), { timeout: 60_000 });
   await sendAndOpen();
 
   const pids = Object.values((await local()).processes);

@@ -55,16 +55,16 @@ test.each(["SIGKILL", "SIGTERM"] as const)(
     const [line] = (await once(createInterface({ input: parent.stdout }), "line")) as [string];
     const [first] = line.split(" ").map(Number);
     parent.kill(signal);
-    await vi.waitFor(async () => expect(await exists(join(folder, "data"))).toBe(false), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await exists(join(folder, "data"))).toBe(false), { timeout: 20_000 });
     expect(await order()).toBe("second\nfirst\n");
     // Its new parent may be slow to reap it.
-    await vi.waitFor(() => expect(() => process.kill(-(first ?? 0), "SIGTERM")).toThrow("ESRCH"), { timeout: 10_000 });
+    await vi.waitFor(() => expect(() => process.kill(-(first ?? 0), "SIGTERM")).toThrow("ESRCH"), { timeout: 20_000 });
   },
 );
 
 test("what was stopped is not stopped again", async () => {
   const parent = startParent("stop");
   await once(parent, "exit");
-  await vi.waitFor(async () => expect(await exists(join(folder, "data"))).toBe(false), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await exists(join(folder, "data"))).toBe(false), { timeout: 20_000 });
   expect(await order()).toBe("second\nfirst\n");
 });

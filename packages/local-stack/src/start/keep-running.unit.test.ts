@@ -45,7 +45,7 @@ test("a part that ends is started again, also when a start fails", async () => {
   const kept = await keepRunning(part, on);
   expect(kept.pids()).toEqual([1]);
   end({ why: "killed", again: true });
-  await vi.waitFor(() => expect(heard).toEqual(["end: killed", "end: start 2 failed", "start"]), { timeout: 5_000 });
+  await vi.waitFor(() => expect(heard).toEqual(["end: killed", "end: start 2 failed", "start"]), { timeout: 20_000 });
   expect(kept.pids()).toEqual([3]);
   await kept.stop();
   expect(starts()).toBe(3);
@@ -56,7 +56,7 @@ test("a part that a start will not help stays down", async () => {
   const { heard, on } = listener();
   const kept = await keepRunning(part, on);
   end({ why: "wrong", again: false });
-  await vi.waitFor(() => expect(heard).toEqual(["end: wrong", "hopeless: wrong"]));
+  await vi.waitFor(() => expect(heard).toEqual(["end: wrong", "hopeless: wrong"]), { timeout: 20_000 });
   await kept.stop();
   expect(starts()).toBe(1);
 });

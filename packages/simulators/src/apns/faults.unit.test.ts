@@ -98,7 +98,9 @@ describe("no answer", () => {
     stream.on("response", () => {
       answered = true;
     });
-    await vi.waitFor(() => expect(simulators.pushes()).toMatchObject([{ status: null, broken: "hang" }]));
+    await vi.waitFor(() => expect(simulators.pushes()).toMatchObject([{ status: null, broken: "hang" }]), {
+      timeout: 20_000,
+    });
     expect(await client.send()).toMatchObject({ status: 200 });
     expect([answered, stream.closed]).toEqual([false, false]);
   });
@@ -207,7 +209,7 @@ describe("one-stream start", () => {
     expect(await client.send({ headers: { authorization: undefined } })).toMatchObject({ status: 403 });
     expect(streams(client)).toBe(1);
     expect(await client.send()).toMatchObject({ status: 200 });
-    await vi.waitFor(() => expect(streams(client)).toBe(1000));
+    await vi.waitFor(() => expect(streams(client)).toBe(1000), { timeout: 20_000 });
     const answers = await Promise.all([1, 2, 3, 4].map((n) => client.send({ token: deviceToken(n) })));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });

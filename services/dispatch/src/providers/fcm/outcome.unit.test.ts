@@ -142,7 +142,7 @@ test("is not misled by fields that are no text", () => {
   expect(fcmOutcome(answer(400, { error }), now)).toMatchObject({ kind: "rejected", providerReason: "HTTP 400" });
 });
 
-test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
+test("classifies anything, with a reason that is fit to keep", () => {
   const details = fc.anything().map((value) => ({ "@type": fcmErrorType, errorCode: value }));
   const error = fc.record({
     status: fc.anything(),

@@ -60,7 +60,7 @@ test("names the message as the service does, where its name is fit to keep", () 
     expect(named(location)).toEqual({ kind: "accepted" });
 });
 
-test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
+test("classifies anything, with a reason that is fit to keep", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 1_000 }),
