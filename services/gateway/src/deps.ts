@@ -1,8 +1,7 @@
 import type { OpenGroupV1, ProjectId } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { Audit } from "./audit/audit.ts";
-import type { Credentials } from "./auth/authenticate.ts";
-import type { Access, Caller } from "./auth/caller.ts";
+import type { createAuthenticate } from "./auth/authenticate.ts";
 import type { SendRequest } from "./bus-connection.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
@@ -21,7 +20,7 @@ import type { StatusDirectory } from "./status/system-status.ts";
 export type RouteDeps = {
   readonly now: () => Date;
   /** Identifies the caller. Throws unauthenticated, forbidden, csrf-token-invalid or rate-limited. */
-  readonly authenticate: (access: Access, sent: Credentials, address: string) => Promise<Caller>;
+  readonly authenticate: ReturnType<typeof createAuthenticate>;
   readonly sendRequest: SendRequest;
   readonly projects: ProjectDirectory;
   readonly operators: OperatorDirectory;

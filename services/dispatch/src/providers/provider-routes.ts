@@ -93,17 +93,7 @@ export type Permit = { readonly route: Route; readonly admission: Admission };
 /** Browsers use a handful of push services. Devices may name any others, so their state is limited to some kilobytes. */
 const maxRoutes = 256;
 
-/**
- * The servers of a project's provider, each with its own throttle and circuit breaker: a server that throttles or fails does not
- * block pushes to the others.
- */
-export const createProviderRoutes = ({
-  now,
-  changed,
-  unreached,
-  reached,
-  knownUnreached = [],
-}: {
+type Deps = {
   readonly now: () => number;
   /** A server cannot be reached. Called for every push that fails for this reason. */
   readonly unreached: (route: string, problem: ConnectionProblem) => void;
@@ -113,7 +103,13 @@ export const createProviderRoutes = ({
   readonly knownUnreached?: readonly string[];
   /** A breaker has opened, has reopened after failed probes, or has closed. */
   readonly changed: (change: "opened" | "reopened" | "closed", route: string, reason: string) => void;
-}) => {
+};
+
+/**
+ * The servers of a project's provider, each with its own throttle and circuit breaker: a server that throttles or fails does not
+ * block pushes to the others.
+ */
+export const createProviderRoutes = ({ now, changed, unreached, reached, knownUnreached = [] }: Deps) => {
   const routes = new Map<string, Route>();
 
   const blockedOn = ({ breaker, throttledUntil }: Route, at: number): number | undefined => {

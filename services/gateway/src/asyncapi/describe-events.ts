@@ -36,9 +36,6 @@ const schemaOf = (schema: z.ZodType): Json => {
   return inPlace(rest, definitions as Json) as Json;
 };
 
-/** `push.evt.v1.:project_id.device.updated` as `push.evt.v1.{project_id}.device.updated`. */
-const addressOf = (pattern: string): string => pattern.replaceAll(/:(\w+)/g, "{$1}");
-
 const text = (description: string, more: Json = {}): Json => ({ type: "string", description, ...more });
 
 /** The headers of an event: CloudEvents 1.0 in NATS binary mode. */
@@ -74,7 +71,7 @@ const headersOf = ({ ceType }: EventContract): Json => ({
 });
 
 const channelOf = ({ name, pattern }: EventContract): Json => ({
-  address: addressOf(pattern),
+  address: pattern.replaceAll(/:(\w+)/g, "{$1}"),
   messages: { [name]: { $ref: `#/components/messages/${name}` } },
   parameters: { project_id: { $ref: "#/components/parameters/project_id" } },
 });

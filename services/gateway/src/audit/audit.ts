@@ -10,13 +10,7 @@ export const createAudit =
   (publish: (event: OutboxEvent<"AuditRecordedV1">) => Promise<void>, now: () => Date) =>
   async (change: AuditedChange): Promise<void> => {
     const at = now();
-    const requestId = currentRequestId();
-    const data: EventData<"AuditRecordedV1"> = {
-      project_id: installation,
-      ...change,
-      ...(requestId !== undefined && { request_id: requestId }),
-      at: at.toISOString(),
-    };
+    const data = { project_id: installation, ...change, request_id: currentRequestId(), at: at.toISOString() } as const;
     await publish({ id: randomUUID(), event: "AuditRecordedV1", subject: change.operator.id, at, data });
   };
 export type Audit = ReturnType<typeof createAudit>;

@@ -54,9 +54,6 @@ const forbidden = (message: string, challenge?: string): HeraldError =>
 
 const quoted = (scopes: readonly Scope[]): string => scopes.map((scope) => `\`${scope}\``).join(", ");
 
-const lacking = (scopes: readonly Scope[], access: Access): Scope[] =>
-  (access.scopes ?? []).filter((scope) => !scopes.includes(scope));
-
 /** RFC 6750: a bearer token is visible ASCII; the longest of ours has 140 characters. */
 const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 
@@ -138,14 +135,14 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
       throw invalidCredential(`authorization: the credential is invalid; send \`Bearer\` and ${names(access)}`);
     }
     if (!access.by.includes(caller.kind)) throw forbidden(`this credential cannot do this; send ${names(access)}`);
-    const missing = caller.kind === "project" ? lacking(caller.scopes, access) : [];
-    if (caller.kind === "project" && missing.length > 0) {
-      throw forbidden(
-        `the project token lacks the scope ${quoted(missing)}; it has ${quoted(caller.scopes)}`,
-        `Bearer realm="herald", error="insufficient_scope", scope="${access.scopes?.join(" ")}"`,
-      );
-    }
-    return caller;
+    if (caller.kind !== "project") return caller;
+    const { scopes = [] } = access;
+    const missing = scopes.filter((scope) => !caller.scopes.includes(scope));
+    if (missing.length === 0) return caller;
+    throw forbidden(
+      `the project token lacks the scope ${quoted(missing)}; it has ${quoted(caller.scopes)}`,
+      `Bearer realm="herald", error="insufficient_scope", scope="${scopes.join(" ")}"`,
+    );
   };
 };
 

@@ -58,9 +58,7 @@ const limitsOf = (schema: JsonSchema): string =>
     ...range("entries:", schema.minItems, schema.maxItems),
     ...range("", schema.minimum, schema.maximum),
     ...(schema.pattern === undefined ? [] : [code(schema.pattern)]),
-    ...(schema.examples === undefined
-      ? []
-      : schema.examples.map((example) => `such as ${code(JSON.stringify(example))}`)),
+    ...(schema.examples ?? []).map((example) => `such as ${code(JSON.stringify(example))}`),
   ].join("; ");
 
 type Row = readonly [name: string, type: string, about: string];

@@ -72,13 +72,9 @@ export const allowBrowsers = (routes: readonly Route[]) => {
 };
 
 /** Answers preflights. They are not rate limited: a refusal would cost as much, and reporting an open waits for them. */
-export const preflightRoutes = (routes: readonly Route[]): HttpRoute[] =>
-  [
-    ...Map.groupBy(
-      routes.filter(({ cors }) => cors),
-      routePattern,
-    ),
-  ].map(([pattern, own]) => {
+const preflightRoutes = (routes: readonly Route[]): HttpRoute[] => {
+  const open = routes.filter(({ cors }) => cors);
+  return [...Map.groupBy(open, routePattern)].map(([pattern, own]) => {
     const headers = {
       "access-control-allow-methods": own.map(({ method }) => method.toUpperCase()).join(", "),
       "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id, traceparent, tracestate",
@@ -90,6 +86,7 @@ export const preflightRoutes = (routes: readonly Route[]): HttpRoute[] =>
       serve: async (_request, response, { allow }) => void response.writeHead(204, { allow, ...headers }).end(),
     };
   });
+};
 
 type Load = { readonly now: () => number; readonly limit: number };
 

@@ -18,7 +18,7 @@ export type FirstTry = {
   readonly key?: KeyedRequest;
 };
 
-type Answered = {
+export type Answered = {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -181,11 +181,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
 const withShorterTtl = (request: KeyedRequest, ttlMs: number | undefined): KeyedRequest =>
   ttlMs === undefined ? request : { ...request, ttlMs: Math.min(ttlMs, request.ttlMs ?? ttlMs) };
 
-const attemptOf = ({ id, at, batch }: IdempotencyRecord): Attempt => ({
-  id,
-  at: new Date(at),
-  ...(batch === undefined ? {} : { batch }),
-});
+const attemptOf = ({ id, at, batch }: IdempotencyRecord): Attempt => ({ id, at: new Date(at), batch });
 
 const inProgress = (): HeraldError =>
   new HeraldError("request-in-progress", "Idempotency-Key: the first request with this key is still running", {

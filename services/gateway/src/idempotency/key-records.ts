@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { Bucket, Entry, NewEntry } from "@herald/bus";
+import type { Bucket, Entry } from "@herald/bus";
 import type { IdempotencyRecord } from "@herald/contracts";
 import { createByteCache, createGroupCommit, HeraldError, type Logger } from "@herald/kit";
 
@@ -53,11 +53,7 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     maxBytes: recentBytes,
     sizeOf: () => stateBytes,
   });
-  const entryOf = ({ request: { place, ttlMs }, record }: NewRecord): NewEntry<IdempotencyRecord> => ({
-    key: place,
-    value: record,
-    ...(ttlMs === undefined ? {} : { ttlMs }),
-  });
+  const entryOf = ({ request: { place: key, ttlMs }, record: value }: NewRecord) => ({ key, value, ttlMs });
   const write = createGroupCommit<Write, boolean[]>(async (group) => {
     const create = group.flatMap((one) => one.create);
     // Only the last record of a key is written.
@@ -139,7 +135,7 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     },
     /** Replaces the record that was read. False when the record has changed since. */
     update: ({ request: { place, ttlMs }, record }: NewRecord, revision: number): Promise<boolean> =>
-      bucket().update(place, record, revision, ttlMs === undefined ? {} : { ttlMs }),
+      bucket().update(place, record, revision, { ttlMs }),
     /** Records the result of an attempt. Never throws: without a record a repeat is performed again, and its ids make that harmless. */
     note: async (record: NewRecord): Promise<void> => {
       await write({ create: [], put: [record] }).catch(() => {});

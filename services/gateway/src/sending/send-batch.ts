@@ -11,18 +11,14 @@ import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
 import { packIds, unpackIds } from "./accepted-ids.ts";
-import type { SendOperation, Validated } from "./send-operation.ts";
+import type { Answer, SendOperation, Validated } from "./send-operation.ts";
 
 /** The maximum for a whole batch, as for any other request. */
 const maxProblems = 100;
 
 const nameOf = (at: number): string => `notifications.${at}`;
 
-type Accepted = {
-  readonly status: 202;
-  readonly body: { readonly data: SentNotification[] };
-  readonly headers?: Readonly<Record<string, string>>;
-};
+type Accepted = Answer & { readonly body: { readonly data: SentNotification[] } };
 type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly Fault[] };
 
 /** Throws validation-failed with at most `maxProblems` problems, named after `name`. */

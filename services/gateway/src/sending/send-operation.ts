@@ -1,10 +1,10 @@
 import type { IdempotencyRecord, NotificationId, ProjectId, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
-import type { Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
+import type { Answered, Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
 import type { NewSend } from "./send-commands.ts";
 
-type Answer = { readonly status: 202; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> };
+export type Answer = Answered & { readonly status: 202 };
 
 /** A validated request. */
 export type Validated<Reply extends Answer> = {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { withProblems } from "../../named.ts";
+import { named, withProblems } from "../../named.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, type Provider, platformOf, providersOf } from "../../platforms.ts";
 import { PushToken, SubscriptionKeys, tokenProblems } from "./devices.ts";
 
@@ -38,24 +38,22 @@ export const testPushOf = (provider: Provider) =>
   ).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
 
 /** The provider's answer to a test push. */
-export const TestedPush = z
-  .object({
-    result: z
-      .enum([
-        "accepted",
-        "token-refused",
-        "credential-refused",
-        "message-refused",
-        "try-later",
-        "not-reached",
-        "no-answer",
-      ])
-      .meta({ description: "More may come" }),
-    provider_reason: z.string().optional().meta({
-      description: "The provider's own word, or what kept Herald from reaching it; absent: it gave none",
-    }),
-    provider_id: z.string().optional().meta({ description: "The provider's id of the message, where it gave one" }),
-    detail: z.string().meta({ description: "What this means and what to check, in one or two sentences" }),
-  })
-  .meta({ id: "TestedPush" });
+export const TestedPush = named("TestedPush", {
+  result: z
+    .enum([
+      "accepted",
+      "token-refused",
+      "credential-refused",
+      "message-refused",
+      "try-later",
+      "not-reached",
+      "no-answer",
+    ])
+    .meta({ description: "More may come" }),
+  provider_reason: z.string().optional().meta({
+    description: "The provider's own word, or what kept Herald from reaching it; absent: it gave none",
+  }),
+  provider_id: z.string().optional().meta({ description: "The provider's id of the message, where it gave one" }),
+  detail: z.string().meta({ description: "What this means and what to check, in one or two sentences" }),
+});
 export type TestedPush = z.infer<typeof TestedPush>;

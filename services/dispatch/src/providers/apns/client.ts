@@ -29,18 +29,14 @@ export function createProviderTokens(now: () => Date) {
     maxBytes: tokensBytes,
     sizeOf: () => tokenBytes,
   });
-  return {
-    of(key: SigningKey) {
-      // The private key is part of the id: a project with a wrong key must not provide the token of a project with the right key.
-      const id = hash("sha256", `${key.team_id}/${key.key_id}/${key.private_key}`);
-      const token = known.get(id) ?? createProviderToken(key, now);
-      known.set(id, token);
-      return token;
-    },
+  return (key: SigningKey) => {
+    // The private key is part of the id: a project with a wrong key must not provide the token of a project with the right key.
+    const id = hash("sha256", `${key.team_id}/${key.key_id}/${key.private_key}`);
+    const token = known.get(id) ?? createProviderToken(key, now);
+    known.set(id, token);
+    return token;
   };
 }
-
-export type ProviderTokens = ReturnType<typeof createProviderTokens>;
 
 /** The `authorization` header for one signing key. */
 function createProviderToken({ key_id, team_id, private_key }: SigningKey, now: () => Date) {
@@ -88,7 +84,7 @@ function createProviderToken({ key_id, team_id, private_key }: SigningKey, now: 
 
 export type ApnsClientDeps = ClientDeps<ApnsSettings> & {
   /** Shared by all clients of the process. */
-  readonly tokens: ProviderTokens;
+  readonly tokens: ReturnType<typeof createProviderTokens>;
 };
 
 const hosts: Record<ApnsEnvironment, string> = {
@@ -114,7 +110,7 @@ const certificateRefused = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_
 export function createApnsClient({ settings, tokens, createTransport, now }: ApnsClientDeps): ProviderClient {
   const { bundle_id, endpoint, ca } = settings;
   const certificate = "certificate" in settings ? settings : undefined;
-  const providerToken = "key_id" in settings ? tokens.of(settings) : undefined;
+  const providerToken = "key_id" in settings ? tokens(settings) : undefined;
   const transports: Partial<Record<ApnsEnvironment, Transport>> = {};
 
   const originOf = (environment: ApnsEnvironment): string => endpoint ?? hosts[environment];

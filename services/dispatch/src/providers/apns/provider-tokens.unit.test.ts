@@ -19,7 +19,7 @@ function setUp(start = Date.parse("2026-03-01T12:00:00Z")) {
 
 test("signs what Apple asks for", async () => {
   const { key, publicKey, tokens, at } = setUp();
-  const header = await tokens.of(key).current();
+  const header = await tokens(key).current();
   expect(header).toMatch(/^bearer /);
   const { payload, protectedHeader } = await jwtVerify(header.slice("bearer ".length), publicKey, {
     currentDate: new Date(at()),
@@ -30,35 +30,35 @@ test("signs what Apple asks for", async () => {
 
 test("uses one token for at least 20 and at most 60 minutes, for every client of the key", async () => {
   const { key, tokens, pass } = setUp();
-  const first = await tokens.of(key).current();
+  const first = await tokens(key).current();
   const seen = new Set([first]);
   for (let minute = 0; minute < 49; minute++) {
     pass(minuteMs);
-    seen.add(await tokens.of({ ...key }).current());
+    seen.add(await tokens({ ...key }).current());
   }
   expect(seen.size).toBe(1);
   pass(minuteMs);
-  expect(await tokens.of(key).current()).not.toBe(first);
+  expect(await tokens(key).current()).not.toBe(first);
 });
 
 test("signs once for all that ask at the same time", async () => {
   const { key, tokens } = setUp();
-  const headers = await Promise.all(Array.from({ length: 100 }, () => tokens.of(key).current()));
+  const headers = await Promise.all(Array.from({ length: 100 }, () => tokens(key).current()));
   expect(new Set(headers).size).toBe(1);
 });
 
 test("keeps keys apart, also a different key under the same ids", async () => {
   const { key, tokens } = setUp();
   const other = setUp().key;
-  const first = await tokens.of(key).current();
-  expect(await tokens.of(other).current()).not.toBe(first);
-  expect(await tokens.of({ ...key, key_id: "OTHER12345" }).current()).not.toBe(first);
-  expect(await tokens.of(key).current()).toBe(first);
+  const first = await tokens(key).current();
+  expect(await tokens(other).current()).not.toBe(first);
+  expect(await tokens({ ...key, key_id: "OTHER12345" }).current()).not.toBe(first);
+  expect(await tokens(key).current()).toBe(first);
 });
 
 test("renews an expired token once for all callers, and not again for 20 minutes", async () => {
   const { key, tokens, pass } = setUp();
-  const token = tokens.of(key);
+  const token = tokens(key);
   const stale = await token.current();
   pass(5 * minuteMs);
   const renewed = await Promise.all([token.renew(stale), token.renew(stale), token.renew(stale)]);
@@ -74,7 +74,7 @@ test("renews an expired token once for all callers, and not again for 20 minutes
 
 test("does not keep a token from the future when the clock is set back", async () => {
   const { key, tokens, pass } = setUp();
-  const token = tokens.of(key);
+  const token = tokens(key);
   const before = await token.current();
   pass(-30_000);
   expect(await token.current()).toBe(before);

@@ -62,13 +62,10 @@ export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outc
       return tokenMismatch("token-kind-mismatch", providerReason);
     case "no-such-target":
       return { kind: "rejected", reason: "token-invalid", providerReason };
-    case "deferred":
-      return {
-        kind: "deferred",
-        retryAfterMs: pause,
-        limit: status === 429 ? limitOf(error) : undefined,
-        providerReason,
-      };
+    case "deferred": {
+      const limit = status === 429 ? limitOf(error) : undefined;
+      return { kind: "deferred", retryAfterMs: pause, limit, providerReason };
+    }
     case "look-at-the-argument":
       return { kind: "rejected", reason: argumentFault(error), providerReason };
     default:

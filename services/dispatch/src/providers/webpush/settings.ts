@@ -1,6 +1,6 @@
 import { createECDH, createPrivateKey, type KeyObject } from "node:crypto";
 import { type VapidKeyStatus, vapidKeyId, WebPushSettings } from "@herald/contracts";
-import { HeraldError, LRUCache } from "@herald/kit";
+import { existing, HeraldError, LRUCache } from "@herald/kit";
 import { SignJWT } from "jose";
 import {
   elsewhereProblems,
@@ -162,11 +162,8 @@ export const makeCurrent = (ring: KeyRing, key: RingKey, at: Date): KeyRing => {
 };
 
 /** Makes a key of the ring the current one, by its id. @throws HeraldError */
-export const promote = (ring: KeyRing, id: string, at: Date): KeyRing => {
-  const found = findKey(ring, id);
-  if (!found) throw noSuchKey(ring, id);
-  return makeCurrent(ring, found.key, at);
-};
+export const promote = (ring: KeyRing, id: string, at: Date): KeyRing =>
+  makeCurrent(ring, existing(findKey(ring, id), () => noSuchKey(ring, id)).key, at);
 
 /** Deletes a key: pushes to its subscriptions fail from now on. Returns the same ring when it is already retired. @throws HeraldError */
 export const retire = (ring: KeyRing, id: string): KeyRing => {
@@ -210,7 +207,7 @@ export type StoredWebPushSettings = Omit<WebPushSettings, "public_key" | "privat
 export const checkPair = ({
   public_key,
   private_key,
-}: Pick<WebPushSettings, "public_key" | "private_key">): { keys?: VapidKeys; problems: string[] } => {
+}: Partial<VapidKeys>): { keys?: VapidKeys; problems: string[] } => {
   if (private_key === undefined)
     return {
       problems:
