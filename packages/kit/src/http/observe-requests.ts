@@ -52,14 +52,7 @@ export const observeRequests = (log: Logger) => {
       withRequestId(requestId, () =>
         context.with(active, () =>
           log[level](
-            {
-              method,
-              route,
-              status,
-              ms: Math.round(ms * 10) / 10,
-              ...(code ? { code } : {}),
-              ...(aborted ? { aborted } : {}),
-            },
+            { method, route, status, ms: Math.round(ms * 10) / 10, code, aborted: aborted || undefined },
             "request",
           ),
         ),

@@ -168,13 +168,9 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       bus,
       ExportNotifications,
       async ({ projectId, after, limit, createdAfter, createdBefore, ...filter }) => {
-        const found = await notifications.list(projectId, filter, {
-          by: "key",
-          after: after === undefined ? "" : encodeAfter(after),
-          perPage: limit,
-          ...(createdAfter !== undefined && { createdAfter }),
-          ...(createdBefore !== undefined && { createdBefore }),
-        });
+        const key = after === undefined ? "" : encodeAfter(after);
+        const page = { by: "key", after: key, perPage: limit, createdAfter, createdBefore } as const;
+        const found = await notifications.list(projectId, filter, page);
         const rows: Notification[] = [];
         for (let from = 0; from < found.data.length; from += viewsAtATime)
           rows.push(...(await Promise.all(found.data.slice(from, from + viewsAtATime).map(view))));

@@ -45,12 +45,8 @@ const wanted: Record<CallerKind, string> = {
 
 const names = (access: Access): string => access.by.map((kind) => wanted[kind]).join(" or ");
 
-const forbidden = (message: string, challenge?: string): HeraldError =>
-  new HeraldError(
-    "forbidden",
-    `authorization: ${message}`,
-    challenge === undefined ? {} : { headers: { "www-authenticate": challenge } },
-  );
+const forbidden = (message: string, headers?: Readonly<Record<string, string>>): HeraldError =>
+  new HeraldError("forbidden", `authorization: ${message}`, { headers });
 
 const quoted = (scopes: readonly Scope[]): string => scopes.map((scope) => `\`${scope}\``).join(", ");
 
@@ -139,10 +135,9 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     const { scopes = [] } = access;
     const missing = scopes.filter((scope) => !caller.scopes.includes(scope));
     if (missing.length === 0) return caller;
-    throw forbidden(
-      `the project token lacks the scope ${quoted(missing)}; it has ${quoted(caller.scopes)}`,
-      `Bearer realm="herald", error="insufficient_scope", scope="${scopes.join(" ")}"`,
-    );
+    throw forbidden(`the project token lacks the scope ${quoted(missing)}; it has ${quoted(caller.scopes)}`, {
+      "www-authenticate": `Bearer realm="herald", error="insufficient_scope", scope="${scopes.join(" ")}"`,
+    });
   };
 };
 

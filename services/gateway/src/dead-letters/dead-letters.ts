@@ -62,13 +62,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => 
       ...(replays > 1 ? [`it was replayed ${replays === 2 ? "once" : `${replays - 1} times`} before`] : []),
       ...(understood ? [] : [`its content does not match ${letter.message}, so it will probably fail again`]),
     ];
-    return {
-      id,
-      status: "replayed",
-      detail: details.join("; "),
-      replays,
-      ...(replayed_at === undefined ? {} : { replayed_at }),
-    };
+    return { id, status: "replayed", detail: details.join("; "), replays, replayed_at };
   };
 
   return {

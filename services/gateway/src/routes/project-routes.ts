@@ -52,13 +52,8 @@ const createProject = defineRoute("createProject", "post /admin/v1/projects", {
       perform: async ({ id: projectId }) => {
         const token = newProjectToken();
         const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
-        const { project, created: isNew } = await sendRequest(CreateProjectRequest, {
-          projectId,
-          name,
-          openRegistration,
-          protectedMetadata,
-          ...first,
-        });
+        const asked = { projectId, name, openRegistration, protectedMetadata, ...first };
+        const { project, created: isNew } = await sendRequest(CreateProjectRequest, asked);
         // An interrupted attempt created the project with a token that no caller received; this token is for the caller.
         if (!isNew)
           await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...defaultScopes] });

@@ -126,7 +126,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
      * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
      */
     accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
-      const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), ...(key ? { key } : {}) };
+      const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), key };
       const shares = key !== undefined || unit.items.some(({ small }) => small);
       const outcome = shares ? await commit(unit, bytesOf(unit)) : withIds([unit])[0];
       if (outcome === undefined) return undefined;
@@ -182,8 +182,7 @@ const withIds = (units: readonly Unit[]): Numbered[] => {
     });
     if (key === undefined) return { items: numbered, origin };
     const own = numbered.map(({ command }) => command.notificationId);
-    const batch = key.batchOf?.(own);
-    const record = { body: key.request.body, id: own[0] ?? "", at: key.at.getTime(), ...(batch ? { batch } : {}) };
+    const record = { body: key.request.body, id: own[0] ?? "", at: key.at.getTime(), batch: key.batchOf?.(own) };
     return { items: numbered, origin, record: { request: key.request, record } };
   });
 };

@@ -64,7 +64,7 @@ export const sendOperation = <Reply extends Answer>(
     const sends = measured(commands);
     const { granted, refusal, refund } = await chargeSends(deps, projectId, sends);
     if (granted === 0) throw refusal;
-    const sendKey = key && { request: key, at, ...(batchOf ? { batchOf } : {}) };
+    const sendKey = key && { request: key, at, batchOf };
     let accepted: readonly SendV1[] | undefined;
     try {
       accepted = await deps.sends.accept(sends.slice(0, granted), sendKey);

@@ -132,12 +132,8 @@ export const toPageRequest = (
   )
     problems.push("created_before: must be later than created_after");
   if (problems.length > 0) return { problems };
-  const common = {
-    perPage: sizes[0] ?? 20,
-    ...(query.sort === "-created_at" && { newestFirst: true }),
-    ...(createdAfter !== undefined && { createdAfter }),
-    ...(createdBefore !== undefined && { createdBefore }),
-  };
+  const newestFirst = query.sort === "-created_at" || undefined;
+  const common = { perPage: sizes[0] ?? 20, newestFirst, createdAfter, createdBefore };
   return query.after === undefined
     ? { request: { by: "page", page: query.page ?? 1, ...common } }
     : { request: { by: "key", after: query.after, ...common } };
