@@ -29,40 +29,6 @@ export type WriteOptions = {
   readonly ttlMs?: number;
 };
 
-/**
- * A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All methods throw HeraldError
- * bus-unavailable. For an entry that does not match the schema, `get` throws schema and a watch skips the entry.
- */
-export type Bucket<Value> = {
-  /** The bucket's size and limit, in bytes. */
-  fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
-  get(key: string): Promise<Entry<Value> | undefined>;
-  /** Resolves to the revision. */
-  put(key: string, value: Value, options?: WriteOptions): Promise<number>;
-  /** Writes only if the key has no value; resolves to false otherwise. */
-  create(key: string, value: Value, options?: WriteOptions): Promise<boolean>;
-  /**
-   * {@link Bucket.create} and {@link Bucket.put} for several distinct keys. Resolves to one boolean for each entry of `create`, in order:
-   * whether it was written. The bucket must be declared `allowAtomicPublish`.
-   */
-  writeAll(entries: {
-    readonly create?: readonly NewEntry<Value>[];
-    readonly put?: readonly NewEntry<Value>[];
-  }): Promise<boolean[]>;
-  /** Writes only if `revision` is still the last; resolves to false otherwise. The earlier revision's TTL no longer applies. */
-  update(key: string, value: Value, revision: number, options?: WriteOptions): Promise<boolean>;
-  delete(key: string): Promise<void>;
-  /**
-   * Calls `onEntry` for every existing entry, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
-   * After a reconnect it repeats all entries, and reports those that vanished meanwhile as deleted. `keys` may hold wildcards.
-   */
-  watch(
-    onEntry: (entry: { readonly key: string; readonly value: Value | undefined }) => void,
-    onReady?: () => void,
-    options?: { readonly keys?: string },
-  ): Watching;
-};
-
 const expectedSequence = "Nats-Expected-Last-Subject-Sequence";
 
 /**
@@ -74,12 +40,15 @@ const minBatch = 20;
 
 const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
 
-/** Opens a bucket that the bootstrap step has created. Sends nothing to the broker yet. */
-export const openBucket = <Schema extends z.ZodType>(
-  bus: Bus,
-  name: BucketName,
-  schema: Schema,
-): Bucket<z.output<Schema>> => {
+/** What {@link openBucket} returns for entries of this type. */
+export type Bucket<Value> = ReturnType<typeof openBucket<z.ZodType<Value>>>;
+
+/**
+ * Opens a bucket of JSON values that the bootstrap step has created. Sends nothing to the broker yet. Keys are tokens of letters, digits,
+ * `_`, `-`, `=` and `/`, joined by dots. All methods throw HeraldError bus-unavailable. For an entry that does not match the schema, `get`
+ * throws schema and a watch skips the entry.
+ */
+export const openBucket = <Schema extends z.ZodType>(bus: Bus, name: BucketName, schema: Schema) => {
   type Value = z.output<Schema>;
   const connection = connectionOf(bus);
   const stream = `KV_${name}`;
@@ -130,7 +99,8 @@ export const openBucket = <Schema extends z.ZodType>(
     return writeOnto(key, value, found?.seq ?? 0, options);
   };
 
-  const writeAll: Bucket<Value>["writeAll"] = async ({ create: fresh = [], put = [] }) => {
+  type NewEntries = { readonly create?: readonly NewEntry<Value>[]; readonly put?: readonly NewEntry<Value>[] };
+  const writeAll = async ({ create: fresh = [], put = [] }: NewEntries): Promise<boolean[]> => {
     if (fresh.length + put.length >= minBatch) {
       try {
         const ifNew = { [expectedSequence]: "0" };
@@ -153,23 +123,39 @@ export const openBucket = <Schema extends z.ZodType>(
   };
 
   return {
+    /** The bucket's size and limit, in bytes. */
     async fill() {
       const { state, config } = await askJetStream(connection, (jsm) => jsm.streams.info(stream));
       return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
-    async get(key) {
+    async get(key: string): Promise<Entry<Value> | undefined> {
       const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;
       return { key, value: parse(key, found.string()), revision: found.seq, at: found.time };
     },
-    put: (key, value, options) => write({ key, value, ...options }),
+    /** Resolves to the revision. */
+    put: (key: string, value: Value, options?: WriteOptions) => write({ key, value, ...options }),
+    /** Writes only if the key has no value; resolves to false otherwise. */
     create,
+    /**
+     * `create` and `put` for several distinct keys. Resolves to one boolean for each entry of `create`, in order: whether it was written.
+     * The bucket must be declared `allowAtomicPublish`.
+     */
     writeAll,
+    /** Writes only if `revision` is still the last; resolves to false otherwise. The earlier revision's TTL no longer applies. */
     update: writeOnto,
-    async delete(key) {
+    async delete(key: string): Promise<void> {
       await requestAck(connection, subjectOf(key), "", plainHeaders({ "KV-Operation": "DEL" }));
     },
-    watch: (onEntry, onReady = () => {}, { keys = ">" } = {}) => {
+    /**
+     * Calls `onEntry` for every existing entry, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
+     * After a reconnect it repeats all entries, and reports those that vanished meanwhile as deleted. `keys` may hold wildcards.
+     */
+    watch(
+      onEntry: (entry: { readonly key: string; readonly value: Value | undefined }) => void,
+      onReady = () => {},
+      { keys = ">" } = {},
+    ): Watching {
       const onText = (key: string, text: string | undefined) => {
         try {
           onEntry({ key, value: text === undefined ? undefined : parse(key, text) });

@@ -1,7 +1,7 @@
 import { type Bus, handleRequest } from "@herald/bus";
 import { GetStats, type NotificationId, Platform, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
 import type { RollupScope } from "../domain/aggregate.ts";
-import { type Interval, intervalsOf, partsOfRange, type Range, unitMs } from "../domain/intervals.ts";
+import { intervalsOf, partsOfRange, type Range, unitMs } from "../domain/intervals.ts";
 import { groupsView, statsView, sumGroups, sumHours } from "../domain/stats.ts";
 import { type Dimension, partsOf, valueOfField } from "../domain/tags.ts";
 import type { Stores } from "../stores/create-stores.ts";
@@ -30,11 +30,6 @@ const scopesOf = async (
       : await notificationFacts.ofUser(projectId, userKey(projectId, userId), since, to);
   return ids.map((id) => `hours/${id}` as const);
 };
-
-const rangeOf = ({ from, to }: StatsRequest, intervals: readonly Interval[]): Range => ({
-  from: intervals[0]?.at ?? new Date(from),
-  to: intervals.at(-1)?.end ?? new Date(to),
-});
 
 /** Reads only rollups, and the notifications of a topic or user. */
 export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
@@ -116,8 +111,9 @@ export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
 
   return handleRequest(bus, GetStats, async ({ projectId, request }, { signal }) => {
     const { notificationId, platform, by } = request;
-    const intervals = intervalsOf(new Date(request.from), new Date(request.to), request.interval, request.timeZone);
-    const range = rangeOf(request, intervals);
+    const [from, to] = [new Date(request.from), new Date(request.to)];
+    const intervals = intervalsOf(from, to, request.interval, request.timeZone);
+    const range = { from: intervals[0]?.at ?? from, to: intervals.at(-1)?.end ?? to };
     const hours = sumHours(intervals, platform);
     const platforms = sumGroups(range, platform);
     await eachHour(projectId, await scopesOf(stores, projectId, request, range), { ...range, signal }, (hour) => {

@@ -5,7 +5,6 @@ import {
   ChangeDeviceRequest,
   ChangeMetadataByToken,
   DeleteDevice,
-  type DeviceId,
   type DeviceSummary,
   ExportDevices,
   GetDevice,
@@ -27,7 +26,7 @@ import { parseDevice, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound, deviceView } from "./change-device.ts";
 import { exportDevices, formatPosition, listPosition, matchDevices } from "./match-devices.ts";
-import { type Registered, registerDevice } from "./register-device.ts";
+import { registerDevice } from "./register-device.ts";
 
 const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, status });
 
@@ -46,21 +45,18 @@ const verifyClaim = async (
   userToken === undefined ? undefined : { by: "token", ...(await verifyUserToken(projectId, userToken)) };
 
 /**
- * Runs `write`, then removes the device again if its user was erased after the token was issued. An erasure is stored before its devices
- * are read, so either the erasure finds the device or this function finds the erasure.
+ * Call it after the device is written: removes it again if its user was erased after the token was issued. An erasure is stored before its
+ * devices are read, so either the erasure finds the device or this function finds the erasure.
  */
-const rejectErasedUser = async <Device extends { readonly _id: DeviceId }>(
+const rejectErasedUser = async (
   { erasures, devices, publishQueue, now }: Deps,
-  projectId: ProjectId,
+  { projectId, _id }: Pick<DeviceDocument, "projectId" | "_id">,
   claim: TokenClaim | undefined,
-  write: () => Promise<Device>,
-): Promise<Device> => {
-  const device = await write();
-  if (claim === undefined) return device;
+): Promise<void> => {
+  if (claim === undefined) return;
   const erasedAt = await erasures.find(projectId, userKey(projectId, claim.userId));
-  if (erasedAt === undefined || claim.issuedAt * 1_000 > erasedAt.getTime() + leewaySeconds * 1_000) return device;
-  if (await devices.remove(eventContext(projectId, now()), device._id, claim.userId))
-    publishQueue.devices(projectId, [device._id]);
+  if (erasedAt === undefined || claim.issuedAt * 1_000 > erasedAt.getTime() + leewaySeconds * 1_000) return;
+  if (await devices.remove(eventContext(projectId, now()), _id, claim.userId)) publishQueue.devices(projectId, [_id]);
   throw invalidUserToken("was made before this user was erased; a new account needs a new login");
 };
 
@@ -77,14 +73,10 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
-      const { projectId } = wanted;
-      const user = await verifyClaim(deps, projectId, userToken);
-      let registered: Registered | undefined;
-      const device = await rejectErasedUser(deps, projectId, user, async () => {
-        registered = await registerDevice(deps, { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes }, "first");
-        return registered.device;
-      });
-      const { credential, created = false } = registered ?? {};
+      const user = await verifyClaim(deps, wanted.projectId, userToken);
+      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes };
+      const { device, credential, created } = await registerDevice(deps, registration, "first");
+      await rejectErasedUser(deps, device, user);
       return { device: summary(device), ...(credential && { credential }), created };
     }),
 
@@ -115,8 +107,9 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
         const claim = await verifyClaim(deps, projectId, userToken);
         const user = userId === undefined ? claim : ({ by: "project", userId } as const);
         const whole = { ...rest, ...subscribedWith, installationId, user };
-        const write = () => changeDevice(deps, projectId, deviceId, whole, { ofUser, byApp });
-        return deviceView(await rejectErasedUser(deps, projectId, claim, write));
+        const device = await changeDevice(deps, projectId, deviceId, whole, { ofUser, byApp });
+        await rejectErasedUser(deps, device, claim);
+        return deviceView(device);
       },
     ),
 
@@ -134,8 +127,9 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
             : "provider: is required, for this token is registered with more than one",
         );
       const change = { metadata, user, maxBytes: maxUnprovenBytes };
-      const write = () => changeDevice(deps, projectId, holder._id, change, { byApp: true });
-      return summary(await rejectErasedUser(deps, projectId, user, write));
+      const device = await changeDevice(deps, projectId, holder._id, change, { byApp: true });
+      await rejectErasedUser(deps, device, user);
+      return summary(device);
     }),
 
     handleRequest(bus, DeleteDevice, async ({ projectId, deviceId }) => {

@@ -31,14 +31,17 @@ export const createOperatorStore = (db: Db, counts: Counts) => {
       { $set: fields as Partial<OperatorDocument> },
       { returnDocument: "after" },
     );
-  /** The condition on the earlier hash makes the second of two concurrent rotations start again. */
-  const replaceToken = async (id: OperatorId, tokenHash: string, fields: { readonly rotatedAt?: Date }) => {
+  /**
+   * Resolves to the operator with its new token, and `replacedHashes`. The condition on the earlier hash makes the second of two concurrent
+   * rotations start again.
+   */
+  const replaceToken = async (id: OperatorId, tokenHash: string, rotatedAt?: Date) => {
     for (;;) {
       const before = await operators.findOne({ _id: id, ...notDeleted });
       if (before === null || before.tokenHash === tokenHash) return before;
       const after = await operators.findOneAndUpdate(
         { _id: id, ...notDeleted, tokenHash: before.tokenHash },
-        { $set: { tokenHash, ...fields }, $push: { replacedHashes: before.tokenHash } },
+        { $set: { tokenHash, ...(rotatedAt && { rotatedAt }) }, $push: { replacedHashes: before.tokenHash } },
         { returnDocument: "after" },
       );
       if (after !== null) return after;
@@ -55,7 +58,7 @@ export const createOperatorStore = (db: Db, counts: Counts) => {
         { $setOnInsert: { tokenHash, ...fresh } },
         { upsert: true },
       );
-      return upsertedCount > 0 ? { _id, tokenHash, ...fresh } : replaceToken(_id, tokenHash, {});
+      return upsertedCount > 0 ? { _id, tokenHash, ...fresh } : replaceToken(_id, tokenHash);
     },
 
     list: (request: PageRequest): Promise<PageOf<OperatorDocument>> =>
@@ -63,8 +66,7 @@ export const createOperatorStore = (db: Db, counts: Counts) => {
 
     change,
 
-    /** Resolves to the operator with its new token, and `replacedHashes`. */
-    replaceToken: (id: OperatorId, tokenHash: string, rotatedAt: Date) => replaceToken(id, tokenHash, { rotatedAt }),
+    replaceToken,
 
     /** Call it when no gateway has these tokens any more. */
     forgetReplaced: async (id: OperatorId, hashes: readonly string[]): Promise<void> => {

@@ -67,8 +67,6 @@ export const createTopicStore = (db: Db, counts: Counts) => {
       found.filter((topic) => topic.projectId === projectId && names.includes(topic.name)),
     );
   });
-  const findNames = (projectId: ProjectId, names: readonly string[]): Promise<TopicDocument[]> =>
-    findNamed({ projectId, names });
 
   const insert = (context: EventContext, { id, name, closed }: NewTopic): Promise<boolean> => {
     const { projectId, at: createdAt } = context;
@@ -91,7 +89,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     ensure: async (context: EventContext, names: readonly string[]) => {
       const { projectId, at } = context;
       const created: TopicId[] = [];
-      let found = names.length === 0 ? [] : await findNames(projectId, names);
+      let found = names.length === 0 ? [] : await findNamed({ projectId, names });
       const missing = names.filter((name) => !found.some((topic) => topic.name === name));
       if (missing.length > 0) {
         for (const name of missing) {
@@ -99,7 +97,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
           if (await insert(context, { id, name })) created.push(id);
         }
         // Another process may have created some of them.
-        found = await findNames(projectId, names);
+        found = await findNamed({ projectId, names });
       }
       return { topics: found.filter(({ deletedAt }) => deletedAt === undefined).map(rowOf), created };
     },
