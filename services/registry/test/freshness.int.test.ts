@@ -88,10 +88,11 @@ describe("a project with stale_after", () => {
     await eventually(async () =>
       expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "stale" }),
     );
-    await registry.register(projectId, silent.token);
-    const again = await get(silent.id);
-    expect(again.status).toBe("active");
-    expect(again).not.toHaveProperty("inactive_reason");
+    const { device: registered } = await registry.register(projectId, silent.token);
+    for (const again of [registered, await get(silent.id)]) {
+      expect(again.status).toBe("active");
+      expect(again).not.toHaveProperty("inactive_reason");
+    }
   });
 
   test("deactivates none once it is off", async () => {

@@ -133,9 +133,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         ...setAndUnset(fields),
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
       } as Parameters<typeof updateOne>[2];
-      // Fields that the state lacks must not come from `before`.
-      const { userId: _user, identifiedAt: _at, installationId: _installation, ...kept } = before;
-      const after = { ...kept, ...state, updatedAt: at, credentialHash, version: version + 1 };
+      const after = { ...before, ...fields, metadata: state.metadata, identifiers: state.identifiers };
       // Without a new token no unique index is involved, so the update may share a command with others.
       if (state.token === before.token && before.tokenHash !== undefined)
         return (await updateOne({ _id, projectId }, { version, ...notDeleted }, update)) === "updated"
