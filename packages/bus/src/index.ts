@@ -13,7 +13,7 @@ export {
 } from "./define-handler.ts";
 export { ensureStreams } from "./ensure-streams.ts";
 export { eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "./events.ts";
-export { handleRequest, type RequestContext, type RequestListener } from "./handle-request.ts";
+export { handleRequest, type RequestListener } from "./handle-request.ts";
 export { limitEventsPerProject } from "./limit-events.ts";
 export { currentOrigin, fromOrigin, type Origin } from "./message-format.ts";
 export { preparePublish, publish, schedule } from "./publish.ts";

@@ -13,8 +13,7 @@ export {
   updateBatched,
   withinDeadline,
 } from "./batched.ts";
-export type { OutboxEntry } from "./clear-outboxes.ts";
-export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
+export { isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts, deadlineOptions } from "./counts.ts";
 export { byIndex, ensureIndexes, having, type IndexSpec, indexName, indexNames } from "./ensure-indexes.ts";
@@ -22,20 +21,13 @@ export { createErasureStore, type Erasure, type ErasureStore } from "./erasure-s
 export {
   decodeAfter,
   encodeAfter,
-  type FindPageOptions,
   findPage,
   findSome,
   mapPage,
   pageOfRows,
   paginationOf,
 } from "./find-page.ts";
-export {
-  createOutbox,
-  type Outbox,
-  type OutboxOptions,
-  outboxIndex,
-  type WrittenDocument,
-} from "./outbox.ts";
+export { createOutbox, type Outbox, type OutboxOptions, outboxIndex } from "./outbox.ts";
 export { createPositionStore } from "./position-store.ts";
 export {
   applyRetention,
@@ -49,4 +41,4 @@ export {
   retentionBatch,
   startRetention,
 } from "./retention.ts";
-export { guardStore, isUnavailable, unavailableAsError } from "./unavailable.ts";
+export { guardStore, isUnavailable } from "./unavailable.ts";

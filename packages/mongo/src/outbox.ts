@@ -81,12 +81,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   const warn = (err: unknown, { collectionName: collection }: AnyCollection, what = "publish events") =>
     log.warn({ err, collection }, `could not ${what}; they stay in the outbox for the sweep`);
 
-  /** Publishes a document's entries in order; stops at the first failure. */
-  const publishAll = async (
-    doc: Pick<WrittenDocument<Entry>, "outbox">,
-  ): Promise<{ published: Entry[]; error?: unknown }> => {
+  /** Publishes the entries of a document in order; stops at the first failure. */
+  const publishAll = async (entries: readonly Entry[] = []): Promise<{ published: Entry[]; error?: unknown }> => {
     const published: Entry[] = [];
-    for (const entry of doc.outbox ?? []) {
+    for (const entry of entries) {
       try {
         await publish(entry);
         published.push(entry);
@@ -98,16 +96,13 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   };
 
   /** Publishes and clears the outboxes of documents. Stops when the bus is unavailable. */
-  const settle = async (
-    { collection, tombstone }: Opened<Entry>,
-    docs: readonly Carrier<Entry>[],
-  ): Promise<Settled> => {
+  const settle = async ({ collection, tombstone }: Opened<Entry>, docs: readonly Carrier<Entry>[]) => {
     const writes = new Map<Carrier<Entry>, AnyBulkWriteOperation<Carrier<Entry>>[]>();
     const settled: Settled = { cleared: 0, kept: 0 };
     const queue = [...docs];
     const worker = async () => {
       for (let doc = queue.shift(); doc && !isBusUnavailable(settled.error); doc = queue.shift()) {
-        const { published, error } = await publishAll(doc);
+        const { published, error } = await publishAll(doc.outbox);
         writes.set(doc, clearing(doc, published, tombstone));
         if (error === undefined) settled.cleared++;
         else {
@@ -160,7 +155,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   const publishNow = async (collection: AnyCollection, doc: WrittenDocument<Entry>, final: boolean): Promise<void> => {
     const pending = pendingClearsOf(collection);
     const { _id, projectId, outbox = [] } = doc;
-    const { published, error } = await publishAll({ outbox: outbox.filter(({ id }) => !pending.has(_id, id)) });
+    const { published, error } = await publishAll(outbox.filter(({ id }) => !pending.has(_id, id)));
     pending.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
     if (error !== undefined) warn(error, collection);
   };

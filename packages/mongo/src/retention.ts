@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Collection, Db, Document, Filter, Sort } from "mongodb";
-import { beginsWith } from "./batched.ts";
+import { anyOf, beginsWith } from "./batched.ts";
 import { upsertOnce } from "./conflicts.ts";
 import { byIndex, ensureIndexes, type IndexSpec } from "./ensure-indexes.ts";
 import { guardStore } from "./unavailable.ts";
@@ -141,8 +141,8 @@ export const removeFirst = async <Doc extends { readonly _id: string; readonly p
     .toArray()) as unknown as { readonly _id: string; readonly projectId: string }[];
   if (page.length === 0) return [];
   const ids = page.map(({ _id }) => _id);
-  const projectIds = [...new Set(page.map(({ projectId }) => projectId))];
-  await collection.deleteMany({ projectId: { $in: projectIds }, _id: { $in: ids } } as unknown as Filter<Doc>);
+  const projectId = anyOf(page.map((row) => row.projectId));
+  await collection.deleteMany({ projectId, _id: anyOf(ids) } as unknown as Filter<Doc>);
   return ids;
 };
 

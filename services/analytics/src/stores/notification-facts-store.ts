@@ -8,6 +8,7 @@ import {
   userKey,
 } from "@herald/contracts";
 import {
+  anyOf,
   deadlineOptions,
   guardStore,
   type IndexSpec,
@@ -74,12 +75,8 @@ export const createNotificationFactsStore = (db: Db) => {
 
     /** `send_at` of the notifications that have one. */
     sendTimes: async (ids: readonly NotificationId[]): Promise<Map<NotificationId, Date>> => {
-      const found = await collection
-        .find(
-          { _id: { $in: [...new Set(ids)] }, sendAt: { $exists: true } },
-          { hint: "_id_", projection: { sendAt: 1, at: 1 } },
-        )
-        .toArray();
+      const filter = { _id: anyOf(ids), sendAt: { $exists: true } };
+      const found = await collection.find(filter, { hint: "_id_", projection: { sendAt: 1, at: 1 } }).toArray();
       return new Map(found.map(({ _id, at, sendAt }) => [_id, sendAt ?? at]));
     },
 

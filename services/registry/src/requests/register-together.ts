@@ -34,7 +34,9 @@ const findHolders = async ({ devices }: Deps, all: readonly WantedPut[]) => {
 };
 
 /** A device after the first step: ready for the common insert, already registered, or left to be registered alone. */
-type Started = { readonly planned: NewDevice } | { readonly registered: Registered } | typeof conflict;
+type Started = NewDevice | Registered | typeof conflict;
+
+const isPlanned = (one: Started): one is NewDevice => one !== conflict && "document" in one;
 
 /**
  * Registers devices of one project without credentials: looks them up in one command, and inserts the new ones in another. The others
@@ -57,12 +59,11 @@ export const registerTogether = async (
     if (firstOfKey.get(keys[index] ?? "") !== index) return conflict;
     const holder = holders?.[index];
     if (!holder) {
-      const planned = prepareNew(deps, wanted, context).then((device) => ({ planned: device }));
+      const planned = prepareNew(deps, wanted, context);
       // The device may be known, and some errors concern new devices only.
       return holders === undefined ? planned.catch(() => conflict) : planned;
     }
-    const registered = await registerKnown(deps, wanted, holder, context, "none");
-    return registered === conflict ? conflict : { registered };
+    return registerKnown(deps, wanted, holder, context, "none");
   };
 
   const insert = async (planned: readonly NewDevice[]): Promise<Set<NewDevice>> => {
@@ -73,9 +74,7 @@ export const registerTogether = async (
   return deps.keyedMutex(keys, async () => {
     const [holders] = await Promise.all([findHolders(deps, all), deps.projects.requireExisting(projectId)]);
     const started = await Promise.allSettled(all.map((wanted, index) => start(wanted, index, holders)));
-    const planned = started.flatMap((one) =>
-      one.status === "fulfilled" && one.value !== conflict && "planned" in one.value ? [one.value.planned] : [],
-    );
+    const planned = started.flatMap((one) => (one.status === "fulfilled" ? one.value : [])).filter(isPlanned);
     const isDryRun = devices.some(({ dryRun }) => dryRun);
     const inserted = isDryRun ? new Set(planned) : await insert(planned);
     const inTurn = createKeyedMutex();
@@ -86,9 +85,8 @@ export const registerTogether = async (
         const one = started[index];
         if (one?.status === "rejected") throw one.reason;
         const value = one?.value ?? conflict;
-        if (value !== conflict && "planned" in value && inserted.has(value.planned))
-          return { device: value.planned.document, created: true, changed: true };
-        const registered = value !== conflict && "registered" in value ? value.registered : await alone(index, wanted);
+        if (isPlanned(value) && inserted.has(value)) return { device: value.document, created: true, changed: true };
+        const registered = value === conflict || isPlanned(value) ? await alone(index, wanted) : value;
         return { ...registered, created: registered.created || registered.device._id === wanted.newId };
       }),
     );
