@@ -24,9 +24,7 @@ export const timeBucket = (ms: number): number => Math.max(0, Math.floor(Math.lo
 const secondsOf = (bucket: number): number => Math.round(minMs * Math.exp((bucket + 0.5) * growth)) / 1000;
 
 /** Percentiles in seconds of a histogram by bucket; undefined when it is empty. */
-export const timesToOpen = (
-  histogram: Readonly<Record<string, number>>,
-): { p50: number; p75: number; p90: number; p99: number } | undefined => {
+export const timesToOpen = (histogram: Readonly<Record<string, number>>) => {
   const buckets = Object.entries(histogram)
     .map(([bucket, count]) => [Number(bucket), count] as const)
     .toSorted(([one], [other]) => one - other);
@@ -94,10 +92,10 @@ const tally = <Key>(keys: Iterable<Key>): [Key, number][] => {
 /** A reason becomes a field name, in which dots and dollar signs would be paths and operators. */
 const reasonField = (reason: string): string => (/^[a-z0-9-]{1,64}$/.test(reason) ? reason : "other");
 
+export type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
+
 /** Each batch counts once as accepted and once as failed, whatever the ids of its events. */
-export const deliveryDelta = (
-  data: DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>,
-): StatsDelta => {
+export const deliveryDelta = (data: SettledData): StatsDelta => {
   const { project_id: projectId, notification_id: notificationId, batch_id: batchId, platform } = data;
   const adds: [string, number][] =
     "devices" in data

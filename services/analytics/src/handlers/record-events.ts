@@ -10,7 +10,7 @@ import {
   NotificationOpenedV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import { deliveryDelta, type StatsDelta, taggedOpenDelta } from "../domain/stats-delta.ts";
+import { deliveryDelta, type SettledData, type StatsDelta, taggedOpenDelta } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import { type NotificationFactsStore, notificationFactsOf } from "../stores/notification-facts-store.ts";
 import type { CreateMessages } from "../webhooks/create-webhooks.ts";
@@ -35,8 +35,6 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
   [DeliveryFailedV1.ceType, DeliveryFailedV1 as MessageContract],
   [NotificationAcceptedV1.ceType, NotificationAcceptedV1 as MessageContract],
 ]);
-
-type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
 
 /** Opens without kind and labels were counted when they arrived, so their events are not parsed. */
 const taggedDeltas = (data: Record<string, unknown>): StatsDelta[] => {

@@ -13,7 +13,7 @@ import {
   removeFirst,
   retryConflicts,
 } from "@herald/mongo";
-import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
+import type { Collection, Db } from "mongodb";
 import { type RollupChange, type RollupScope, rollupId } from "../domain/aggregate.ts";
 import { type RangePart, unitMs } from "../domain/intervals.ts";
 import type { HourFigures, OpenFigures, ValueFigures } from "../domain/stats.ts";
@@ -47,10 +47,7 @@ const valuesPage = 16;
 const clearedPage = 20_000;
 
 /** Updates an existing rollup that does not include the run yet. */
-const updateOf = (
-  number: number,
-  { _id, projectId, adds, first, last }: RollupChange,
-): AnyBulkWriteOperation<RollupDocument> => ({
+const updateOf = (number: number, { _id, projectId, adds, first, last }: RollupChange) => ({
   updateOne: {
     filter: { _id, projectId, run: { $lt: number } },
     update: {

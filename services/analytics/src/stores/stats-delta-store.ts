@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { LRUCache } from "@herald/kit";
 import {
   anyOf,
   byIndex,
@@ -91,24 +92,10 @@ export const statsDeltaDocuments = (deltas: Iterable<StatsDelta>): StatsDeltaDoc
 export const createStatsDeltaStore = (db: Db) => {
   const deltas: Collection<StatsDeltaDocument> = db.collection("statsDeltas");
   const runs: Collection<RunDocument> = db.collection("aggregationRuns");
-  const cached = new Map<string, StoredDeltas>();
-  let increments = 0;
-  const uncache = (ids: Iterable<string>) => {
-    for (const id of ids) {
-      increments -= cached.get(id)?.increments.length ?? 0;
-      cached.delete(id);
-    }
-  };
-  const cache = (documents: readonly StatsDeltaDocument[]) => {
-    for (const { _id, projectId, increments: own } of documents) {
-      cached.set(_id, { projectId, increments: own });
-      increments += own.length;
-    }
-    for (const id of cached.keys()) {
-      if (increments <= maxCachedIncrements) return;
-      uncache([id]);
-    }
-  };
+  const cached = new LRUCache<string, StoredDeltas>({
+    maxSize: maxCachedIncrements,
+    sizeCalculation: ({ increments }) => Math.max(1, increments.length),
+  });
 
   /** The full keys of all stored documents that contain a key of these. */
   const storedKeys = async (documents: readonly StatsDeltaDocument[]): Promise<Set<string>> => {
@@ -130,13 +117,14 @@ export const createStatsDeltaStore = (db: Db) => {
       for (let tries = 0; left.size > 0; tries++) {
         if (tries === maxTries) throw new Error("deltas are refused as duplicates of some that are not there");
         const documents = statsDeltaDocuments(left.values());
-        const refused = new Set(await insertNew<StatsDeltaDocument>(deltas, documents));
-        cache(documents.filter((document) => !refused.has(document)));
-        if (refused.size === 0) return;
+        const refused = await insertNew<StatsDeltaDocument>(deltas, documents);
+        const ids = new Set(refused.map(({ _id }) => _id));
+        for (const { _id, projectId, increments } of documents)
+          if (!ids.has(_id)) cached.set(_id, { projectId, increments });
+        if (refused.length === 0) return;
         // Some deltas of a refused document are stored already: retry with the others.
-        const conflicting = documents.filter((document) => refused.has(document));
-        const known = await storedKeys(conflicting);
-        const retried = new Set(conflicting.flatMap(fullKeysOf));
+        const known = await storedKeys(refused);
+        const retried = new Set(refused.flatMap(fullKeysOf));
         left = new Map([...left].filter(([key]) => retried.has(key) && !known.has(key)));
       }
     },
@@ -164,7 +152,7 @@ export const createStatsDeltaStore = (db: Db) => {
 
     markAggregated: async (ids: readonly string[]): Promise<void> => {
       await deltas.updateMany({ _id: { $in: [...ids] } }, { $unset: { aggregated: "" } }, { hint: "_id_" });
-      uncache(ids);
+      for (const id of ids) cached.delete(id);
     },
 
     /** The run in progress, or the last one. */
