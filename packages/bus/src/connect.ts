@@ -234,10 +234,7 @@ export const versionProblem = (version: string): string | undefined => {
 };
 
 /** The connect options of a service: the environment's, plus the only inbox that its user may subscribe to. */
-export const serviceAccess = (
-  config: z.infer<z.ZodObject<typeof natsConfig>>,
-  part: BusService | "bootstrap",
-): Omit<ConnectOptions, "log" | "waitOnFirstConnect"> => ({
+export const serviceAccess = (config: z.infer<z.ZodObject<typeof natsConfig>>, part: BusService | "bootstrap") => ({
   url: config.HERALD_NATS_URL,
   name: `herald-${part}`,
   user: config.HERALD_NATS_USER,

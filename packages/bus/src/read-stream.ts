@@ -155,11 +155,7 @@ const storedAt = async (bus: Bus, stream: StreamName, query: PlaceQuery): Promis
  * Whether a durable may still have to settle this message. Until it is settled, no other process should do its work. Throws HeraldError
  * bus-unavailable, also while the stream is missing.
  */
-export const isUnsettled = async (
-  bus: Bus,
-  durable: DurableName,
-  { sequence, at }: StreamPosition,
-): Promise<boolean> => {
+export const isUnsettled = async (bus: Bus, durable: DurableName, { sequence, at }: StreamPosition) => {
   const { stream } = durables[durable];
   if (sequence < 1) return false;
   const time = await storedAt(bus, stream, { seq: sequence });

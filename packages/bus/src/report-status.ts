@@ -31,10 +31,7 @@ export type StatusReportOptions = {
 const instance = `${hostname().replaceAll(/[^A-Za-z0-9_-]/g, "-")}-${process.pid}`;
 
 /** Writes the state of this process into a bucket that the gateway watches. `stop` removes the report. */
-export const reportStatus = (
-  bus: Bus,
-  { service, version, look, everyMs = reportEveryMs }: StatusReportOptions,
-): { stop(): Promise<void> } => {
+export const reportStatus = (bus: Bus, { service, version, look, everyMs = reportEveryMs }: StatusReportOptions) => {
   const connection = connectionOf(bus);
   const bucket = openBucket(bus, "push_status", StatusReport);
   const key = `${service}.${instance}`;
@@ -50,7 +47,7 @@ export const reportStatus = (
     brokerMs = Math.round((performance.now() - begun) * 10) / 10;
   });
   return {
-    stop: async () => {
+    stop: async (): Promise<void> => {
       await reporting.stop();
       // Without a broker the report becomes stale instead.
       await bucket.delete(key).catch(() => {});

@@ -94,10 +94,7 @@ type Claim = Pick<ClaimDocument, "_id"> & { readonly by: string };
  * Applies every due rule that no other process has claimed, until none is left. One process at a time runs a rule, for some batches, so
  * replicas share the work without repeating it. When the lease of a killed process ends, another process continues at its position.
  */
-export const applyRetention = async (
-  { db, rules, everyMs, now, log }: RetentionOptions,
-  signal: AbortSignal,
-): Promise<void> => {
+export const applyRetention = async ({ db, rules, everyMs, now, log }: RetentionOptions, signal: AbortSignal) => {
   const claims = createClaims(db);
 
   /** Runs some batches of one rule. Resolves to true when the rule is not finished. */

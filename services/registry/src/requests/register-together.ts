@@ -44,11 +44,7 @@ const isPlanned = (one: Started): one is NewDevice => one !== conflict && "docum
  * the turn of every push token. A device that is stored with its `newId` counts as created: it is a repeat.
  * @throws HeraldError for errors that concern all devices, as `registerDevice` does. The errors of one device are in its result.
  */
-export const registerTogether = async (
-  deps: Deps,
-  projectId: ProjectId,
-  devices: readonly WantedPut[],
-): Promise<PromiseSettledResult<Registered>[]> => {
+export const registerTogether = async (deps: Deps, projectId: ProjectId, devices: readonly WantedPut[]) => {
   if (devices.length === 0) return [];
   const context = eventContext(projectId, deps.now());
   const all = devices.map((one) => ({ ...one, newId: one.newId ?? newDeviceId(context.at) }));
