@@ -116,6 +116,19 @@ test("the trace explains why a device got nothing", async () => {
   expectCalm(page);
 });
 
+test("a device is subscribed to a topic and unsubscribed, then deactivated", async () => {
+  const project = await herald.system.project("One device");
+  const { device } = await project.register({ token: apnsToken("ae") });
+  const page = await herald.browser.signedIn(`/p/${project.id}/devices/${device.id}`);
+  await page.getByLabel("Topic to subscribe to").fill("news");
+  await page.getByRole("button", { name: "Add" }).click();
+  await page.getByRole("button", { name: "Unsubscribe from news" }).click();
+  await page.getByText("Subscribed to no topic.").waitFor();
+  await page.getByRole("button", { name: "Deactivate" }).click();
+  await page.getByRole("button", { name: "Activate", exact: true }).waitFor();
+  expectCalm(page);
+});
+
 test("a draft goes to one device first, and the dialog shows its trace", async () => {
   const project = await herald.system.project("One device first");
   const { device } = await project.register({ token: apnsToken("ad") });
