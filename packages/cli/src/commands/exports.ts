@@ -87,17 +87,11 @@ const exports = {
   },
 } as const;
 
-type Choice = ExportChoice &
-  TimeChoice & {
-    readonly status?: string;
-    readonly notification?: string;
-    readonly kind?: string;
-    readonly label?: string;
-  };
+type Filters = { status?: string; notification?: string; kind?: string; label?: string };
 
 export const addExport = (group: Command, add: Add, name: Exclude<ExportName, "devices">) => {
   const { what, options, example } = exports[name];
-  add<Choice>(group, {
+  add<ExportChoice & TimeChoice & Filters>(group, {
     usage: "export [file]",
     does: `Write ${what} to a file or to stdout; needs a token with the scope export`,
     options: [...exportOptions, ...options],

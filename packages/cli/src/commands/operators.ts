@@ -65,16 +65,10 @@ const auditColumns = columnsFor<AuditRow>(
   { title: "FROM", value: ({ address }) => address },
 );
 
-type AuditChoice = ListChoice & {
-  operator?: string;
-  action?: string;
-  after?: string;
-  before?: string;
-  ofProject?: string;
-};
+type AuditFilters = { operator?: string; action?: string; after?: string; before?: string; ofProject?: string };
 
 export const addAudit = (group: Command, add: Add) => {
-  add<AuditChoice>(group, {
+  add<ListChoice & AuditFilters>(group, {
     usage: "list",
     does: "List what operators did, newest first",
     options: [

@@ -1,4 +1,4 @@
-import { keepPreviousData, type QueryKey, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, type QueryKey, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { usePollMs } from "./live.tsx";
 
@@ -48,6 +48,10 @@ export const useFirstRows = <Row>(
   const query = useRows([...queryKey, limit], ({ signal }) => firstRows(list({ signal, perPage }), limit), everyMs);
   return { query, onMore: query.data?.more ? () => setLimit(limit + rowsAtATime) : undefined };
 };
+
+/** Acts at once: `act.mutate(() => herald.…)`. The page shows its error. */
+export const useAct = (onSuccess: () => void) =>
+  useMutation({ mutationFn: (act: () => Promise<unknown>) => act(), onSuccess });
 
 /** Refetches the queries whose keys begin with these values. */
 export const useRefresh = (...queryKey: QueryKey): (() => void) => {

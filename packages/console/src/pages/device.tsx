@@ -1,9 +1,8 @@
 import { Button, Group } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
-import { useRead, useRefresh } from "../api/read.ts";
+import { useAct, useRead, useRefresh } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Field, Form } from "../parts/field.tsx";
 import { platformNames, Time } from "../parts/format.tsx";
@@ -19,18 +18,12 @@ export default function DevicePage() {
   const [topic, setTopic] = useState("");
   const refresh = useRefresh(id);
   const { data, error, refetch } = useRead([id, "devices", device], (options) => herald.devices.get(device, options));
-  const subscribing = useMutation({
-    mutationFn: ({ name, add }: { name: string; add: boolean }) =>
-      add ? herald.devices.subscribe(device, name) : herald.devices.unsubscribe(device, name),
-    onSuccess: () => {
-      setTopic("");
-      refresh();
-    },
+  const subscribing = useAct(() => {
+    setTopic("");
+    refresh();
   });
-  const changing = useMutation({
-    mutationFn: (status: "active" | "inactive") => herald.devices.update(device, { status }),
-    onSuccess: refresh,
-  });
+  const changing = useAct(refresh);
+  const nextStatus = data?.status === "active" ? "inactive" : "active";
   const may = useMayWrite();
   return (
     <Page
@@ -44,9 +37,9 @@ export default function DevicePage() {
             <Button
               variant="default"
               loading={changing.isPending}
-              onClick={() => changing.mutate(data.status === "active" ? "inactive" : "active")}
+              onClick={() => changing.mutate(() => herald.devices.update(device, { status: nextStatus }))}
             >
-              {data.status === "active" ? "Deactivate" : "Activate"}
+              {nextStatus === "active" ? "Activate" : "Deactivate"}
             </Button>
             <Confirm
               label="Delete"
@@ -102,7 +95,7 @@ export default function DevicePage() {
                         <button
                           type="button"
                           aria-label={`Unsubscribe from ${name}`}
-                          onClick={() => subscribing.mutate({ name, add: false })}
+                          onClick={() => subscribing.mutate(() => herald.devices.unsubscribe(device, name))}
                         >
                           ×
                         </button>
@@ -112,7 +105,10 @@ export default function DevicePage() {
                   {data.topics.length === 0 && <span className="muted text">Subscribed to no topic.</span>}
                 </Group>
                 {may && (
-                  <Form className="find" onSubmit={() => subscribing.mutate({ name: topic.trim(), add: true })}>
+                  <Form
+                    className="find"
+                    onSubmit={() => subscribing.mutate(() => herald.devices.subscribe(device, topic.trim()))}
+                  >
                     <Field
                       size="xs"
                       className="grow"

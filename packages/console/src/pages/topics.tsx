@@ -1,9 +1,8 @@
 import type { Topic } from "@herald/client";
 import { Button, Checkbox, Switch } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
-import { useRefresh, useRows } from "../api/read.ts";
+import { useAct, useRefresh, useRows } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Field } from "../parts/field.tsx";
 import { TextFilter, useFilters } from "../parts/filters.tsx";
@@ -46,10 +45,7 @@ export default function Topics() {
   const query = useRows([id, "topics", "list", prefix, page], ({ signal }) =>
     herald.topics.list({ signal, perPage: 25, prefix }).page(page),
   );
-  const closing = useMutation({
-    mutationFn: ({ topic, closed }: { topic: string; closed: boolean }) => herald.topics.update(topic, { closed }),
-    onSuccess: refresh,
-  });
+  const closing = useAct(refresh);
   const columns: readonly Column<Topic>[] = [
     { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
     { title: "Devices", right: true, cell: (row) => count(row.devices) },
@@ -61,7 +57,9 @@ export default function Topics() {
           aria-label={`Closed: ${row.name}`}
           checked={row.closed}
           disabled={!may}
-          onChange={(event) => closing.mutate({ topic: row.id, closed: event.currentTarget.checked })}
+          onChange={({ currentTarget: { checked: closed } }) =>
+            closing.mutate(() => herald.topics.update(row.id, { closed }))
+          }
         />
       ),
     },

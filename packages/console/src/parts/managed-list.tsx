@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
-import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { type ComponentType, useState } from "react";
-import { useRefresh } from "../api/read.ts";
+import { useAct, useRefresh } from "../api/read.ts";
 import { useFilters } from "./filters.tsx";
 import { type Column, List, type ListPage } from "./list.tsx";
 import { type EmptyProps, Problem } from "./page.tsx";
@@ -46,7 +46,7 @@ export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty,
     queryFn: () => load(page),
     placeholderData: keepPreviousData,
   });
-  const changing = useMutation({ mutationFn: (act: () => Promise<unknown>) => act(), onSuccess: refresh });
+  const changing = useAct(refresh);
   const tools: RowTools = { refresh, showSecret: (secret) => setShown({ secret }), change: changing.mutate };
   const onMade: NewProps["onMade"] = (made) => {
     setCreating(false);

@@ -93,13 +93,11 @@ export function checkPayload(pushType: string, payload: string, size: number): R
   } catch {
     return refuse("PayloadEmpty", "payload: not JSON");
   }
-  if (typeof document !== "object" || document === null || Array.isArray(document)) {
-    return refuse("PayloadEmpty", "payload: not a JSON object");
-  }
+  if (!isObject(document)) return refuse("PayloadEmpty", "payload: not a JSON object");
   // An MDM push has its own dictionary without `aps`.
-  if (pushType === "mdm") return undefined;
-  const { aps } = document as { aps?: unknown };
-  if (typeof aps !== "object" || aps === null || Array.isArray(aps))
-    return refuse("PayloadEmpty", "payload: no aps object");
+  if (pushType !== "mdm" && !isObject(document.aps)) return refuse("PayloadEmpty", "payload: no aps object");
   return undefined;
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -4,7 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
-import { useFirstRows, useRefresh } from "../../api/read.ts";
+import { useAct, useFirstRows, useRefresh } from "../../api/read.ts";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Facts, mono, Problem } from "../../parts/page.tsx";
@@ -14,10 +14,7 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
   const { id } = useProject();
   const refresh = useRefresh("dead-letters");
   const mayWrite = useMayWrite();
-  const replaying = useMutation({
-    mutationFn: () => admin.deadLetters.replay(letter.id),
-    onSuccess: refresh,
-  });
+  const replaying = useMutation({ mutationFn: () => admin.deadLetters.replay(letter.id), onSuccess: refresh });
   return (
     <Drawer opened onClose={onClose} title="Dead letter" position="right" size="lg">
       <div className="stack">
@@ -74,10 +71,7 @@ export default function DeadLetters() {
     4_000,
   );
   const waiting = letters.query.data?.data.filter(({ replayed_at }) => replayed_at === undefined) ?? [];
-  const replaying = useMutation({
-    mutationFn: () => admin.deadLetters.replayMany(waiting.map((one) => one.id)),
-    onSuccess: refresh,
-  });
+  const replaying = useAct(refresh);
   const columns: readonly Column<DeadLetter>[] = [
     {
       title: "Reason",
@@ -109,7 +103,7 @@ export default function DeadLetters() {
                 size="compact-sm"
                 variant="default"
                 loading={replaying.isPending}
-                onClick={() => replaying.mutate()}
+                onClick={() => replaying.mutate(() => admin.deadLetters.replayMany(waiting.map(({ id }) => id)))}
               >
                 {waiting.length === 1 ? "Replay it" : `Replay these ${waiting.length}`}
               </Button>

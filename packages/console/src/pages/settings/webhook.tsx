@@ -1,10 +1,9 @@
 import type { WebhookMessage, WebhookMessageDetail } from "@herald/client";
 import { Button, Drawer } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { useRead, useRefresh, useRows } from "../../api/read.ts";
+import { useAct, useRead, useRefresh, useRows } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { ChoiceFilter, useFilters } from "../../parts/filters.tsx";
 import { exactTime, Status, Time } from "../../parts/format.tsx";
@@ -70,7 +69,7 @@ export default function WebhookPage() {
     () => herald.webhooks.messages(webhook, { status, perPage: 25 }).page(page),
     messagesPollMs,
   );
-  const acting = useMutation({ mutationFn: (act: () => Promise<unknown>) => act(), onSuccess: refresh });
+  const acting = useAct(refresh);
   const columns: readonly Column<WebhookMessage>[] = [
     {
       title: "Event",
