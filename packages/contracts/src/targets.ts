@@ -108,6 +108,15 @@ export const laneOf = (targets: readonly string[]): Lane =>
 export const isPersonal = (targets: readonly string[]): boolean =>
   kindsOf(targets).some((kind) => kind !== "all" && kind !== "topic");
 
+/** The topics named by the targets, each once. */
+export const topicsOf = (targets: readonly string[]): string[] => {
+  const names = targets.flatMap((source) => {
+    const parsed = parseTarget(source);
+    return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
+  });
+  return [...new Set(names)];
+};
+
 /** The users named by the targets, each once. */
 export const usersOf = (targets: readonly string[]): UserId[] => [
   ...new Set(

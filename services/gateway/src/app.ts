@@ -189,7 +189,6 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   };
   const { HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
   const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
-  const consoleFolder = config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined;
   /** Serves the routes, the documents and the probes on one port; with `folder` the console too. */
   const openDoor = (routes: readonly Route[], withoutOperators: boolean, folder?: string) => {
     const edge = { proxies, memory, withoutOperators };
@@ -199,7 +198,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     return createHttpApp(log, serveGateway(new Map(served), health.routes, count, folder), allowBrowsers(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
-  const everything = openDoor(allRoutes, false, consoleFolder);
+  const everything = openDoor(allRoutes, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
   const replicas = [tokens, projectRecords, operatorRecords, sessionRecords, status];
   const startReplicas = (bus: Bus) => {
     for (const replica of replicas) replica.start(bus);

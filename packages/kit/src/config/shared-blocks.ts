@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import * as variables from "./variables.ts";
 
 /** A part logs in with user and password, an nkey or a credentials file, or without any if the broker needs no login. */
@@ -40,6 +41,8 @@ export const telemetryConfig = {
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
 
+type WithDefault<Variable extends () => z.ZodType> = ReturnType<ReturnType<Variable>["default"]>;
+
 /**
  * Where a service listens: `HERALD_<SERVICE>_HOST`, `…_PORT` and `…_METRICS_PORT`. Without a host it is reachable from
  * this machine alone, so that nothing is exposed by an oversight; containers set 0.0.0.0.
@@ -50,11 +53,6 @@ export const httpConfig = <Service extends string>(service: Service, ports: { po
     [`HERALD_${name}_HOST`]: variables.host().default("127.0.0.1"),
     [`HERALD_${name}_PORT`]: variables.port().default(ports.port),
     [`HERALD_${name}_METRICS_PORT`]: variables.port().default(ports.metricsPort),
-  } as {
-    [Key in `HERALD_${Uppercase<Service>}_HOST`]: ReturnType<ReturnType<typeof variables.host>["default"]>;
-  } & {
-    [Key in `HERALD_${Uppercase<Service>}_PORT` | `HERALD_${Uppercase<Service>}_METRICS_PORT`]: ReturnType<
-      ReturnType<typeof variables.port>["default"]
-    >;
-  };
+  } as Record<`HERALD_${Uppercase<Service>}_HOST`, WithDefault<typeof variables.host>> &
+    Record<`HERALD_${Uppercase<Service>}_${"PORT" | "METRICS_PORT"}`, WithDefault<typeof variables.port>>;
 };

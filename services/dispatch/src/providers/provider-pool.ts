@@ -186,6 +186,8 @@ const createChannel = (
     }
   };
 
+  const warn = (what: string) => (err: unknown) => log.warn({ err, provider }, what);
+
   const reserve = (count: number): Promise<void> =>
     new Promise((go) => {
       waiting.push({ count, go });
@@ -219,9 +221,7 @@ const createChannel = (
       admit();
       credentials
         .prove({ projectId, provider, version }, now())
-        .catch((err: unknown) =>
-          log.warn({ err, provider }, "could not tell other replicas that the provider accepts the credential"),
-        );
+        .catch(warn("could not tell other replicas that the provider accepts the credential"));
     },
     /** A server refused the credential for a device, which may belong to another app. */
     onTokenMismatch: (route: string, providerReason: string) => {
@@ -240,9 +240,7 @@ const createChannel = (
       shared.set(route, until.getTime());
       credentials
         .block({ projectId, provider, route, until }, now())
-        .catch((err: unknown) =>
-          log.warn({ err, provider }, "could not share the provider's Retry-After with other replicas"),
-        );
+        .catch(warn("could not share the provider's Retry-After with other replicas"));
     },
     close: async (): Promise<void> => {
       routes.close();

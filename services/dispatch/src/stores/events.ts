@@ -4,8 +4,8 @@ import {
   type EventData,
   fromTags,
   type OutboxEvent,
-  parseTarget,
   type Recipient,
+  topicsOf,
   usersOf,
 } from "@herald/contracts";
 import { skippedOf, type Tally } from "../domain/notification-counts.ts";
@@ -21,14 +21,6 @@ import {
 import type { NotificationRecord, NotificationState } from "./notification-document.ts";
 
 type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt" | "tags">;
-
-const topicsOf = (targets: readonly string[]): string[] => {
-  const names = targets.flatMap((source) => {
-    const parsed = parseTarget(source);
-    return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
-  });
-  return [...new Set(names)];
-};
 
 const notificationAccepted = (
   { _id, projectId, acceptedAt, sendAt, tags }: Facts,

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
-import { constants, createGzip } from "node:zlib";
+import { createGzip } from "node:zlib";
 import { type ExportFormat, type ProjectId, toCsvText } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 import type { z } from "zod";
@@ -85,9 +85,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
     response: ServerResponse,
     signal: AbortSignal,
   ): Promise<void> => {
-    const gzip = request.gzip
-      ? createGzip({ level: gzipLevel, strategy: constants.Z_DEFAULT_STRATEGY, flush: constants.Z_NO_FLUSH })
-      : undefined;
+    const gzip = request.gzip ? createGzip({ level: gzipLevel }) : undefined;
     gzip?.pipe(response);
     const out = gzip ?? response;
     try {

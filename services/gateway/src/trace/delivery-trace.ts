@@ -6,8 +6,8 @@ import {
   deliveryReasons,
   type Notification,
   type Provider,
-  parseTarget,
   servingProvider,
+  topicsOf,
 } from "@herald/contracts";
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
@@ -62,13 +62,10 @@ const attemptSentence = (
 /** The maximum named in a sentence: a notification may have a thousand targets. */
 const maxTopics = 5;
 
-const missingTopics = ({ notification, device }: Facts): string[] => {
-  const topics = notification.targets.flatMap((source) => {
-    const parsed = parseTarget(source);
-    return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
-  });
-  return topics.filter((topic) => !device.topics.includes(topic)).slice(0, maxTopics);
-};
+const missingTopics = ({ notification, device }: Facts): string[] =>
+  topicsOf(notification.targets)
+    .filter((topic) => !device.topics.includes(topic))
+    .slice(0, maxTopics);
 
 /** The reasons why a device is in no batch. */
 const absence = (facts: Facts): string[] => {

@@ -55,10 +55,7 @@ export const ChangeProject = namedBody("ChangeProject", {
       protected_metadata: ProtectedMetadata.optional(),
       stale_after: StaleAfter.nullable()
         .optional()
-        .meta({
-          ...staleAfterMeta,
-          description: `${staleAfterMeta.description.replace("Absent: never", "`null`: never")}`,
-        }),
+        .meta({ ...staleAfterMeta, description: staleAfterMeta.description.replace("Absent: never", "`null`: never") }),
     },
     { examples: [{ open_registration: false }] },
   ),
