@@ -268,13 +268,11 @@ const notBesideMatch = {
 } as const;
 
 /** Refuses the parameters that cannot be combined with `match`. */
-export const checkMatch = withProblems((query: Partial<Record<"match" | keyof typeof notBesideMatch, unknown>>) => {
-  const given = new Map(Object.entries(query));
-  if (given.get("match") === undefined) return [];
-  return Object.entries(notBesideMatch).flatMap(([name, message]) =>
-    given.get(name) === undefined ? [] : [{ path: [name], message }],
-  );
-});
+export const checkMatch = withProblems((query: Readonly<Record<string, unknown>>) =>
+  Object.entries(notBesideMatch)
+    .filter(([name]) => query.match !== undefined && query[name] !== undefined)
+    .map(([name, message]) => ({ path: [name], message })),
+);
 
 /** The query of `GET /devices`. */
 export const DeviceListQuery = z
