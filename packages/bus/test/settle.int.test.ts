@@ -68,7 +68,7 @@ describe("a handler that returns", () => {
   });
 
   test("may run for several ack waits: the bus signals progress and the message is not redelivered", async () => {
-    await shortenAckWait(t, "PUSH_CMD", durable, 600);
+    await shortenAckWait(t, "PUSH_CMD", durable, 1_500);
     let signals = 0;
     const acks = t.raw.nc.subscribe("$JS.ACK.>", {
       callback: (_, msg) => {
