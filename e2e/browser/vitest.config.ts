@@ -14,7 +14,8 @@ export default defineConfig({
     include: ["*.browser.test.ts"],
     globalSetup: ["../../packages/testing/src/global-setup.ts"],
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
-    testTimeout: 60_000,
+    testTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } }, // as long as `eventually` waits
     hookTimeout: 600_000, // the first run may download programs such as Chromium
     fileParallelism: false, // each file starts a whole system and a browser
   },

@@ -138,7 +138,7 @@ test("a request that a reused connection loses is unknown", async () => {
 
 test("a request without an answer is unknown after its timeout, and one that got no connection is unprocessed", async () => {
   const { origin, ca } = await serve(() => {});
-  const transport = connect({ origin, ca, requestTimeoutMs: 1_500 });
+  const transport = connect({ origin, ca, requestTimeoutMs: 3_000 });
   const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => transport.send(push(`${index}`))));
   const kinds = answers.map(({ kind }) => kind);
   // A waiting request may still get a socket at the last moment.

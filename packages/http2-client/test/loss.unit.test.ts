@@ -149,7 +149,7 @@ describe("a peer that never answers", () => {
         else peer.answer(streamId);
       },
     });
-    const transport = connect(server, { requestTimeoutMs: 1_500, connections: 1 });
+    const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
     await warm(transport);
     expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
     for (const answer of late) answer();
@@ -164,10 +164,10 @@ describe("a peer that never answers", () => {
         if (peer.number > 1 || body === "warm") peer.answer(streamId);
       },
     });
-    const transport = connect(server, { requestTimeoutMs: 1_000, pingTimeoutMs: 200, connections: 1 });
+    const transport = connect(server, { requestTimeoutMs: 2_000, pingTimeoutMs: 200, connections: 1 });
     await warm(transport);
     expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
-    await expect.poll(async () => (await transport.send(push("b"))).kind, { timeout: 10_000 }).toBe("answered");
+    await expect.poll(async () => (await transport.send(push("b"))).kind, { timeout: 20_000 }).toBe("answered");
     await expect.poll(() => server.peers[0]?.socket.destroyed).toBe(true);
     expect(server.peers.length).toBeGreaterThan(1);
   });
@@ -180,7 +180,7 @@ describe("a peer that never answers", () => {
     });
     const transport = connect(server, { pingIntervalMs: 50, pingTimeoutMs: 100 });
     expect(await transport.send(push("a"))).toMatchObject({ kind: "answered" });
-    await expect.poll(() => server.peers[0]?.socket.destroyed, { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => server.peers[0]?.socket.destroyed, { timeout: 20_000 }).toBe(true);
   });
 
   it("closes a connection that carried nothing for long, and opens another when there is work", async () => {

@@ -20,7 +20,7 @@ describe("a push", () => {
         urgency: "high",
         topic: "order-42",
         "content-encoding": "aes128gcm",
-        ttl: expect.stringMatching(/^3(599|600)$/),
+        ttl: expect.stringMatching(/^3(5\d\d|600)$/),
       },
     });
   });
