@@ -18,12 +18,9 @@ import {
   createLifecycle,
   createLogger,
   type Logger,
-  type logConfig,
-  type mongoConfig,
-  type natsConfig,
+  type serviceConfig,
   startHealthServer,
   startTelemetry,
-  type telemetryConfig,
 } from "@herald/kit";
 import { connectMongo, createPositionStore, type MongoHandle } from "@herald/mongo";
 import type { z } from "zod";
@@ -35,10 +32,7 @@ const finishProbesMs = 1_000;
 /** Herald's version: all packages have the same version. */
 const version = "0.1.0";
 
-/** The environment variables that every service with a database has. */
-export type ServiceConfig = z.infer<
-  z.ZodObject<typeof natsConfig & typeof mongoConfig & typeof logConfig & typeof telemetryConfig>
->;
+export type ServiceConfig = z.infer<z.ZodObject<typeof serviceConfig>>;
 
 /** The connections and the log of every service. */
 export type ServiceDeps = { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };

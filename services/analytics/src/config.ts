@@ -1,23 +1,10 @@
-import {
-  httpConfig,
-  logConfig,
-  mongoConfig,
-  natsConfig,
-  parseMasterKeys,
-  retentionConfig,
-  telemetryConfig,
-  variables,
-} from "@herald/kit";
+import { httpConfig, parseMasterKeys, serviceConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 const dayMs = 86_400_000;
 
 const variablesOfAnalytics = z.object({
-  ...natsConfig,
-  ...mongoConfig,
-  ...logConfig,
-  ...telemetryConfig,
-  ...retentionConfig,
+  ...serviceConfig,
   ...httpConfig("analytics", { port: 8083, metricsPort: 9083 }),
   /** Name of the database. Several installations can share a server. */
   HERALD_ANALYTICS_DATABASE: variables.text().default("herald_analytics"),

@@ -1,14 +1,4 @@
-import {
-  httpConfig,
-  logConfig,
-  mongoConfig,
-  natsConfig,
-  parseMasterKeys,
-  parseOpenKeys,
-  retentionConfig,
-  telemetryConfig,
-  variables,
-} from "@herald/kit";
+import { httpConfig, parseMasterKeys, parseOpenKeys, serviceConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 const dayMs = 86_400_000;
@@ -18,11 +8,7 @@ export const drainMs = 25_000;
 /** The environment variables of dispatch. */
 export const DispatchConfig = z
   .object({
-    ...natsConfig,
-    ...mongoConfig,
-    ...logConfig,
-    ...telemetryConfig,
-    ...retentionConfig,
+    ...serviceConfig,
     ...httpConfig("dispatch", { port: 8082, metricsPort: 9082 }),
     /** Name of the database. Several installations can share a server. */
     HERALD_DISPATCH_DATABASE: variables.text().default("herald_dispatch"),

@@ -1,13 +1,4 @@
-import {
-  httpConfig,
-  logConfig,
-  mongoConfig,
-  natsConfig,
-  parseMasterKeys,
-  retentionConfig,
-  telemetryConfig,
-  variables,
-} from "@herald/kit";
+import { httpConfig, parseMasterKeys, serviceConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 /** Twice the retention of the event stream, so that an event that is delivered again finds its audit row. */
@@ -15,11 +6,7 @@ const minAuditMs = 62 * 86_400_000;
 
 /** The environment variables of registry. */
 export const RegistryConfig = z.object({
-  ...natsConfig,
-  ...mongoConfig,
-  ...logConfig,
-  ...telemetryConfig,
-  ...retentionConfig,
+  ...serviceConfig,
   ...httpConfig("registry", { port: 8081, metricsPort: 9081 }),
   /** Name of the database. Several installations can share a server. */
   HERALD_REGISTRY_DATABASE: variables.text().default("herald_registry"),

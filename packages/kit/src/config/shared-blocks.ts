@@ -20,7 +20,7 @@ export const mongoConfig = {
   HERALD_MONGO_URL: variables.mongoUrl(),
 };
 
-export const retentionConfig = {
+const retentionConfig = {
   /**
    * How often a service removes documents that are older than their retention, which is counted in days. A run that finds nothing
    * costs one replica a query for each collection.
@@ -40,6 +40,9 @@ export const telemetryConfig = {
    */
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
+
+/** The environment variables that every service with a database has, besides those named after it. */
+export const serviceConfig = { ...natsConfig, ...mongoConfig, ...logConfig, ...telemetryConfig, ...retentionConfig };
 
 type WithDefault<Variable extends () => z.ZodType> = ReturnType<ReturnType<Variable>["default"]>;
 
