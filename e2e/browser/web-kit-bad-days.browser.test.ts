@@ -216,10 +216,10 @@ test("after a log-out, shown notifications disappear, later ones are not shown, 
 
   // A pending call gets no answer and Herald is unreachable, but the log-out still takes effect.
   await page.route("**/api/v1/**", () => undefined);
-  const pendingCall = page.waitForRequest("**/api/v1/**");
+  const token = page.waitForResponse("**/session"); // the log-out must not overtake the log-in
   await page.fill("#user", "u-ann");
   await page.click("#login");
-  await pendingCall;
+  await token;
   await page.click("#logout");
   await eventually(async () => expect(await kit.person.shown()).toEqual([]));
   expect(kit.browser.pushService.current()).toBeUndefined();
