@@ -86,7 +86,7 @@ const cases: Case[] = [
     says: "500 for as long as the notification lives",
     prefix: "a8",
     rule: { status: 500 },
-    content: { ttl: 2 },
+    content: { ttl: 8 },
     becomes: { status: "expired", reason: "expired", possible_repeat: false },
     device: "active",
   },
@@ -169,7 +169,7 @@ describe.concurrent("what the provider says about one device", () => {
     await eventually(async () => expect(await statusOf(project, device.id)).toBe(state));
 
     // The answer for one device does not affect the other. An inactive device gets no pushes.
-    const next = await project.send({ title: "Next", targets: [device.id, other.id], ttl: 5 });
+    const next = await project.send({ title: "Next", targets: [device.id, other.id], ttl: 15 });
     const after = await project.final(next.id, withRepeat);
     expect(after.unmatched).toEqual(state === "inactive" ? [device.id] : []);
     expect((await pushesOf(next.id)).map(({ token }) => token)).toContain(other.token);
