@@ -18,7 +18,7 @@ const oldWords: readonly (readonly [name: RegExp, better: string])[] = [
   [/\bkeepForgetting\b|\bforget-old\b/, "retention"],
   [/\binRounds\b|\binOrder\b/, "retryOnConflict, keyedMutex"],
   [/\bOccasion\b/, "EventContext"],
-  [/\b(?:Service)?Ground\b|\bServiceParts\b/, "Deps, ServiceDefinition"],
+  [/\b(?:Service)?[Gg]round\b(?!-)|\bServiceParts\b/, "Deps, ServiceDefinition"],
   [/\b(?:most|least)[A-Z]\w*|\b(?:MOST|LEAST)_\w+/, "max…, min…"],
   [/\bwhoever\b|\banew\b|\bbec[ao]mes? of\b/i, "the person or process that acts; again; the result"],
 ];

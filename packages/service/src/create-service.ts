@@ -44,10 +44,10 @@ export type ServiceDefinition = {
   /** Handlers get messages once the database is prepared. */
   readonly handlers: readonly Handler[];
   /**
-   * Starts request handlers and jobs before the first message is handled. Returns the function that stops them: it runs after the last
-   * message, before the bus and the database are closed.
+   * Starts request handlers and jobs before the first message is handled. Returns them in the order in which they are stopped after the
+   * last message: one list after the other, the parts of a list at the same time.
    */
-  readonly begin: () => () => Promise<void>;
+  readonly begin: () => readonly (readonly { stop: () => Promise<void> }[])[];
   /** What the status page shows for the service besides its readiness. */
   readonly status?: () => Promise<Pick<StatusReport, "providers">>;
   /** The first step of a stop: waiting work no longer starts. */
@@ -65,7 +65,7 @@ export type ServiceOptions = {
   readonly database: string;
   /** How long a stop waits for messages in progress: most of the 30 s of a whole stop. */
   readonly drainMs: number;
-  readonly assemble: (ground: ServiceDeps) => ServiceDefinition;
+  readonly assemble: (deps: ServiceDeps) => ServiceDefinition;
   readonly log?: Logger | undefined;
 };
 
@@ -95,7 +95,7 @@ export const createService = (options: ServiceOptions) => {
     const mongo = connectMongo({ url: config.HERALD_MONGO_URL, database, appName: `herald-${name}`, log });
     let bus: Bus | undefined;
     let parts: ServiceDefinition | undefined;
-    let end: (() => Promise<void>) | undefined;
+    let begun: ReturnType<ServiceDefinition["begin"]> = [];
     let consuming: Consuming | undefined;
     let measuring: Measuring | undefined;
     let reporting: ReturnType<typeof reportStatus> | undefined;
@@ -118,7 +118,9 @@ export const createService = (options: ServiceOptions) => {
       parts?.closeGates?.();
       await consuming?.stop(drainMs);
     });
-    lifecycle.onStop("parts", async () => end?.());
+    lifecycle.onStop("parts", async () => {
+      for (const together of begun) await Promise.all(together.map((each) => each.stop()));
+    });
     lifecycle.onStop("measuring", async () => measuring?.stop());
     lifecycle.onStop("status", async () => reporting?.stop());
     lifecycle.onStop("http", () => http.stop(finishProbesMs));
@@ -148,7 +150,7 @@ export const createService = (options: ServiceOptions) => {
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;
-      end = parts.begin();
+      begun = parts.begin();
       // Before the first message is handled, so that it detects messages that were lost until then.
       measuring = measureQueues(bus, name, { positions: createPositionStore(mongo.db) });
       consuming = await consume(bus, parts.handlers);

@@ -22,16 +22,14 @@ import { erasePayload } from "./webhooks/webhook-message.ts";
 
 /** How long a stop waits for messages in progress: analytics stores the opens that it has received. */
 const drainMs = 20_000;
-/** A stop aborts webhook requests that take longer. They are sent again later. */
-const webhooksMs = 5_000;
 
-const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverrides): ServiceDefinition => {
-  const { bus, db, log, now = () => new Date() } = ground;
+const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides): ServiceDefinition => {
+  const { bus, db, log, now = () => new Date() } = deps;
 
   const stores = createStores(db);
   const { opens, rollups, notificationFacts } = stores;
   const erasures = createErasureStore(db);
-  const webhooks = createWebhooks(config, ground);
+  const webhooks = createWebhooks(config, deps);
   const aggregation = createAggregation(stores, now, log);
   const publishOpens = createPublishOpens(bus, opens);
   const rules = retentionRules(stores, config);
@@ -61,22 +59,17 @@ const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverride
       }),
       eraseUser("analytics-erase-user", erasing),
     ],
-    begin: () => {
-      const listeners = [...handleOpenRequests(bus, opens, rollups), handleStatsRequest(bus, stores)];
-      const jobs = [
+    begin: () => [
+      [...handleOpenRequests(bus, opens, rollups), handleStatsRequest(bus, stores), ...webhooks.handleRequests()],
+      [
         startErasurePasses(erasing, log),
         sweepOpens(opens, publishOpens, log, now),
         aggregation.begin(),
         limitEventsPerProject(bus),
+        webhooks.startSending(),
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
-      ];
-      const stopWebhooks = webhooks.begin();
-      return async () => {
-        await Promise.all(listeners.map((each) => each.stop()));
-        await stopWebhooks(webhooksMs);
-        await Promise.all(jobs.map((each) => each.stop()));
-      };
-    },
+      ],
+    ],
   };
 };
 
@@ -89,5 +82,5 @@ export const createApp = (config: AnalyticsConfig, overrides: WebhookOverrides =
     metricsPort: config.HERALD_ANALYTICS_METRICS_PORT,
     database: config.HERALD_ANALYTICS_DATABASE,
     drainMs,
-    assemble: (ground) => assemble(config, { ...ground, ...overrides }),
+    assemble: (deps) => assemble(config, { ...deps, ...overrides }),
   });

@@ -174,12 +174,7 @@ const assemble = (
           if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
         }),
       ];
-      return async () => {
-        await Promise.all(listeners.map((each) => each.stop()));
-        await Promise.all(jobs.map((each) => each.stop()));
-        await pool.close();
-        await outbox.stop();
-      };
+      return [listeners, jobs, [{ stop: pool.close }], [outbox]];
     },
     status: listTroubles({ credentials, now }),
     /** Waiting work is not started any more. */

@@ -45,14 +45,14 @@ const defaults = {
 /** What a test may replace. */
 type Overrides = Partial<typeof defaults>;
 
-const assemble = (config: RegistryConfig, ground: ServiceDeps & Overrides): ServiceDefinition => {
-  const { db, log, ...overrides } = ground;
+const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): ServiceDefinition => {
+  const { db, log, ...overrides } = base;
   const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs, staleEveryMs, maxChunkTries } = {
     ...defaults,
     ...overrides,
   };
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
-  const deps = createDeps(config, { ...ground, now });
+  const deps = createDeps(config, { ...base, now });
   const { projects, audit, topics, devices, pending, expansions, imports, erasures } = deps;
   const { outbox, publishQueue, replication, operatorReplication, masterKeys } = deps;
 
@@ -101,12 +101,7 @@ const assemble = (config: RegistryConfig, ground: ServiceDeps & Overrides): Serv
           if (stale > 0) log.warn({ stale }, "entries of projects, tokens and operators were stale");
         }),
       ];
-      return async () => {
-        await Promise.all(listeners.map((each) => each.stop()));
-        await Promise.all(jobs.map((each) => each.stop()));
-        await Promise.all([publishQueue.idle(), pending.idle()]);
-        await outbox.stop();
-      };
+      return [listeners, jobs, [{ stop: publishQueue.idle }, { stop: pending.idle }], [outbox]];
     },
   };
 };
@@ -124,5 +119,5 @@ export const createApp = (
     database: config.HERALD_REGISTRY_DATABASE,
     drainMs,
     log,
-    assemble: (ground) => assemble(config, { ...ground, ...overrides }),
+    assemble: (base) => assemble(config, { ...base, ...overrides }),
   });

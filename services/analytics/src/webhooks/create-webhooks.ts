@@ -26,6 +26,8 @@ const receivedEvent = (event: AnyEvent, projectId: ProjectId): ReceivedEvent => 
 const connectTimeoutMs = 5_000;
 /** Time for the database to store the outcome after a request's timeout. */
 const claimMarginMs = 15_000;
+/** A stop aborts requests that take longer. They are sent again later. */
+const stopMs = 5_000;
 
 /** What a test may replace. */
 export type WebhookOverrides = {
@@ -37,8 +39,8 @@ export type WebhookOverrides = {
 };
 
 /** Posts events to the webhooks of projects. */
-export const createWebhooks = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverrides) => {
-  const { bus, db, log, now = () => new Date(), random = Math.random, pollIntervalMs, resolve } = ground;
+export const createWebhooks = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides) => {
+  const { bus, db, log, now = () => new Date(), random = Math.random, pollIntervalMs, resolve } = deps;
   const timeoutMs = config.HERALD_ANALYTICS_WEBHOOKS_TIMEOUT;
   const anyHost = config.HERALD_ANALYTICS_WEBHOOKS_ANY_HOST;
 
@@ -90,17 +92,20 @@ export const createWebhooks = (config: AnalyticsConfig, ground: ServiceDeps & We
       for (const store of [webhooks, messages]) await store.ensureIndexes();
       await webhooks.rewrap(log);
     },
-    begin: () => {
+    handleRequests: () => {
       const checkUrl = createCheckUrl({ anyHost, resolve });
-      const listeners = handleWebhookRequests(bus, { webhooks, messages, sender, checkUrl, now });
+      return handleWebhookRequests(bus, { webhooks, messages, sender, checkUrl, now });
+    },
+    /** Stop it when the consumers have stopped. */
+    startSending: () => {
       outbox.start();
       sender.start();
-      /** Call it when the consumers have stopped. */
-      return async (deadlineMs: number) => {
-        await Promise.all(listeners.map((each) => each.stop()));
-        await sender.stop(deadlineMs);
-        client.close();
-        await outbox.stop();
+      return {
+        stop: async () => {
+          await sender.stop(stopMs);
+          client.close();
+          await outbox.stop();
+        },
       };
     },
   };
