@@ -14,7 +14,7 @@ export type Out = {
 export type BatchOutboxes = ReturnType<typeof batchOutboxes>;
 
 /** A broadcast batches ten documents in this time; far shorter than the 5 s after which the sweep publishes again. */
-const gatherMs = 250;
+const batchMs = 250;
 const maxDocuments = 100;
 
 /**
@@ -41,7 +41,7 @@ export const batchOutboxes = (clear: (documents: readonly Out[]) => Promise<void
       const { entries = [], final = false } = waiting.get(out._id) ?? {};
       waiting.set(out._id, { ...out, entries: [...entries, ...out.entries], final: final || out.final });
       if (waiting.size >= maxDocuments) flush();
-      else timer ??= setTimeout(flush, gatherMs);
+      else timer ??= setTimeout(flush, batchMs);
     },
     /** Whether an event was published and its removal is pending. */
     has: (id: string, entry: string): boolean => waiting.get(id)?.entries.includes(entry) === true,

@@ -11,27 +11,27 @@ afterEach(() => {
 
 const recorder = () => {
   const cleared: (readonly Out[])[] = [];
-  const gather = batchOutboxes(async (documents) => void cleared.push(documents));
-  return { cleared, gather };
+  const batcher = batchOutboxes(async (documents) => void cleared.push(documents));
+  return { cleared, batcher };
 };
 const out = (_id: string, entry: string, final = false): Out => ({ _id, projectId: "p", entries: [entry], final });
 
 test("documents whose events are published close together are cleared together", async () => {
-  const { cleared, gather } = recorder();
-  gather.add(out("a", "1"));
-  gather.add(out("b", "2", true));
+  const { cleared, batcher } = recorder();
+  batcher.add(out("a", "1"));
+  batcher.add(out("b", "2", true));
   expect(cleared).toEqual([]);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(cleared).toEqual([[out("a", "1"), out("b", "2", true)]]);
 });
 
 test("all published entries of a document are cleared at once, and a final one marks the whole document", async () => {
-  const { cleared, gather } = recorder();
-  gather.add(out("a", "1"));
-  gather.add(out("a", "2", true));
-  gather.add(out("b", "3", true));
-  gather.add(out("b", "4"));
-  await gather.stop();
+  const { cleared, batcher } = recorder();
+  batcher.add(out("a", "1"));
+  batcher.add(out("a", "2", true));
+  batcher.add(out("b", "3", true));
+  batcher.add(out("b", "4"));
+  await batcher.stop();
   expect(cleared).toEqual([
     [
       { ...out("a", "1", true), entries: ["1", "2"] },
@@ -41,27 +41,27 @@ test("all published entries of a document are cleared at once, and a final one m
 });
 
 test("a published entry is remembered until it is cleared", async () => {
-  const { gather } = recorder();
-  gather.add(out("a", "1"));
-  expect([gather.has("a", "1"), gather.has("a", "2"), gather.has("b", "1")]).toEqual([true, false, false]);
-  await gather.stop();
-  expect(gather.has("a", "1")).toBe(false);
+  const { batcher } = recorder();
+  batcher.add(out("a", "1"));
+  expect([batcher.has("a", "1"), batcher.has("a", "2"), batcher.has("b", "1")]).toEqual([true, false, false]);
+  await batcher.stop();
+  expect(batcher.has("a", "1")).toBe(false);
 });
 
 test("a hundred documents do not wait", async () => {
-  const { cleared, gather } = recorder();
-  for (let index = 0; index < 100; index++) gather.add(out(String(index), "x"));
+  const { cleared, batcher } = recorder();
+  for (let index = 0; index < 100; index++) batcher.add(out(String(index), "x"));
   expect(cleared.map((documents) => documents.length)).toEqual([100]);
-  await gather.stop();
+  await batcher.stop();
   expect(cleared).toHaveLength(1);
 });
 
 test("a stop waits for what is being cleared", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let stopped = false;
-  const gather = batchOutboxes(() => promise);
-  gather.add(out("a", "1"));
-  const stopping = gather.stop().then(() => {
+  const batcher = batchOutboxes(() => promise);
+  batcher.add(out("a", "1"));
+  const stopping = batcher.stop().then(() => {
     stopped = true;
   });
   await vi.advanceTimersByTimeAsync(1_000);

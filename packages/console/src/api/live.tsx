@@ -5,7 +5,7 @@ import { isSignedOut, isUnreachable } from "./problems.ts";
 import { connection, probe } from "./session.ts";
 
 /** Events that arrive within this time cause one refresh. */
-const gatherMs = 700;
+const batchMs = 700;
 const reopenMs = 4_000;
 
 /** The queries that an event of `io.herald.<entity>` makes stale, by the second part of their key; the first is the project. */
@@ -77,7 +77,7 @@ export const LiveEvents = ({ gone, children }: Props) => {
           for await (const { type } of herald.events.follow({ signal })) {
             const [, , entity = ""] = type.split(".");
             for (const name of changedBy[entity] ?? []) changed.add(name);
-            timer ??= setTimeout(refresh, gatherMs);
+            timer ??= setTimeout(refresh, batchMs);
           }
         } catch (error) {
           if (signal.aborted) return;

@@ -56,7 +56,7 @@ const Compose = ({ id }: { readonly id: string }) => {
       actions={
         !isEmpty(draft) && (
           <Button variant="subtle" color="gray" onClick={clear}>
-            Throw away
+            Discard
           </Button>
         )
       }

@@ -96,7 +96,7 @@ export function createProviderTokens({
     }
   };
 
-  const recall = (jwt: string): Token | Refusal => {
+  const tokenOf = (jwt: string): Token | Refusal => {
     const before = remembered.get(jwt);
     if (before !== undefined) return before;
     const judged = parse(jwt);
@@ -132,7 +132,7 @@ export function createProviderTokens({
         return refuse("MissingProviderToken", "authorization: missing, and no client certificate");
       const jwt = /^bearer +(\S+)$/i.exec(authorization)?.[1];
       if (jwt === undefined) return invalid("not `bearer <token>`");
-      const token = recall(jwt);
+      const token = tokenOf(jwt);
       if ("reason" in token) return token;
       const age = at - token.issuedAt;
       if (age > maxAge) return refuse("ExpiredProviderToken", "authorization: the token is older than 60 minutes");

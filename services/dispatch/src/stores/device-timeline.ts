@@ -50,15 +50,15 @@ export const createDeviceTimeline = (db: Db) => {
     ]);
     // A source that reached its limit may lack notifications older than its last one.
     const ends = sources.flatMap(({ found, isCut }) => (isCut ? (found.at(-1)?._id ?? []) : []));
-    const horizon = ends.toSorted().at(-1) ?? "";
+    const oldestComplete = ends.toSorted().at(-1) ?? "";
     const all = sources
       .flatMap(({ found }) => found)
-      .filter(({ _id }) => _id >= horizon)
+      .filter(({ _id }) => _id >= oldestComplete)
       .toSorted((one, other) => (one._id < other._id ? 1 : -1));
     const searched = all.filter((one) => !one.rows && !batchesOf(one, id));
     const tooMany = searched[maxSearched];
     const some = tooMany ? all.slice(0, all.indexOf(tooMany)) : all;
-    return { some, isCut: horizon !== "" || tooMany !== undefined };
+    return { some, isCut: oldestComplete !== "" || tooMany !== undefined };
   };
 
   const withContent = async (

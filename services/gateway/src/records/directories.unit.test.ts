@@ -100,8 +100,11 @@ describe("a project token", () => {
     ["now", "2030-01-31T09:00:00.000Z", false],
     ["in a moment", "2030-01-31T09:00:00.001Z", true],
   ])("that expires %s is good: %s %s", async (_, expiresAt, good) => {
-    const [mirrored, read] = [newProjectToken(), newProjectToken()];
-    const tokens = directory({ [secretHash(mirrored)]: record(expiresAt) }, { [secretHash(read)]: record(expiresAt) });
-    for (const token of [mirrored, read]) expect((await tokens.find(token, "address")) !== undefined).toBe(good);
+    const [replicated, read] = [newProjectToken(), newProjectToken()];
+    const tokens = directory(
+      { [secretHash(replicated)]: record(expiresAt) },
+      { [secretHash(read)]: record(expiresAt) },
+    );
+    for (const token of [replicated, read]) expect((await tokens.find(token, "address")) !== undefined).toBe(good);
   });
 });
