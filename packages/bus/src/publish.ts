@@ -1,5 +1,5 @@
 import type { MessageContract } from "@herald/contracts";
-import { HeraldError, inSpan } from "@herald/kit";
+import { hasCode, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
@@ -120,8 +120,7 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
     if (result.duplicate) outcome = "duplicate";
     return result;
   } catch (error) {
-    if (error instanceof HeraldError && error.code === "bus-unavailable")
-      connection.refused = { reason: error.message, at: performance.now() };
+    if (hasCode(error, "bus-unavailable")) connection.refused = { reason: error.message, at: performance.now() };
     outcome = codeOf(error);
     throw error;
   } finally {

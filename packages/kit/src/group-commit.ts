@@ -1,4 +1,4 @@
-import { HeraldError } from "./herald-error.ts";
+import { HeraldError, hasCode } from "./herald-error.ts";
 
 type Waiting<Item, Result> = {
   readonly item: Item;
@@ -67,7 +67,7 @@ export const createGroupCommit = <Item, Result>(
       for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
     } catch (error) {
       for (const { reject } of group) reject(error);
-      if (!isUnavailable(error)) return;
+      if (!hasCode(error, "bus-unavailable", "database-unavailable")) return;
       // The waiters behind the group would get the same error, each after another timeout.
       const behind = queue;
       queue = [];
@@ -155,6 +155,3 @@ export const createGroupCommit = <Item, Result>(
       else pump();
     });
 };
-
-const isUnavailable = (error: unknown): boolean =>
-  error instanceof HeraldError && (error.code === "bus-unavailable" || error.code === "database-unavailable");

@@ -36,6 +36,10 @@ export class HeraldError extends Error {
   }
 }
 
+/** Whether the error is Herald's, with one of these codes. */
+export const hasCode = (error: unknown, ...codes: readonly ErrorCode[]): error is HeraldError =>
+  error instanceof HeraldError && codes.includes(error.code);
+
 /** The value, unless there is none. @throws HeraldError the one that `missing` makes. */
 export const existing = <Value>(value: Value | null | undefined, missing: () => HeraldError): Value => {
   if (value === null || value === undefined) throw missing();

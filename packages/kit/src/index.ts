@@ -10,7 +10,7 @@ export { parseMasterKeys, parseOpenKeys, rewrapAll, seal, UnknownMasterKey, unse
 export { createFairGate, createShares, type FairGate } from "./fair-gate.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth } from "./health.ts";
-export { existing, type Fault, HeraldError, messageOf, pointerTo } from "./herald-error.ts";
+export { existing, type Fault, HeraldError, hasCode, messageOf, pointerTo } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
 export { createHttpApp, startHealthServer } from "./http/create-http-app.ts";
 export { createReadBody, defaultBodyLimitBytes, parseJson } from "./http/json-body.ts";

@@ -1,4 +1,4 @@
-import { HeraldError } from "./herald-error.ts";
+import { hasCode } from "./herald-error.ts";
 import type { Logger } from "./logger.ts";
 
 export type Repeating = ReturnType<typeof repeat>;
@@ -16,7 +16,7 @@ export const repeat = (what: string, everyMs: number, log: Logger, task: (signal
     try {
       await task(signal);
     } catch (err) {
-      const unavailable = err instanceof HeraldError && err.code.endsWith("-unavailable");
+      const unavailable = hasCode(err, "bus-unavailable", "database-unavailable", "service-unavailable");
       if (!signal.aborted) log[unavailable ? "debug" : "error"]({ err, what }, "a task in the background failed");
     }
     if (!signal.aborted) timer = setTimeout(begin, everyMs);

@@ -1,4 +1,4 @@
-import { HeraldError, type Logger } from "@herald/kit";
+import { hasCode, type Logger } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import {
   type BatchOutboxes,
@@ -101,7 +101,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     const settled: Settled = { cleared: 0, kept: 0 };
     const queue = [...docs];
     const worker = async () => {
-      for (let doc = queue.shift(); doc && !isBusUnavailable(settled.error); doc = queue.shift()) {
+      for (let doc = queue.shift(); doc && !hasCode(settled.error, "bus-unavailable"); doc = queue.shift()) {
         const { published, error } = await publishAll(doc.outbox);
         writes.set(doc, clearing(doc, published, tombstone));
         if (error === undefined) settled.cleared++;
@@ -174,7 +174,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       all.cleared += cleared;
       all.kept += kept;
       all.error ??= error;
-      if (docs.length < chunk || isBusUnavailable(error)) break;
+      if (docs.length < chunk || hasCode(error, "bus-unavailable")) break;
     }
     return all;
   };
@@ -246,5 +246,3 @@ const opened = <Entry>({ collection, tombstone }: OutboxCollection): Opened<Entr
   collection: collection as unknown as Collection<Carrier<Entry>>,
   tombstone,
 });
-
-const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-unavailable";

@@ -10,7 +10,7 @@ import {
   ProjectId,
   ReplayRecord,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, hasCode } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "../bucket.ts";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
@@ -187,7 +187,7 @@ const readReplays = async (connection: Connection, letters: readonly LetterPosit
 
 /** An invalid record counts as none and is overwritten. */
 const unreadable = (error: unknown): null => {
-  if (error instanceof HeraldError && error.code === "schema") return null;
+  if (hasCode(error, "schema")) return null;
   throw error;
 };
 

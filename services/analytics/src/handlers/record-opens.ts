@@ -1,6 +1,6 @@
 import { type Bus, defineBatchHandler, publishEvents, sendRequest } from "@herald/bus";
 import { OpenGroupV1, type ProjectId, UsersOfDeliveries } from "@herald/contracts";
-import { HeraldError, type Logger, type Repeating, repeat } from "@herald/kit";
+import { hasCode, type Logger, type Repeating, repeat } from "@herald/kit";
 import { type Open, openedEvent, type ReportedOpen } from "../domain/open.ts";
 import { groupsOf, openIncrements, reportId, type StatsDelta } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
@@ -82,7 +82,7 @@ export const recordOpens = (
       });
       // While dispatch is unavailable, opens are only stored and counted; the sweep publishes them later.
       const published = publishOpens(toPublish).catch((error: unknown) => {
-        if (!(error instanceof HeraldError && error.code === "service-unavailable")) throw error;
+        if (!hasCode(error, "service-unavailable")) throw error;
       });
       await Promise.all([storeDeltas(deltas), published]);
     },

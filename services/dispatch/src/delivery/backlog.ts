@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { publish } from "@herald/bus";
 import { DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
-import { type FairGate, HeraldError, type Repeating } from "@herald/kit";
+import { type FairGate, hasCode, type Repeating } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { RecoverLostWork } from "../jobs/recover-lost-work.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -36,7 +36,7 @@ export const createBacklog = (deps: BacklogDeps) => {
   const ensureDrain = batchByProject<void>((projectId) =>
     publish(bus, DrainBacklogV1, { projectId }, { id: randomUUID() }).catch((error: unknown) => {
       // The project already has a drain message.
-      if (!(error instanceof HeraldError && error.code === "queue-full")) throw error;
+      if (!hasCode(error, "queue-full")) throw error;
     }),
   );
 

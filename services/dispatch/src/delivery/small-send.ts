@@ -8,7 +8,7 @@ import {
   type ProjectId,
   SendV1,
 } from "@herald/contracts";
-import { type FairGate, HeraldError } from "@herald/kit";
+import { type FairGate, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -205,7 +205,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     const { projectId } = send;
     if (backlog.isOpen(projectId)) return enqueue(send, message);
     const leave = await gate.enter(projectId, 1, { weight }).catch((error: unknown) => {
-      if (error instanceof HeraldError && error.code === "rate-limited") return undefined;
+      if (hasCode(error, "rate-limited")) return undefined;
       throw error;
     });
     if (leave === undefined) {

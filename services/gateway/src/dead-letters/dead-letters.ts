@@ -10,7 +10,6 @@ import {
   type DeliverBatchV1,
   type DueV1,
   type DurableName,
-  type ErrorCode,
   errors,
   events,
   JudgeReplay,
@@ -18,7 +17,7 @@ import {
   type Replay,
   type SendV1,
 } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { z } from "zod";
 import type { SendRequest } from "../bus-connection.ts";
 import type { ProjectDirectory } from "../records/directories.ts";
@@ -103,9 +102,6 @@ const requestOf = (message: string, data: unknown): z.input<typeof JudgeReplay.r
   }
 };
 
-/** After these errors the next replay would fail too, and each would cost a timeout. */
-const unavailableCodes: readonly ErrorCode[] = ["bus-unavailable", "service-unavailable", "database-unavailable"];
-
 /**
  * Replays in the given order, one at a time, and returns a result for each. When a dependency is unavailable, the remaining replays are not
  * tried. Throws that error only if the first replay failed with it, because otherwise there are results to report.
@@ -122,7 +118,8 @@ export const replayAll = async (
       results.push(await replay(id));
     } catch (error) {
       if (!(error instanceof HeraldError)) log.error({ err: error, deadLetter: id }, "a replay failed");
-      const unavailable = error instanceof HeraldError && unavailableCodes.includes(error.code);
+      // The next replay would fail too, and each would cost a timeout.
+      const unavailable = hasCode(error, "bus-unavailable", "service-unavailable", "database-unavailable");
       if (unavailable && index === 0) throw error;
       results.push({ id, ...explain(error) });
       if (!unavailable) continue;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { type Bus, eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
 
 export type EventStreamRequest = Start & {
@@ -25,8 +25,6 @@ type Deps = {
 
 /** How long a client waits before it reconnects. */
 const retryMs = 1_000;
-
-const isBusUnavailable = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
 
 export type EventStreams = ReturnType<typeof createEventStreams>;
 
@@ -59,7 +57,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
         const last = heartbeatDue ? (await eventBounds(bus())).last : 0;
         return { found: await readEvents(bus(), projectId, { from: position + 1, types }), last };
       } catch (error) {
-        if (!isBusUnavailable(error)) throw error;
+        if (!hasCode(error, "bus-unavailable")) throw error;
         return { found: [], last: 0 };
       }
     };

@@ -1,5 +1,5 @@
 import { errors, type IdempotencyRecord } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, hasCode } from "@herald/kit";
 import { digest, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
 import { type KeyShare, keyBytes } from "./key-share.ts";
 
@@ -114,7 +114,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     } catch (error) {
       const noted = records.note({ request, record: { ...record, released: true } });
       // While the bus is unavailable, waiting for the record would only delay the response.
-      if (!(error instanceof HeraldError && error.code === "bus-unavailable")) await noted;
+      if (!hasCode(error, "bus-unavailable")) await noted;
       throw error;
     }
   };

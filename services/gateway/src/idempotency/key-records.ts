@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Bucket, Entry } from "@herald/bus";
 import type { IdempotencyRecord } from "@herald/contracts";
-import { createByteCache, createGroupCommit, HeraldError, type Logger } from "@herald/kit";
+import { createByteCache, createGroupCommit, HeraldError, hasCode, type Logger } from "@herald/kit";
 
 /** A request with an Idempotency-Key. */
 export type KeyedRequest = {
@@ -128,7 +128,7 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
         const result = noted.get(place) ?? earlier;
         return found && result ? { ...found, value: result } : found;
       } catch (error) {
-        if (!(error instanceof HeraldError && error.code === "schema")) throw error;
+        if (!hasCode(error, "schema")) throw error;
         log.error({ err: error }, "an idempotency record cannot be read");
         throw keyReused("its record cannot be read; use a new key");
       }

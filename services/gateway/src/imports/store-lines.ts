@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ImportChunkV1, type ImportId, importLimits, type ProjectId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, hasCode } from "@herald/kit";
 import type { FileLine } from "./read-upload.ts";
 
 /** Encodes a chunk once. Each call of the result tries to publish the chunk, and resolves when the stream has stored it. */
@@ -42,7 +42,7 @@ export const storeLines = async (
         await publish();
         break;
       } catch (error) {
-        if (!(error instanceof HeraldError && error.code === "queue-full") || isGone()) throw error;
+        if (!hasCode(error, "queue-full") || isGone()) throw error;
         await sleep(fullRetryMs);
       }
     }

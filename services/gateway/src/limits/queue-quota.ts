@@ -1,6 +1,6 @@
 import { type Bus, countMessages, sendRequest } from "@herald/bus";
 import { CountBacklog, type ProjectId } from "@herald/contracts";
-import { createByteCache, HeraldError, type Logger } from "@herald/kit";
+import { createByteCache, HeraldError, hasCode, type Logger } from "@herald/kit";
 
 /** How many messages and bytes of one project may wait to be sent. */
 export type QueueLimit = { readonly messages: number; readonly bytes: number };
@@ -120,7 +120,7 @@ export const createCountQueued =
     const [commands, backlog] = await Promise.all([
       countMessages(bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
       sendRequest(bus(), CountBacklog, { projectId, limit }).catch((error: unknown) => {
-        if (error instanceof HeraldError && error.code === "service-unavailable") return undefined;
+        if (hasCode(error, "service-unavailable")) return undefined;
         throw error;
       }),
     ]);

@@ -20,7 +20,7 @@ import {
   pageQuery,
   servingProvider,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
 import { admin, anyClient, type CallerOf, clientOrDevice, viewer } from "../auth/caller.ts";
 import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
@@ -53,7 +53,7 @@ const register = async (
     isNew = answer.created;
     return answer;
   } catch (error) {
-    throw room.granted === 0 && error instanceof HeraldError && error.code === "rate-limited" ? room.refusal : error;
+    throw room.granted === 0 && hasCode(error, "rate-limited") ? room.refusal : error;
   } finally {
     if (!isNew) await room.refund(room.granted);
   }

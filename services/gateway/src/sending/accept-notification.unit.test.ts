@@ -1,5 +1,5 @@
 import { newNotificationId, newProjectId, type SendNotification, SendV1 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import { acceptedView, acceptNotification, defaultTtlSeconds, nowOrNeverMs } from "./accept-notification.ts";
 
@@ -26,7 +26,7 @@ const problemsOf = (work: () => unknown): readonly string[] => {
   try {
     work();
   } catch (error) {
-    if (error instanceof HeraldError && error.code === "validation-failed") return error.messages;
+    if (hasCode(error, "validation-failed")) return error.messages;
     throw error;
   }
   return [];

@@ -6,7 +6,7 @@ import {
   type SendV1,
   type SentNotification,
 } from "@herald/contracts";
-import { createYieldIfDue, type Fault, HeraldError, messageOf, parseBody } from "@herald/kit";
+import { createYieldIfDue, type Fault, HeraldError, hasCode, messageOf, parseBody } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
@@ -58,7 +58,7 @@ const validateEach = async (
     try {
       validated.push({ command: accept(parseOne(sent, name, left)) });
     } catch (error) {
-      if (!(error instanceof HeraldError && error.code === "validation-failed")) throw error;
+      if (!hasCode(error, "validation-failed")) throw error;
       validated.push({ faults: atMost(left, error.faults).map((fault) => inBatch(fault, name)) });
       left = Math.max(0, left - error.faults.length);
     }

@@ -11,7 +11,7 @@ import {
   SendV1,
   sendGroupOf,
 } from "@herald/contracts";
-import { createGroupCommit, HeraldError } from "@herald/kit";
+import { createGroupCommit, hasCode } from "@herald/kit";
 import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-records.ts";
 
 /** About two seconds of a gateway's highest load. */
@@ -99,7 +99,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
     const claimed = await claimKeys(numbered, records);
     const publishable = numbered.filter((one) => claimed.has(one));
     const failed = await publishGroups(publishable);
-    const unavailable = [...failed.values()].find(isBusUnavailable);
+    const unavailable = [...failed.values()].find((error) => hasCode(error, "bus-unavailable"));
     if (unavailable !== undefined) {
       // Fails the waiting sends at once, because waiting for the records would only delay the responses.
       for (const one of publishable) void release(one);
@@ -135,7 +135,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
         await publishLargeOf(outcome.items);
       } catch (error) {
         const released = release(outcome);
-        if (!isBusUnavailable(error)) await released;
+        if (!hasCode(error, "bus-unavailable")) await released;
         throw error;
       }
       const { record } = outcome;
@@ -157,8 +157,6 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
     },
   };
 };
-
-const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-unavailable";
 
 const bytesOf = ({ items }: Unit): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
 

@@ -1,5 +1,5 @@
 import type { IdempotencyRecord, NotificationId, ProjectId, SendV1 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { hasCode } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Answered, Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
 import type { NewSend } from "./send-commands.ts";
@@ -39,7 +39,7 @@ const chargeSends = async ({ limits, queue }: RouteDeps, projectId: ProjectId, s
     try {
       await queue.admit(projectId, bytes);
     } catch (error) {
-      if (!(error instanceof HeraldError && error.code === "quota-exceeded")) throw error;
+      if (!hasCode(error, "quota-exceeded")) throw error;
       refusal = error;
       break;
     }

@@ -1,6 +1,6 @@
 import { type Delivery, defineHandler, preparePublish, publish } from "@herald/bus";
 import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import {
   type Batch,
@@ -122,8 +122,7 @@ const publishBatches = async (
     );
     const failed = results.find((result) => result.status === "rejected");
     if (!failed) return;
-    if (failed.reason instanceof HeraldError && failed.reason.code === "queue-full")
-      fullQueues.markFull(queue, pageName);
+    if (hasCode(failed.reason, "queue-full")) fullQueues.markFull(queue, pageName);
     throw failed.reason;
   });
 };

@@ -1,5 +1,5 @@
 import { newProjectId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import { readClaims } from "./verify-user-token.ts";
 
@@ -12,7 +12,7 @@ const outcome = (change: Record<string, unknown>): string => {
   try {
     return readClaims({ ...good, ...change }, projectId, now).userId;
   } catch (error) {
-    if (error instanceof HeraldError && error.code === "user-token-invalid") return error.messages.join();
+    if (hasCode(error, "user-token-invalid")) return error.messages.join();
     throw error;
   }
 };

@@ -1,6 +1,6 @@
 import { defineHandler } from "@herald/bus";
 import { errors, ImportChunkV1, type ImportError, importedDeviceId } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { type ParsedDevice, type PutResult, parseDevice, startPutDevices } from "./put-devices.ts";
 import { createReadLine } from "./read-line.ts";
@@ -10,9 +10,7 @@ const concurrency = 4;
 
 /** A temporary error must not refuse a line: the chunk is retried. */
 const passing = (error: unknown): unknown =>
-  error instanceof HeraldError && error.code === "topic-exists"
-    ? new HeraldError("service-unavailable", error.messages, { cause: error })
-    : error;
+  hasCode(error, "topic-exists") ? new HeraldError("service-unavailable", error.messages, { cause: error }) : error;
 
 /** Whether a retry may succeed. Retries wait without a limit for an unavailable dependency. */
 const mayPass = (error: unknown, isLastTry: boolean): boolean => {

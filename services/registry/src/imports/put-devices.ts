@@ -1,13 +1,12 @@
 import {
   type DeviceId,
   type DeviceProblem,
-  type ErrorCode,
   type ProjectId,
   PutDevice,
   servingProvider,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, parseBody } from "@herald/kit";
+import { HeraldError, hasCode, parseBody } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
 import type { Registered, WantedPut } from "../requests/register-device.ts";
@@ -24,24 +23,24 @@ export type ParsedDevice = { readonly device: PutDevice; readonly newId?: Device
 /** Further problems of one device would only make the result longer. */
 const maxProblems = 10;
 
-/** Errors that concern one device; every other error concerns all of them. */
-const refusals: ReadonlySet<ErrorCode> = new Set(["validation-failed", "device-quota-exceeded"]);
-
-const refusedFor = ({ code, faults }: HeraldError): Refused => ({
-  result: "refused",
-  problems: faults.slice(0, maxProblems).map((fault) => ({
-    field: fault.name.replace(/^device\./, ""),
-    detail: fault.detail,
-    code: fault.code ?? code,
-  })),
-});
+/** The result for a refused device. Throws every other error, because it concerns all devices. */
+const refusedFor = (error: unknown): Refused => {
+  if (!hasCode(error, "validation-failed", "device-quota-exceeded")) throw error;
+  return {
+    result: "refused",
+    problems: error.faults.slice(0, maxProblems).map((fault) => ({
+      field: fault.name.replace(/^device\./, ""),
+      detail: fault.detail,
+      code: fault.code ?? error.code,
+    })),
+  };
+};
 
 /** Validates a device from a request or a file. */
 export const parseDevice = (sent: unknown): ParsedDevice => {
   try {
     return { device: parseBody(PutDevice, sent, { max: maxProblems }) };
   } catch (error) {
-    if (!(error instanceof HeraldError)) throw error;
     return refusedFor(error);
   }
 };
@@ -65,8 +64,6 @@ const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) =
 };
 
 type Shared = { readonly keys: Keys; readonly dryRun: boolean; readonly ensured: ReadonlyMap<string, TopicRow> };
-
-const isRefusal = (error: unknown): error is HeraldError => error instanceof HeraldError && refusals.has(error.code);
 
 /** The registration of a device, or why it is refused. */
 const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }: Shared): WantedPut | Refused => {
@@ -92,17 +89,13 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       ...shared,
     };
   } catch (error) {
-    if (!isRefusal(error)) throw error;
     return refusedFor(error);
   }
 };
 
 /** @throws errors that are not a refusal of this device: they concern all devices. */
 const resultOf = (settled: PromiseSettledResult<Registered> | undefined): PutResult => {
-  if (settled?.status !== "fulfilled") {
-    if (!isRefusal(settled?.reason)) throw settled?.reason;
-    return refusedFor(settled.reason);
-  }
+  if (settled?.status !== "fulfilled") return refusedFor(settled?.reason);
   const { device, created, changed } = settled.value;
   return { result: created ? "created" : changed ? "updated" : "unchanged", id: device._id };
 };

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { HeraldError } from "@herald/kit";
+import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import { parsePublicKey } from "./identity-keys.ts";
 
@@ -14,7 +14,7 @@ const problem = (given: string | Record<string, unknown>): string => {
   try {
     return `taken: ${parsePublicKey(given).algorithm}`;
   } catch (error) {
-    if (error instanceof HeraldError && error.code === "validation-failed") return error.messages.join();
+    if (hasCode(error, "validation-failed")) return error.messages.join();
     throw error;
   }
 };
