@@ -4,10 +4,12 @@ import {
   type Collection,
   type Document,
   type Filter,
+  type FindOptions,
   MongoBulkWriteError,
   MongoOperationTimeoutError,
   type OptionalUnlessRequiredId,
   type UpdateFilter,
+  type WithId,
 } from "mongodb";
 import { areDuplicateKeys, isDuplicateKey } from "./conflicts.ts";
 import { orUnavailable } from "./unavailable.ts";
@@ -156,18 +158,30 @@ export const updateBatched = <Doc extends Owned>(
   return (key, condition, update) => commit({ key, condition, update });
 };
 
+/**
+ * The documents with these ids that match the filter, in one reply. Without a hint: PostgreSQL finds ids by the primary key anyway, and a
+ * hint costs it 0.4 ms a query.
+ */
+export const findByIds = <Doc extends Document>(
+  collection: Collection<Doc>,
+  ids: Iterable<string>,
+  filter: Filter<Doc>,
+  options: FindOptions = {},
+): Promise<WithId<Doc>[]> => {
+  const _id = anyOf(ids);
+  return collection.find({ ...filter, _id } as Filter<Doc>, { batchSize: _id.$in.length + 1, ...options }).toArray();
+};
+
 /** Reads one document by its id, in a command with others. A projection must include `projectId`. Null when the project has none. */
 export const findBatched = <Doc extends Owned, Projection extends keyof Doc = keyof Doc>(
   collection: Collection<Doc>,
   projection?: Document,
 ): ((key: Key) => Promise<Pick<Doc, Projection> | null>) => {
   return inOneCommand<Key, Pick<Doc, Projection> | null>(async (keys) => {
-    const filter = {
-      _id: anyOf(keys.map(({ _id }) => _id)),
-      // Names the projects, so that a sharded collection queries only their shards.
-      projectId: anyOf(keys.map(({ projectId }) => projectId)),
-    } as unknown as Filter<Doc>;
-    const found = await collection.find(filter, { hint: "_id_", ...(projection ? { projection } : {}) }).toArray();
+    const ids = keys.map(({ _id }) => _id);
+    // Names the projects, so that a sharded collection queries only their shards.
+    const filter = { projectId: anyOf(keys.map(({ projectId }) => projectId)) } as unknown as Filter<Doc>;
+    const found = await findByIds(collection, ids, filter, projection && { projection });
     const byId = new Map(found.map((doc) => [doc._id as string, doc as unknown as Doc]));
     return keys.map(({ _id, projectId }) => {
       const doc = byId.get(_id);

@@ -3,6 +3,7 @@ export {
   anyOf,
   beginsWith,
   findBatched,
+  findByIds,
   type Inserted,
   inOneCommand,
   insertBatched,

@@ -8,8 +8,8 @@ import {
   userKey,
 } from "@herald/contracts";
 import {
-  anyOf,
   deadlineOptions,
+  findByIds,
   guardStore,
   type IndexSpec,
   indexName,
@@ -75,8 +75,12 @@ export const createNotificationFactsStore = (db: Db) => {
 
     /** `send_at` of the notifications that have one. */
     sendTimes: async (ids: readonly NotificationId[]): Promise<Map<NotificationId, Date>> => {
-      const filter = { _id: anyOf(ids), sendAt: { $exists: true } };
-      const found = await collection.find(filter, { hint: "_id_", projection: { sendAt: 1, at: 1 } }).toArray();
+      const found = await findByIds(
+        collection,
+        ids,
+        { sendAt: { $exists: true } },
+        { projection: { sendAt: 1, at: 1 } },
+      );
       return new Map(found.map(({ _id, at, sendAt }) => [_id, sendAt ?? at]));
     },
 

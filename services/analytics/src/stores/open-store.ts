@@ -4,6 +4,7 @@ import {
   beginsWith,
   byIndex,
   deadlineOptions,
+  findByIds,
   guardStore,
   type IndexSpec,
   indexName,
@@ -88,9 +89,9 @@ export const createOpenStore = (db: Db) => {
     record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toPublish: Open[] }> => {
       const documents = batch.map((open) => ({ ...open, _id: openId(open), published: false as const }));
       if (await insertMissing(opens, documents)) return { added: [...batch], toPublish: [...batch] };
-      const filter = { projectId: anyOf(batch.map(({ projectId }) => projectId)), _id: anyOf(batch.map(openId)) };
+      const projectId = anyOf(batch.map((open) => open.projectId));
       // In one batch: a row that is marked between two batches could be in both and count twice.
-      const rows = await opens.find(filter, { hint: "_id_", batchSize: batch.length + 1 }).toArray();
+      const rows = await findByIds(opens, batch.map(openId), { projectId });
       const reports = new Set(batch.map(({ report }) => report));
       return {
         added: rows.filter(({ report }) => reports.has(report)),
@@ -123,7 +124,7 @@ export const createOpenStore = (db: Db) => {
     export: exportOpens(opens),
 
     find: (projectId: ProjectId, of: readonly Pick<Open, "notificationId" | "deviceId">[]): Promise<Open[]> =>
-      opens.find({ projectId, _id: { $in: of.map(openId) } }, { hint: "_id_", batchSize: of.length + 1 }).toArray(),
+      findByIds(opens, of.map(openId), { projectId }),
   });
 };
 

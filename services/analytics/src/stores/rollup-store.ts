@@ -3,6 +3,7 @@ import {
   anyOf,
   byIndex,
   deadlineOptions,
+  findByIds,
   guardStore,
   type IndexSpec,
   indexName,
@@ -91,10 +92,11 @@ export const createRollupStore = (db: Db) => {
   const rollups: Collection<RollupDocument> = db.collection("rollups");
 
   const findExisting = async (changes: readonly RollupChange[]): Promise<Set<string>> => {
-    const _id = anyOf(changes.map((change) => change._id));
+    const ids = changes.map(({ _id }) => _id);
     const projectId = anyOf(changes.map((change) => change.projectId));
-    const options = { hint: "_id_", projection: { _id: 1 }, batchSize: changes.length + 1 };
-    return new Set((await rollups.find({ projectId, _id }, options).toArray()).map((rollup) => rollup._id));
+    return new Set(
+      (await findByIds(rollups, ids, { projectId }, { projection: { _id: 1 } })).map((rollup) => rollup._id),
+    );
   };
 
   const readByHour = () => ({ hint: indexName(indexes.byHour), ...deadlineOptions() });
@@ -142,7 +144,7 @@ export const createRollupStore = (db: Db) => {
     /** The same for several notifications; notifications without opens are missing. */
     totals: async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<Map<string, OpenFigures>> => {
       const wanted = new Map(ids.map((id) => [rollupId(projectId, `total/${id}`), id]));
-      const found = await rollups.find({ projectId, _id: { $in: [...wanted.keys()] } }, { hint: "_id_" }).toArray();
+      const found = await findByIds(rollups, wanted.keys(), { projectId });
       return new Map(found.map((total) => [wanted.get(total._id) ?? "", total]));
     },
 

@@ -3,6 +3,7 @@ import { LRUCache } from "@herald/kit";
 import {
   anyOf,
   byIndex,
+  findByIds,
   guardStore,
   type IndexSpec,
   indexName,
@@ -141,12 +142,7 @@ export const createStatsDeltaStore = (db: Db) => {
       const others = ids.filter((id) => !cached.has(id));
       if (others.length === 0) return own;
       // In one batch: a document that is marked between two batches could be in both.
-      const found = await deltas
-        .find(
-          { _id: { $in: others } },
-          { hint: "_id_", projection: { projectId: 1, increments: 1 }, batchSize: others.length + 1 },
-        )
-        .toArray();
+      const found = await findByIds(deltas, others, {}, { projection: { projectId: 1, increments: 1 } });
       return [...own, ...found];
     },
 

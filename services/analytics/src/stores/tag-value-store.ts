@@ -1,6 +1,14 @@
 import type { ProjectId, Tag } from "@herald/contracts";
 import { createByteCache } from "@herald/kit";
-import { byIndex, guardStore, type IndexSpec, insertMissing, projectRows, type RemovedBatch } from "@herald/mongo";
+import {
+  byIndex,
+  findByIds,
+  guardStore,
+  type IndexSpec,
+  insertMissing,
+  projectRows,
+  type RemovedBatch,
+} from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { RollupScope, TagScope } from "../domain/aggregate.ts";
 import type { StatsDelta } from "../domain/stats-delta.ts";
@@ -126,9 +134,7 @@ export const createTagValueStore = (db: Db) => {
     /** Some of the values of a dimension that were counted together, as `other`, in a range. */
     others: async (projectId: ProjectId, dimension: Dimension, from: Date, to: Date): Promise<string[]> => {
       const ids = monthsOf(from, to).map((month) => wantedKey({ projectId, dimension, month }));
-      const found = await collection
-        .find({ projectId, _id: { $in: ids } }, { hint: "_id_", projection: { others: 1 } })
-        .toArray();
+      const found = await findByIds(collection, ids, { projectId }, { projection: { others: 1 } });
       return [...new Set(found.flatMap(({ others = [] }) => others))];
     },
 

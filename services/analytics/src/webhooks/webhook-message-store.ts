@@ -11,6 +11,7 @@ import {
   anyOf,
   byIndex,
   createCounts,
+  findByIds,
   findPage,
   guardStore,
   type IndexSpec,
@@ -198,7 +199,8 @@ export const createWebhookMessageStore = (db: Db) => {
           },
         }));
       await retryConflicts(() => messages.bulkWrite(writes, { ordered: false }));
-      return messages.find({ _id: { $in: due.map(({ _id }) => _id) }, projectId, claim }, { hint: "_id_" }).toArray();
+      const ids = due.map(({ _id }) => _id);
+      return findByIds(messages, ids, { projectId, claim });
     },
 
     /** Releases a message that was claimed and not sent. */

@@ -7,7 +7,7 @@ import {
   type ProjectId,
   type Tag,
 } from "@herald/contracts";
-import { findSome, guardStore } from "@herald/mongo";
+import { findByIds, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
 import type { DeviceResult } from "../domain/settle-batch.ts";
@@ -103,11 +103,8 @@ export const findDeviceRows = (db: Db) => {
     for (const document of notifications.filter(({ rows }) => !rows))
       batches.push(...(batchesOf(document, id) ?? (await search(projectId, document._id, id))));
     // One `$in`: DocumentDB takes 100 ms for each of several ranges in an `$or`.
-    const filter = { projectId, _id: { $in: batches }, firstDeviceId: { $lte: id }, lastDeviceId: { $gte: id } };
-    const stored =
-      batches.length === 0
-        ? []
-        : find(await deliveries.find(filter, { hint: "_id_", batchSize: batches.length + 1 }).toArray(), id);
+    const filter = { projectId, firstDeviceId: { $lte: id }, lastDeviceId: { $gte: id } };
+    const stored = batches.length === 0 ? [] : find(await findByIds(deliveries, batches, filter), id);
     const children = await Promise.all(
       stored.filter(({ row, index }) => isDeferred(row, index)).map(({ row }) => childrenOf(projectId, row)),
     );
@@ -201,11 +198,7 @@ export const createDeliveryUsers = (db: Db) => {
   };
 
   const findNotifications = (projectId: ProjectId, ids: readonly NotificationId[]) =>
-    findSome(
-      notifications,
-      { projectId, _id: { $in: [...ids] } },
-      { hint: "_id_", limit: ids.length, projection: { "expanded.batches": 1, tags: 1 } },
-    );
+    findByIds(notifications, ids, { projectId }, { projection: { "expanded.batches": 1, tags: 1 } });
 
   /** The notifications whose audience is small enough to search. */
   const smallOnes = async (

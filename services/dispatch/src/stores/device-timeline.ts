@@ -7,7 +7,7 @@ import type {
   NotificationId,
   ProjectId,
 } from "@herald/contracts";
-import { deadlineOptions, decodeAfter, encodeAfter, findSome, guardStore } from "@herald/mongo";
+import { deadlineOptions, decodeAfter, encodeAfter, findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { currentStatus } from "../domain/notification-counts.ts";
 import { batchesOf, findDeviceRows, type Located, locatedFields, traceOf } from "./delivery-trace.ts";
@@ -66,8 +66,7 @@ export const createDeviceTimeline = (db: Db) => {
     entries: readonly { readonly candidate: Candidate; readonly rest: Omit<DeviceNotification, "notification"> }[],
   ): Promise<DeviceNotification[]> => {
     const ids = entries.map(({ candidate }) => candidate._id);
-    const options = { hint: "_id_", limit: ids.length, projection: { content: 1 } };
-    const found = await findSome(notifications, { projectId, _id: { $in: ids } }, options);
+    const found = await findByIds(notifications, ids, { projectId }, { projection: { content: 1 } });
     const contents = new Map(found.map(({ _id, content }) => [_id, JSON.parse(content) as NotificationContent]));
     return entries.map(({ candidate, rest }) => {
       const { _id, acceptedAt, final, cancelledAt, dueAt } = candidate;

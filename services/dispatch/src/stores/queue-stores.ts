@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { findSome, guardStore } from "@herald/mongo";
+import { findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Claim, Run } from "./delivery-document.ts";
 import {
@@ -53,9 +53,8 @@ export const createBacklogStore = (db: Db) => {
       now: Date,
     ): Promise<ReadonlySet<NotificationId>> => {
       const slice = randomUUID();
-      const ofSlice = { _id: { $in: ids.toSorted() }, projectId, "sending.slice": slice };
       const { modifiedCount } = await notifications.updateMany(
-        { _id: ofSlice._id, projectId, queued: some, rows: some, sending: { $exists: false } },
+        { _id: { $in: ids.toSorted() }, projectId, queued: some, rows: some, sending: { $exists: false } },
         {
           $set: {
             sending: { at, sequence, slice, open: true },
@@ -65,7 +64,12 @@ export const createBacklogStore = (db: Db) => {
         { hint: "_id_" },
       );
       if (modifiedCount === ids.length) return new Set(ids);
-      const claimed = await notifications.find(ofSlice, { hint: "_id_", projection: { _id: 1 } }).toArray();
+      const claimed = await findByIds(
+        notifications,
+        ids,
+        { projectId, "sending.slice": slice },
+        { projection: { _id: 1 } },
+      );
       return new Set(claimed.map(({ _id }) => _id));
     },
 

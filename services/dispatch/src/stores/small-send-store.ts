@@ -1,5 +1,5 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
-import { findBatched, findSome, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
+import { findBatched, findByIds, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db, type UpdateFilter } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
 import { addFailures, addTallies, finalStatus, noDevices } from "../domain/notification-counts.ts";
@@ -69,8 +69,7 @@ export const runsOf = (document: Omit<Carrier, "sending" | "queued">, startedAt:
 export const findEmbeddedRows = (db: Db) => {
   const notifications = notificationCollection(db);
   return async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<DeliveryDocument[]> => {
-    const options = { hint: "_id_", limit: ids.length, projection: carriedFields };
-    const found = await findSome(notifications, { projectId, _id: { $in: [...ids] } }, options);
+    const found = await findByIds(notifications, ids, { projectId }, { projection: carriedFields });
     return found.flatMap(rowsOf);
   };
 };

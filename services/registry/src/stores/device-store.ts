@@ -13,6 +13,7 @@ import {
   type Counts,
   deadlineOptions,
   findBatched,
+  findByIds,
   findSome,
   guardStore,
   indexName,
@@ -30,7 +31,7 @@ import { topicFacet } from "../domain/facets.ts";
 import { type EventContext, registryEvent, type TopicRow } from "../domain/registry-events.ts";
 import { recordOpened, recordSeen, retireDevice, retireStale } from "./device-activity.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
-import { changeSubscriptions, findByIds, fullFor } from "./device-subscriptions.ts";
+import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { insertDevices } from "./insert-devices.ts";
 import { listDevices, listUsers } from "./list-devices.ts";
 import type { PendingEvents } from "./pending-events.ts";
@@ -188,13 +189,13 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       projectId: ProjectId,
       ids: readonly DeviceId[],
     ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId">[]> =>
-      findByIds(devices, projectId, ids, notDeleted, { projection: { status: 1, userId: 1 } }),
+      findByIds(devices, ids, { projectId, ...notDeleted }, { projection: { status: 1, userId: 1 } }),
 
     listUsers: listUsers(devices),
 
     /** The active devices among these ids, unsorted. */
     findActive: (projectId: ProjectId, ids: readonly DeviceId[]): Promise<DeviceDocument[]> =>
-      findByIds(devices, projectId, ids, { status: "active" }, deadlineOptions()),
+      findByIds(devices, ids, { projectId, status: "active" }, deadlineOptions()),
 
     /** Up to `limit` of a user's devices, oldest first. A tombstone has no user. */
     ofUser: (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> =>

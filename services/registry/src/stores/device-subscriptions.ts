@@ -1,9 +1,9 @@
 import type { DeviceId, ProjectId } from "@herald/contracts";
-import { indexName } from "@herald/mongo";
-import type { Collection, Filter, FindOptions } from "mongodb";
+import { findByIds } from "@herald/mongo";
+import type { Collection, Filter } from "mongodb";
 import { maxFacets, topicFacet } from "../domain/facets.ts";
 import { type EventContext, eventOfEach, type TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
+import type { DeviceDocument } from "./device-document.ts";
 import { notDeleted } from "./tombstones.ts";
 
 /** Devices with room for one more facet; the facet of the user does not count. */
@@ -12,27 +12,12 @@ const withRoom: Filter<DeviceDocument>[] = [
   { userId: { $exists: true }, [`facets.${maxFacets}`]: { $exists: false } },
 ];
 
-/** Those of these devices that match the filter, unsorted. */
-export const findByIds = (
-  devices: Collection<DeviceDocument>,
-  projectId: ProjectId,
-  ids: readonly DeviceId[],
-  filter: Filter<DeviceDocument>,
-  options: FindOptions,
-): Promise<DeviceDocument[]> =>
-  devices
-    .find(
-      { projectId, _id: { $in: [...ids] }, ...filter },
-      { hint: indexName(deviceIndexes.list), batchSize: ids.length + 1, ...options },
-    )
-    .toArray();
-
 /** Devices that could not be subscribed to a topic, because they have the maximum of facets. */
 export const fullFor =
   (devices: Collection<DeviceDocument>) =>
   async (projectId: ProjectId, ids: readonly DeviceId[], topic: string): Promise<DeviceId[]> => {
-    const full = { ...notDeleted, facets: { $ne: topicFacet(topic) }, $nor: withRoom };
-    const rows = await findByIds(devices, projectId, ids, full, { projection: { _id: 1 } });
+    const full = { projectId, ...notDeleted, facets: { $ne: topicFacet(topic) }, $nor: withRoom };
+    const rows = await findByIds(devices, ids, full, { projection: { _id: 1 } });
     return rows.map(({ _id }) => _id);
   };
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { DeviceId, OutboxEvent, ProjectId } from "@herald/contracts";
 import { createGroupCommit, HeraldError, type Logger } from "@herald/kit";
-import { anyOf, byIndex, ensureIndexes, findSome, guardStore, type IndexSpec } from "@herald/mongo";
+import { anyOf, byIndex, ensureIndexes, findByIds, findSome, guardStore, type IndexSpec } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 
@@ -90,9 +90,13 @@ export const createPendingEvents = (
   };
 
   const stored = async (events: readonly OutboxEvent[]): Promise<Set<DeviceId>> => {
-    const ids = [...new Set(events.map(deviceOf))];
-    const filter = { _id: anyOf(ids), projectId: anyOf(events.map(projectOf)) };
-    const found = await findSome(devices, filter, { hint: "_id_", limit: ids.length, projection: { _id: 1 } });
+    const ids = events.map(deviceOf);
+    const found = await findByIds(
+      devices,
+      ids,
+      { projectId: anyOf(events.map(projectOf)) },
+      { projection: { _id: 1 } },
+    );
     return new Set(found.map(({ _id }) => _id));
   };
 
