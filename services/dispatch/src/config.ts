@@ -34,18 +34,21 @@ export const DispatchConfig = z
     HERALD_DISPATCH_RETENTION: variables.durationMs({ min: 30 * dayMs }).default(90 * dayMs),
     /** Batches of one lane and platform that are sent at the same time. Each has at most 1,000 devices; sixteen keep two cores busy. */
     HERALD_DISPATCH_BATCHES: variables.integer({ min: 1, max: 256 }).default(16),
-    /** How many of these batches one project may have: while one is sent, others start or write their outcomes. */
-    HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ min: 1, max: 256 }).default(4),
+    /**
+     * How many of these batches one project may have: while some are sent or wait for a slow provider, others start or write their
+     * outcomes. Half of all, so that another project starts at once.
+     */
+    HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ min: 1, max: 256 }).default(8),
     /**
      * Batches of one lane and platform in memory, including those that wait: enough for eight projects at their limit. The direct
      * lane, where most batches have one device, may have sixteen times as many.
      */
     HERALD_DISPATCH_BATCHES_IN_MEMORY: variables.integer({ min: 1, max: 1_024 }).default(64),
     /**
-     * Requests of one project to one provider that wait for a response: with a latency of 50 ms, 40,000 pushes a second. They
-     * need a few MB.
+     * Requests of one project to one provider that wait for a response: 1,000 on each of four connections. With a latency of 50 ms,
+     * 80,000 pushes a second. They need a few MB.
      */
-    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ min: 50, max: 16_000 }).default(2_000),
+    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ min: 50, max: 16_000 }).default(4_000),
     /** Connections of one project to one provider. Apple reports gains up to about sixteen, but one thread serves them all. */
     HERALD_DISPATCH_CONNECTIONS: variables.integer({ min: 1, max: 16 }).default(4),
     /** Clients of projects that stay open. Each holds its connections and about 1 MB. */
