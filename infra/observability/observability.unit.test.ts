@@ -86,7 +86,7 @@ const metrics = new Map<string, Metric>();
 
 /** Every instrument that there is, used once, as Prometheus is shown it. */
 beforeAll(async () => {
-  const options = { service: "test", version: "0.0.0", metricsHost: "127.0.0.1", metricsPort: 0 };
+  const options = { service: "test", metricsHost: "127.0.0.1", metricsPort: 0 };
   const telemetry = await startTelemetry(options);
   stops.push(telemetry.stop);
   const log = createLogger({ service: "test", level: "silent" });

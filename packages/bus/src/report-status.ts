@@ -8,7 +8,7 @@ import {
   type StreamName,
   streams,
 } from "@herald/contracts";
-import { type Repeating, repeat } from "@herald/kit";
+import { type Repeating, repeat, version } from "@herald/kit";
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "./bucket.ts";
 import { type Bus, connectionOf } from "./connect.ts";
@@ -19,7 +19,6 @@ const reportEveryMs = 5_000;
 
 export type StatusReportOptions = {
   readonly service: ServiceName;
-  readonly version: string;
   /** Describes the state of the process. If it throws, this report is skipped. */
   readonly look: () => Promise<
     Omit<StatusReport, "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs">
@@ -31,7 +30,7 @@ export type StatusReportOptions = {
 const instance = `${hostname().replaceAll(/[^A-Za-z0-9_-]/g, "-")}-${process.pid}`;
 
 /** Writes the state of this process into a bucket that the gateway watches. `stop` removes the report. */
-export const reportStatus = (bus: Bus, { service, version, look, everyMs = reportEveryMs }: StatusReportOptions) => {
+export const reportStatus = (bus: Bus, { service, look, everyMs = reportEveryMs }: StatusReportOptions) => {
   const connection = connectionOf(bus);
   const bucket = openBucket(bus, "push_status", StatusReport);
   const key = `${service}.${instance}`;

@@ -1,4 +1,5 @@
 import { StatusReport } from "@herald/contracts";
+import { version } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBucket, reportStatus } from "../src/index.ts";
@@ -20,12 +21,11 @@ test("a process reports its status at intervals, and a stop removes the report",
   let failing: StatusReport["failing"] = [{ check: "database", since, reason: "the database is unavailable" }];
   const reporting = reportStatus(t.bus, {
     service: "dispatch",
-    version: "1.2.3",
     look: async () => ({ failing, streams: [], durables: [] }),
     everyMs: 50,
   });
   const only = () => [...seen.values()][0];
-  await eventually(() => expect(only()).toMatchObject({ service: "dispatch", version: "1.2.3", failing }));
+  await eventually(() => expect(only()).toMatchObject({ service: "dispatch", version, failing }));
   expect([...seen.keys()]).toEqual([`dispatch.${only()?.instance}`]);
   failing = [];
   // Each report contains the time that storing the previous one took.

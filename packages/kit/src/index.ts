@@ -29,4 +29,5 @@ export { runService } from "./run-service.ts";
 export { bareSchemas } from "./schema-at.ts";
 export { failSpan, inSpan, meter, secondsHistogram, startClientSpan } from "./telemetry/spans.ts";
 export { exportsTraces, startTelemetry } from "./telemetry/start-telemetry.ts";
+export { version } from "./version.ts";
 export { createYieldIfDue } from "./yield-if-due.ts";

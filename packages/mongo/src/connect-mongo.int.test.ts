@@ -35,7 +35,6 @@ test("a command under a recorded span has a span of its own, with the convention
   vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
   const telemetry = await startTelemetry({
     service: "test",
-    version: "0.0.0",
     metricsHost: "127.0.0.1",
     metricsPort: 0,
     otlpEndpoint: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,

@@ -29,8 +29,6 @@ import type { z } from "zod";
 const stopDeadlineMs = 30_000;
 /** Time for probes in progress to finish. */
 const finishProbesMs = 1_000;
-/** Herald's version: all packages have the same version. */
-const version = "0.1.0";
 
 export type ServiceConfig = z.infer<z.ZodObject<typeof serviceConfig>>;
 
@@ -87,7 +85,6 @@ export const createService = (options: ServiceOptions) => {
   const start = async (): Promise<void> => {
     const telemetry = await startTelemetry({
       service: name,
-      version,
       metricsHost: host,
       metricsPort,
       otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
@@ -146,7 +143,7 @@ export const createService = (options: ServiceOptions) => {
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
       // Before the database is prepared, so that the status page shows that the service waits for it, and why.
-      reporting = reportStatus(bus, { service: name, version, look });
+      reporting = reportStatus(bus, { service: name, look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;

@@ -55,7 +55,6 @@ import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createSessions } from "./sessions/sessions.ts";
 import { createStatusDirectory } from "./status/system-status.ts";
-import { version } from "./version.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;
@@ -139,7 +138,6 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const status = createStatusDirectory({
     look: async () => ({ failing: await health.failing(), streams: [], durables: [] }),
-    version,
     broker: connection.ready,
     now,
   });
@@ -210,7 +208,6 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     start: async (): Promise<void> => {
       const telemetry = await startTelemetry({
         service: "gateway",
-        version,
         metricsHost: config.HERALD_GATEWAY_HOST,
         metricsPort: config.HERALD_GATEWAY_METRICS_PORT,
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,

@@ -15,11 +15,11 @@ import { defaultResource, envDetector, type Resource, resourceFromAttributes } f
 import { type IMetricReader, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { AlwaysOffSampler, NoopSpanProcessor, ParentBasedSampler, TracerProvider } from "@opentelemetry/sdk-trace";
 import { withTimeout } from "../lifecycle.ts";
+import { version } from "../version.ts";
 import { meter } from "./spans.ts";
 
 export type TelemetryOptions = {
   readonly service: string;
-  readonly version: string;
   readonly metricsHost: string;
   /** 0 takes any free port. */
   readonly metricsPort: number;
@@ -31,7 +31,7 @@ export type TelemetryOptions = {
 const flushMs = 2_000;
 
 /** Starts OpenTelemetry's SDK as its variables (`OTEL_…`) configure it; they add to the resource and take precedence. */
-const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptions) => {
+const startProviders = async ({ service, otlpEndpoint }: TelemetryOptions) => {
   const resource = defaultResource().merge(
     resourceFromAttributes({ "service.name": `herald-${service}`, "service.version": version }),
   );

@@ -27,7 +27,7 @@ afterEach(async () => {
   vi.unstubAllEnvs();
 });
 
-const options = { service: "test", version: "0.0.0", metricsHost: "127.0.0.1", metricsPort: 0 };
+const options = { service: "test", metricsHost: "127.0.0.1", metricsPort: 0 };
 
 const start = async (otlpEndpoint?: string) => {
   const telemetry = await startTelemetry({ ...options, otlpEndpoint });

@@ -93,10 +93,8 @@ export const createRollupStore = (db: Db) => {
 
   const findExisting = async (changes: readonly RollupChange[]): Promise<Set<string>> => {
     const ids = changes.map(({ _id }) => _id);
-    const projectId = anyOf(changes.map((change) => change.projectId));
-    return new Set(
-      (await findByIds(rollups, ids, { projectId }, { projection: { _id: 1 } })).map((rollup) => rollup._id),
-    );
+    const filter = { projectId: anyOf(changes.map(({ projectId }) => projectId)) };
+    return new Set((await findByIds(rollups, ids, filter, { projection: { _id: 1 } })).map(({ _id }) => _id));
   };
 
   const readByHour = () => ({ hint: indexName(indexes.byHour), ...deadlineOptions() });

@@ -8,6 +8,7 @@ import {
   PutDevice,
   sessionCookie,
 } from "@herald/contracts";
+import { version } from "@herald/kit";
 import { z } from "zod";
 import {
   type CreateDocumentOptions,
@@ -20,7 +21,6 @@ import {
 import { type CallerKind, roleOf } from "../auth/caller.ts";
 import { type Route, tags } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
-import { version } from "../version.ts";
 import { addExamples } from "./example-of.ts";
 
 const securityOf: Record<CallerKind, Record<string, string[]>> = {

@@ -58,7 +58,7 @@ export const systemStatus = (heard: readonly Heard[], broker: true | string, now
   };
 };
 
-type Deps = Pick<StatusReportOptions, "look" | "version"> & {
+type Deps = Pick<StatusReportOptions, "look"> & {
   /** True, or the reason why the bus is unavailable. */
   readonly broker: () => true | string;
   readonly now: () => Date;
@@ -66,7 +66,7 @@ type Deps = Pick<StatusReportOptions, "look" | "version"> & {
 
 export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 
-export const createStatusDirectory = ({ look, version, broker, now }: Deps) => {
+export const createStatusDirectory = ({ look, broker, now }: Deps) => {
   const heard = new Map<string, Heard>();
   let parts: { stop(): Promise<void> }[] = [];
   return {
@@ -89,7 +89,7 @@ export const createStatusDirectory = ({ look, version, broker, now }: Deps) => {
           complete = true;
         },
       );
-      parts = [watching, reportStatus(bus, { service: "gateway", version, look })];
+      parts = [watching, reportStatus(bus, { service: "gateway", look })];
     },
     stop: async () => {
       await Promise.all(parts.map((part) => part.stop()));

@@ -90,13 +90,8 @@ export const createPendingEvents = (
   };
 
   const stored = async (events: readonly OutboxEvent[]): Promise<Set<DeviceId>> => {
-    const ids = events.map(deviceOf);
-    const found = await findByIds(
-      devices,
-      ids,
-      { projectId: anyOf(events.map(projectOf)) },
-      { projection: { _id: 1 } },
-    );
+    const filter = { projectId: anyOf(events.map(projectOf)) };
+    const found = await findByIds(devices, events.map(deviceOf), filter, { projection: { _id: 1 } });
     return new Set(found.map(({ _id }) => _id));
   };
 
