@@ -82,7 +82,7 @@ export const createAudienceStore = (db: Db) => {
     projectId: 1,
     status: 1,
   });
-  const findByIds = async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<AudienceRow[]> => {
+  const findActive = async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<AudienceRow[]> => {
     const found = await Promise.all([...new Set(ids)].map((_id) => findDevice({ _id, projectId })));
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
@@ -100,7 +100,7 @@ export const createAudienceStore = (db: Db) => {
     /** The active devices of a page that a lookup finds, unsorted. */
     page: async (projectId: ProjectId, lookup: Lookup, range: BucketRange): Promise<AudienceRow[]> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets) return findByIds(projectId, lookup.ids);
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets) return findActive(projectId, lookup.ids);
       const query = queryOf(projectId, lookup, buckets);
       if (!query) return [];
       const options = {
@@ -130,7 +130,7 @@ export const createAudienceStore = (db: Db) => {
           { hint: indexName(index), limit: limit + 1, projection: { ...audienceFields, ...extra } },
         );
       const [byId, byHash, byFacet] = await Promise.all([
-        findByIds(projectId, ids),
+        findActive(projectId, ids),
         hashes.length === 0
           ? []
           : find({ platform: { $in: [...platforms] }, tokenHash: anyExisting(hashes) }, deviceIndexes.token, {
