@@ -192,10 +192,11 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
     "--at",
     new Date(Date.now() + 3_600_000).toISOString(),
   );
-  expect((await json("notification", "list", "--limit", "2")).map(({ id }: { id: string }) => id)).toEqual([
-    later.id,
-    second.id,
-  ]);
+  // A 202 promises a GET by id; a list contains a notification once dispatch has stored it.
+  await eventually(async () => {
+    const newest = await json("notification", "list", "--limit", "2");
+    expect(newest.map(({ id }: { id: string }) => id)).toEqual([later.id, second.id]);
+  });
   expect(await json("notification", "cancel", later.id)).toMatchObject({ status: "cancelled" });
   expect((await json("notification", "list", "--all")).length).toBeGreaterThan(2);
 

@@ -155,7 +155,8 @@ export const NotificationListQuery = z.strictObject({ ...listQuery, ...notificat
 
 const listNotifications = defineRoute("listNotifications", "get /api/v1/notifications", {
   summary: "List notifications",
-  description: "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them.",
+  description:
+    "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them. A new notification appears here as soon as dispatch has stored it, usually some milliseconds after its 202; reading it by its id works at once.",
   access: project("read"),
   query: NotificationListQuery,
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
