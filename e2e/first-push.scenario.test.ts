@@ -93,22 +93,23 @@ test("npm start prints little before its summary; the README's first push works 
   expect(first).toContain('"credential":"hdc_');
   const [id, everywhere] = [...first.matchAll(/"id":"(ntf_\w+)","status":"accepted"/g)].map(([, one]) => one);
   const control = simulatorControl(local.simulators.control);
-  const arrivedOf = (notificationId: string | undefined, devices: number) =>
+  /** The pushes of a notification, as soon as each of these providers has one. */
+  const arrivedAt = (providers: readonly string[], notificationId: string | undefined) =>
     eventually(
       async () => {
         const pushes = (await control.pushes()).filter((push) => payloadOf(push).notification_id === notificationId);
-        expect(pushes).toHaveLength(devices);
+        expect(pushes.map(({ provider }) => provider)).toEqual(expect.arrayContaining([...providers]));
         return pushes;
       },
       { timeoutMs: 30_000 },
     );
-  const arrived = await arrivedOf(id, 1);
-  expect(arrived[0]?.payload).toMatchObject({
+  // The script goes on at the 202: the phone and the browser may register before the topic's devices are read.
+  const arrived = await arrivedAt(["apns"], id);
+  expect(arrived.find(({ provider }) => provider === "apns")?.payload).toMatchObject({
     aps: { alert: { title: "Hello", body: "It works" } },
     link_to: "/news/1",
   });
-  const providers = (await arrivedOf(everywhere, 3)).map(({ provider }) => provider);
-  expect(providers.toSorted()).toEqual(["apns", "fcm", "webpush"]);
+  expect(await arrivedAt(["apns", "fcm", "webpush"], everywhere)).toHaveLength(3);
   // The command shows all pushes so far, at least the first one.
   expect(await follow()).toContain(`"notification_id":"${id}"`);
 

@@ -55,6 +55,7 @@ describe("idempotency keys", () => {
     expect(new Set(ids).size).toBe(1);
     for (const answer of answers.filter(({ status }) => status === 409))
       expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    await project.final(ids[0]);
     const race = (await project.notifications()).filter(({ title }) => title === "Race");
     expect(race).toHaveLength(1);
   });

