@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { device, devices } from "./dispatch-fixture.ts";
 import { useSendGroups } from "./send-groups-fixture.ts";
 
-const { dispatch, answers, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups();
+const { dispatch, answers, sendsTo, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups();
 
 describe("sends of a group", () => {
   test("are each pushed once, counted and published, and the stream is empty then", async () => {
@@ -73,7 +73,7 @@ describe("sends of a group", () => {
     const projectId = await dispatch().project();
     answers().registry.set("token:both", { devices: devices(2) });
     answers().registry.set("token:web", { platform: "web", devices: devices(1) });
-    const group = groupOf(projectId, ["token:both"]);
+    const group = groupOf(sendsTo(projectId, ["token:both"]));
     const [send] = group.sends;
     if (send) send.content.targets = ["token:both", "token:web"];
     await put(group);

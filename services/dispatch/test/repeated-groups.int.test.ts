@@ -7,7 +7,9 @@ import { deadLetterActions, raw } from "./dead-letters-fixture.ts";
 import { device, devices } from "./dispatch-fixture.ts";
 import { useSendGroups } from "./send-groups-fixture.ts";
 
-const { dispatch, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups();
+// One push hangs until this timeout, and the stop waits for it.
+const settings = { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" };
+const { dispatch, sendsTo, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups(settings);
 
 describe("a group that comes again", () => {
   test("after a crash between push and outcome sends only what has none, marked as a possible repeat", async () => {
@@ -35,7 +37,7 @@ describe("a group that comes again", () => {
       { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
       { provider: "apns", tokenPrefix: "a0", delayMs: 2_500 },
     ]);
-    const group = groupOf(projectId, ["token:sent"]);
+    const group = groupOf(sendsTo(projectId, ["token:sent"]));
     const [send] = group.sends;
     if (send) send.content.targets = ["token:sent", "token:waiting"];
     await put(group);
@@ -58,7 +60,7 @@ describe("a group that comes again", () => {
     const projectId = await dispatch().project();
     const one = device();
     known(one.id, [one]);
-    const group = groupOf(projectId, [one.id]);
+    const group = groupOf(sendsTo(projectId, [one.id]));
     await put(group);
     const [id = "ntf_" as NotificationId] = group.ids;
     const before = await dispatch().final(projectId, id);
@@ -91,7 +93,7 @@ describe("a group that is given up", () => {
     const [begun, untouched] = [device(), device()];
     known("token:begun", [begun]);
     dispatch().simulators.script([{ provider: "apns", hang: true }]);
-    const group = groupOf(projectId, ["token:begun"]);
+    const group = groupOf(sendsTo(projectId, ["token:begun"]));
     const { seq: sequence } = await put(group);
     const [id = "ntf_" as NotificationId] = group.ids;
     const row = await eventually(async () => {
@@ -100,7 +102,7 @@ describe("a group that is given up", () => {
       return found;
     });
     known("token:untouched", [untouched]);
-    const other = groupOf(projectId, ["token:untouched"]);
+    const other = groupOf(sendsTo(projectId, ["token:untouched"]));
     const sends = [...group.sends, ...other.sends];
     await die(
       "dispatch-send-groups",
@@ -120,7 +122,7 @@ describe("a group that is given up", () => {
 
   test("because one of its sends is malformed: the others are sent", async () => {
     const projectId = await dispatch().project();
-    const group = groupOf(projectId, ["token:good"]);
+    const group = groupOf(sendsTo(projectId, ["token:good"]));
     await publish(
       dispatch().bus,
       raw(`push.send.v1.group.${group.groupId}`),
