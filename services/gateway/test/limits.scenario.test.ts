@@ -80,7 +80,8 @@ describe("requests without a credential", () => {
     for (let index = 0; index < max + 2; index++)
       statuses.push((await system.call(route, body === undefined ? {} : { body })).status);
     expect(statuses).toEqual([status, status, status, 429, 429]);
-    expect((await devices(token)).status).toBe(200);
+    // The new token may not be replicated yet. The address may fail again only after three seconds.
+    await eventually(async () => expect((await devices(token)).status).toBe(200), { timeoutMs: 2_000 });
   });
 
   test.each(["GET /livez", "GET /readyz", `OPTIONS /api/v1/notifications/${ntf}/open`])(
