@@ -156,6 +156,10 @@ test("a rotated VAPID key: the device moves to the new key and gets what is sent
   const keys = `/projects/${kit.project.id}/providers/webpush/keys`;
   const { body } = await kit.system.admin(`POST ${keys}`, { body: {} });
   await kit.system.admin(`PATCH ${keys}/${body.data.id}`, { body: { key: { status: "current" } } });
+  await eventually(async () => {
+    const current = await kit.project.call(`GET /webpush-key?project_id=${kit.project.id}`, { token: undefined });
+    expect(current.body.data.id).toBe(body.data.id);
+  });
   // The next day.
   await page.clock.setSystemTime(Date.now() + 90_000_000);
   await page.reload();
