@@ -157,8 +157,8 @@ describe("an open", () => {
     const after = sample();
     await report(after);
     await eventually(() => expect(publishedOf(after.notificationId)).toHaveLength(1));
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(2));
     expect(await count(projectId, notificationId)).toBe(2);
-    expect(publishedOf(notificationId)).toHaveLength(2);
     const { openedAt } = await sendRequest(bus, OpensOfDevices, {
       projectId,
       notificationId,

@@ -116,6 +116,7 @@ describe("statistics", () => {
     const again = { ...opened, opens: opened.opens.map((open) => ({ ...open, openedAt: "2030-03-30T18:00:00Z" })) };
     const poison = { ...DeliveryAcceptedV1, schema: { parse: (data: unknown) => data } } as never;
     await publish(t.bus, OpenGroupV1, opened, id());
+    await eventually(async () => expect((await t.totals(one.projectId)).opened).toBe(2));
     await publish(t.bus, poison as typeof DeliveryAcceptedV1, { project_id: one.projectId } as never, id());
     for (let round = 0; round < 3; round++) {
       await publish(t.bus, DeliveryFailedV1, failed, id());

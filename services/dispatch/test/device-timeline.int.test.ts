@@ -140,10 +140,12 @@ test("shows which deliveries failed and why, and which wait", async () => {
       { notification: { id: small, status: "sending" }, status: "pending", attempts: 1 },
     ]);
   });
-  expect((await walk(projectId, dead.id)).rows).toMatchObject([
-    { notification: { id: large }, status: "failed", reason: "unregistered", provider_reason: "Unregistered" },
-    { notification: { id: small }, status: "failed", reason: "unregistered", attempts: 1 },
-  ]);
+  await eventually(async () =>
+    expect((await walk(projectId, dead.id)).rows).toMatchObject([
+      { notification: { id: large }, status: "failed", reason: "unregistered", provider_reason: "Unregistered" },
+      { notification: { id: small }, status: "failed", reason: "unregistered", attempts: 1 },
+    ]),
+  );
   dispatch.pass(120_000);
   for (const id of [small, large]) await dispatch.final(projectId, id);
   expect((await walk(projectId, slow.id)).rows).toMatchObject([

@@ -50,6 +50,9 @@ describe("what a browser reads", () => {
 });
 
 describe("a registration", () => {
+  // It uses the replicated record.
+  beforeEach(() => eventually(async () => expect(await keyIn(register())).toBe(current.id)));
+
   test("is made with the current key unless it names another of the project's", async () => {
     expect(await keyIn(register())).toBe(current.id);
     const { data: next } = (await admin("POST", "/keys", {})).body;

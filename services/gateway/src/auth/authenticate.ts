@@ -60,7 +60,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
   /** The operator of a session cookie. */
   const verifySession = async (secret: string, access: Access, sent: Credentials, address: string): Promise<Caller> => {
     const session = await sessions.find(secret, address);
-    const operator = session && operators.findByHash(session.operatorTokenHash);
+    const operator = session && (await operators.findByHash(session.operatorTokenHash, address));
     if (session === undefined || operator === undefined) {
       await limits.countFailure(address);
       throw invalidCredential("cookie: the session has ended; sign in again");

@@ -89,21 +89,22 @@ export const createOperatorDirectory = (
 ) => {
   const adminDigest = digest(adminToken);
   const root: ActingOperator = { id: "root", name: "root", role: "admin", tokenHash: secretHash(adminToken) };
-  const acting = (record: OperatorRecord | undefined, tokenHash: string) => record && { ...record, tokenHash };
+  const read = async (tokenHash: string, address: string): Promise<ActingOperator | undefined> => {
+    // A new token must work at once, but replication takes milliseconds.
+    const record =
+      replica.get(tokenHash) ??
+      (await limits.countWhileVerifying(address, () => replica.fetch(tokenHash, limits.countLookup)));
+    return record && { ...record, tokenHash };
+  };
   return {
     /** The operator of a token; undefined when it is unknown or replaced, or its operator was deleted. */
     find: async (token: string, address: string) => {
       if (timingSafeEqual(digest(token), adminDigest)) return root;
-      if (!isOperatorToken(token)) return undefined;
-      const key = secretHash(token);
-      // A new token must work at once, but replication takes milliseconds.
-      const record =
-        replica.get(key) ?? (await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup)));
-      return acting(record, key);
+      return isOperatorToken(token) ? read(secretHash(token), address) : undefined;
     },
     /** The operator whose current token has this hash, with its current role. */
-    findByHash: (tokenHash: string) =>
-      tokenHash === root.tokenHash ? root : acting(replica.get(tokenHash), tokenHash),
+    findByHash: async (tokenHash: string, address: string) =>
+      tokenHash === root.tokenHash ? root : read(tokenHash, address),
   };
 };
 

@@ -1,9 +1,18 @@
-import { newProjectId, newProjectToken, newTokenId, secretHash, type TokenRecord } from "@herald/contracts";
+import {
+  newOperatorId,
+  newOperatorToken,
+  newProjectId,
+  newProjectToken,
+  newTokenId,
+  type OperatorRecord,
+  secretHash,
+  type TokenRecord,
+} from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { BucketReplica } from "./directories.ts";
-import { createTokenDirectory } from "./directories.ts";
+import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const record = (expiresAt?: string): TokenRecord => ({
@@ -13,11 +22,11 @@ const record = (expiresAt?: string): TokenRecord => ({
   ...(expiresAt === undefined ? {} : { expiresAt }),
 });
 
-/** A directory whose replica has some records, and whose bucket has more. */
-const directory = (seen: Record<string, TokenRecord>, stored: Record<string, TokenRecord> = {}) => {
+/** A replica that has some records of its bucket, which has more. */
+const createReplica = <Value>(seen: Record<string, Value>, stored: Record<string, Value>) => {
   const looked: string[] = [];
   let barred = false;
-  const replica: BucketReplica<TokenRecord> = {
+  const replica: BucketReplica<Value> = {
     get: (key) => seen[key],
     fetch: async (key, permit) => {
       await permit();
@@ -54,12 +63,18 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
     runUnverified: (_, work) => work(),
   };
   return {
-    ...createTokenDirectory(replica, limits, () => now),
+    replica,
+    limits,
     looked,
     bar: () => {
       barred = true;
     },
   };
+};
+
+const directory = (seen: Record<string, TokenRecord>, stored: Record<string, TokenRecord> = {}) => {
+  const { replica, limits, ...rest } = createReplica(seen, stored);
+  return { ...createTokenDirectory(replica, limits, () => now), ...rest };
 };
 
 describe("a project token", () => {
@@ -106,5 +121,34 @@ describe("a project token", () => {
       { [secretHash(read)]: record(expiresAt) },
     );
     for (const token of [replicated, read]) expect((await tokens.find(token, "address")) !== undefined).toBe(good);
+  });
+});
+
+describe("an operator", () => {
+  const record: OperatorRecord = { id: newOperatorId(now), name: "Maria", role: "viewer" };
+  const operators = (seen: Record<string, OperatorRecord>, stored: Record<string, OperatorRecord>) => {
+    const { replica, limits, ...rest } = createReplica(seen, stored);
+    return { ...createOperatorDirectory("admin-token", replica, limits), ...rest };
+  };
+
+  test.each([
+    ["replicated", 0],
+    ["not replicated yet", 1],
+  ])("who is %s is found by token and by session, with %i reads each", async (where, reads) => {
+    const token = newOperatorToken();
+    const tokenHash = secretHash(token);
+    const records = { [tokenHash]: record };
+    const found = operators(where === "replicated" ? records : {}, records);
+    expect(await found.find(token, "address")).toEqual({ ...record, tokenHash });
+    expect(await found.findByHash(tokenHash, "address")).toEqual({ ...record, tokenHash });
+    expect(found.looked).toHaveLength(2 * reads);
+  });
+
+  test("who is unknown costs no read when the address was refused too often", async () => {
+    const found = operators({}, {});
+    found.bar();
+    const tokenHash = secretHash(newOperatorToken());
+    await expect(found.findByHash(tokenHash, "address")).rejects.toMatchObject({ code: "rate-limited" });
+    expect(found.looked).toEqual([]);
   });
 });

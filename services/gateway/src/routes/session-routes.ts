@@ -32,7 +32,9 @@ const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
       throw new HeraldError("validation-failed", "code: is required without an Authorization header");
     if (!byCode && code !== undefined)
       throw new HeraldError("validation-failed", "code: send it without an Authorization header");
-    const operator = byCode ? operators.findByHash(await sessions.redeemCode(code ?? "", address)) : caller.operator;
+    const operator = byCode
+      ? await operators.findByHash(await sessions.redeemCode(code ?? "", address), address)
+      : caller.operator;
     if (operator === undefined) throw invalidCredential("code: the operator who created it no longer exists");
     await limits.countSignIn(operator.id);
     // The code is in the body, so this request got no audit row before its handler.
