@@ -24,6 +24,7 @@ describe("sends of a group", () => {
       ]);
     }
     expect(pushesTo(some)).toEqual([1, 1, 1]);
+    expect(answers().asked).toEqual([3]);
     await eventually(async () => {
       for (const id of ids)
         expect(await eventsOf(projectId, id)).toEqual([

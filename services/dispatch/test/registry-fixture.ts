@@ -7,8 +7,11 @@ type Known = { readonly platform?: Platform; readonly devices: readonly Recipien
 export const handleResolveSends = (bus: Bus) => {
   /** Audiences by target. A missing target is unmatched; `large` has more devices than a small send may have. */
   const registry = new Map<string, Known | "large">();
+  /** The number of sends in each request. */
+  const asked: number[] = [];
   let withheld: Promise<void> | undefined;
   const answering = handleRequest(bus, ResolveSends, async ({ sends }) => {
+    asked.push(sends.length);
     await withheld;
     return {
       sends: sends.map(({ targets }) => {
@@ -25,12 +28,14 @@ export const handleResolveSends = (bus: Bus) => {
   });
   return {
     registry,
+    asked,
     /** Delays all responses until the promise resolves. */
     withhold(until: Promise<void>) {
       withheld = until;
     },
     reset() {
       registry.clear();
+      asked.length = 0;
       withheld = undefined;
     },
     stop: answering.stop,
