@@ -2,7 +2,7 @@ import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Provider } from "@herald/contracts";
-import { startSystem } from "./herald.ts";
+import { type System, startSystem } from "./herald.ts";
 import { help, type Options, readOptions } from "./options.ts";
 import { page } from "./page.ts";
 import { plot } from "./plot.ts";
@@ -44,22 +44,18 @@ console.log("The sinks accept everything and count; HTTP/2 framed by hand in Nod
 const profiles = options.profile ? await mkdtemp(join(tmpdir(), "herald-profiles-")) : undefined;
 if (profiles !== undefined) console.log(`CPU profiles are kept in ${profiles}; figures are slower than without.`);
 const processes = Provider.options.map((provider) => start("bench/src/sink.ts", [provider]));
-const [apns, fcm, webpush] = await Promise.all(processes.map((process) => firstLine<Sink>(process)));
-if (!apns || !fcm || !webpush) throw new Error("a sink did not start");
-const sinks = { apns, fcm, webpush };
-const system = await startSystem(sinks, profiles);
-const context: Context = { ...options, system, sinks, sizes: options.devices };
 
 const tables: Table[] = [];
 const pageFile = join(docs, "performance.md");
 const earlier = await readFile(pageFile, "utf8");
-const write = async (): Promise<void> => {
-  await writeFile(pageFile, page({ tables, runs, args, versions: system.versions, at: new Date(), earlier }));
-  if (figureIn(tables)("direct") !== undefined)
-    await writeFile(join(docs, "performance.svg"), plot(tables, context.peer?.name));
-};
 
-try {
+const measure = async (context: Context): Promise<void> => {
+  const { system } = context;
+  const write = async (): Promise<void> => {
+    await writeFile(pageFile, page({ tables, runs, args, versions: system.versions, at: new Date(), earlier }));
+    if (figureIn(tables)("direct") !== undefined)
+      await writeFile(join(docs, "performance.svg"), plot(tables, context.peer?.name));
+  };
   for (const row of rows) {
     system.profiler?.begin(row.name);
     try {
@@ -77,7 +73,16 @@ try {
       process.exitCode = 1;
     }
   }
+};
+
+let system: System | undefined;
+try {
+  const [apns, fcm, webpush] = await Promise.all(processes.map((process) => firstLine<Sink>(process)));
+  if (!apns || !fcm || !webpush) throw new Error("a sink did not start");
+  const sinks = { apns, fcm, webpush };
+  system = await startSystem(sinks, profiles);
+  await measure({ ...options, system, sinks, sizes: options.devices });
 } finally {
-  await system.stop();
+  await system?.stop();
   for (const process of processes) await end(process);
 }
