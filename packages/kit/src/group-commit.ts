@@ -16,7 +16,7 @@ export type GroupCommitOptions<Item> = {
   readonly concurrent: number;
   /**
    * The minimum time between the starts of two groups, in milliseconds, unless a group is full: for writes with a high fixed cost. An item
-   * that finds the writer idle for that long is written at once. Absent: 0.
+   * that finds the writer idle for that long does not wait. Absent: 0.
    */
   readonly intervalMs?: number;
   /** The maximum number of waiting items: further ones would be answered after their sender gave up. Absent: any number. */
@@ -25,16 +25,11 @@ export type GroupCommitOptions<Item> = {
   readonly groupBytes?: number;
   /** The maximum bytes of waiting and unfinished items together; absent: any number. */
   readonly maxBytes?: number;
-  /**
-   * Starts an idle writer at the end of this turn of the event loop, with all items of the turn. For items that arrive several at a time:
-   * otherwise the first is written alone and delays the rest. Absent: starts at once.
-   */
-  readonly atEndOfTurn?: boolean;
 };
 
 /**
- * Writes items in groups, without waiting for a group to fill: an item that finds the writer idle is written at once, and items that arrive
- * during a write share the next group, with one round trip and one disk sync. `write` resolves to the result of each item, in order.
+ * Writes items in groups, without waiting for a group to fill: an idle writer starts at the end of this turn of the event loop, with all
+ * items of the turn, and items that arrive during a write share the next group, with one round trip and one disk sync. `write` resolves to the result of each item, in order.
  * `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves to its item's result, and rejects with its group's error.
  */
 export const createGroupCommit = <Item, Result>(
@@ -47,7 +42,6 @@ export const createGroupCommit = <Item, Result>(
     groupBytes = Number.POSITIVE_INFINITY,
     waiting = Number.POSITIVE_INFINITY,
     maxBytes = Number.POSITIVE_INFINITY,
-    atEndOfTurn = false,
   }: GroupCommitOptions<Item>,
 ): ((item: Item, bytes?: number) => Promise<Result>) => {
   let queue: Waiting<Item, Result>[] = [];
@@ -133,6 +127,7 @@ export const createGroupCommit = <Item, Result>(
     }
   };
 
+  /** Items often arrive several at a time: otherwise the first would be written alone and delay the rest. */
   const pumpAtEndOfTurn = (): void => {
     if (turning || writing >= concurrent) return;
     turning = true;
@@ -151,7 +146,6 @@ export const createGroupCommit = <Item, Result>(
       }
       held += bytes;
       queue.push({ item, bytes, resolve, reject });
-      if (atEndOfTurn) pumpAtEndOfTurn();
-      else pump();
+      pumpAtEndOfTurn();
     });
 };

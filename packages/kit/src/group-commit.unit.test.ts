@@ -2,6 +2,8 @@ import { describe, expect, test, vi } from "vitest";
 import { createGroupCommit } from "./group-commit.ts";
 import { HeraldError } from "./herald-error.ts";
 
+const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
+
 /** A writer whose groups the test settles one by one. */
 const writer = (options: Partial<Parameters<typeof createGroupCommit>[1]> = {}) => {
   const groups: { items: readonly number[]; succeed: () => void; fail: (error: unknown) => void }[] = [];
@@ -10,43 +12,36 @@ const writer = (options: Partial<Parameters<typeof createGroupCommit>[1]> = {}) 
     { max: 3, concurrent: 1, waiting: 10, ...options },
   );
   const settle = async (work: () => void) => {
+    await endOfTurn();
     work();
     // The writer takes its next group in the microtasks that follow.
-    await new Promise((resolve) => setImmediate(resolve));
+    await endOfTurn();
   };
   return { groups, commit, settle };
 };
 
 describe("a group commit", () => {
-  test("writes the first item at once and later ones in groups of at most three, in order", async () => {
+  test("writes the items of a turn together, and later ones in groups of at most three, in order", async () => {
     const { groups, commit, settle } = writer();
-    const written = [1, 2, 3, 4, 5].map(commit);
-    expect(groups.map(({ items }) => items)).toEqual([[1]]);
-    await settle(() => groups[0]?.succeed());
-    expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3, 4]]);
-    await settle(() => groups[1]?.succeed());
-    await settle(() => groups[2]?.succeed());
-    await Promise.all(written);
-    expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3, 4], [5]]);
-  });
-
-  test("with atEndOfTurn writes all items of a turn together", async () => {
-    const { groups, commit, settle } = writer({ atEndOfTurn: true });
     const written = [1, 2].map(commit);
     await Promise.resolve();
     written.push(commit(3), commit(4));
     expect(groups).toEqual([]);
     await settle(() => {});
     expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3]]);
-    await settle(() => groups[0]?.succeed());
-    await settle(() => groups[1]?.succeed());
+    written.push(...[5, 6, 7].map(commit));
+    for (let group = 0; group < 3; group++) await settle(() => groups[group]?.succeed());
     await Promise.all(written);
-    expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
+    expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
   });
 
   test("limits concurrent writes", async () => {
     const { groups, commit, settle } = writer({ concurrent: 2 });
-    const written = [1, 2, 3].map(commit);
+    const written: Promise<void>[] = [];
+    for (const item of [1, 2, 3]) {
+      written.push(commit(item));
+      await endOfTurn();
+    }
     expect(groups.map(({ items }) => items)).toEqual([[1], [2]]);
     await settle(() => groups[1]?.succeed());
     expect(groups.map(({ items }) => items)).toEqual([[1], [2], [3]]);
@@ -59,25 +54,28 @@ describe("a group commit", () => {
     const written = [1, 2, 3, 9, 1].map((item) => commit(item, item));
     for (let group = 0; group < 4; group++) await settle(() => groups[group]?.succeed());
     await Promise.all(written);
-    expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3], [9], [1]]);
+    expect(groups.map(({ items }) => items)).toEqual([[1, 2], [3], [9], [1]]);
   });
 
-  test("starts groups at intervals unless one is full, and the first item of an idle writer at once", async () => {
+  test("starts groups at intervals unless one is full, and an idle writer without delay", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
     try {
       const { groups, commit, settle } = writer({ intervalMs: 20 });
       const written = [commit(1)];
       await settle(() => groups[0]?.succeed());
       written.push(commit(2), commit(3));
+      await endOfTurn();
       expect(groups).toHaveLength(1);
       vi.advanceTimersByTime(20);
       expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3]]);
       await settle(() => groups[1]?.succeed());
       written.push(commit(4), commit(5), commit(6));
+      await endOfTurn();
       expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3], [4, 5, 6]]);
       await settle(() => groups[2]?.succeed());
       vi.advanceTimersByTime(20);
       written.push(commit(7));
+      await endOfTurn();
       expect(groups).toHaveLength(4);
       groups[3]?.succeed();
       await Promise.all(written);
@@ -90,15 +88,15 @@ describe("a group commit", () => {
     const commit = createGroupCommit<number, string>(
       async (items) => items.map((item) => `${item} of ${items.length}`),
       {
-        max: 10,
+        max: 2,
         concurrent: 1,
       },
     );
-    expect(await Promise.all([1, 2, 3].map(commit))).toEqual(["1 of 1", "2 of 2", "3 of 2"]);
+    expect(await Promise.all([1, 2, 3].map(commit))).toEqual(["1 of 2", "2 of 2", "3 of 1"]);
   });
 
   test("rejects only the items of a failed group", async () => {
-    const { groups, commit, settle } = writer();
+    const { groups, commit, settle } = writer({ max: 1 });
     const outcomes = [1, 2].map((item) =>
       commit(item).then(
         () => "written",
@@ -113,7 +111,7 @@ describe("a group commit", () => {
   test.each(["bus-unavailable", "database-unavailable"] as const)(
     "does not let those behind wait out a %s",
     async (code) => {
-      const { groups, commit, settle } = writer();
+      const { groups, commit, settle } = writer({ max: 1 });
       const outcomes = [1, 2, 3].map((item) => commit(item).catch((error: HeraldError) => error.code));
       await settle(() => groups[0]?.fail(new HeraldError(code, "unavailable")));
       expect(await Promise.all(outcomes)).toEqual([code, code, code]);
@@ -142,11 +140,13 @@ describe("a group commit", () => {
 
   test("refuses items when too many wait", async () => {
     const { groups, commit } = writer({ waiting: 2 });
-    const taken = [1, 2, 3].map(commit);
+    const taken = [commit(1)];
+    await endOfTurn();
+    taken.push(commit(2), commit(3));
     await expect(commit(4)).rejects.toMatchObject({ code: "queue-full", retryAfterSeconds: 1 });
     for (let next = groups.shift(); next; next = groups.shift()) {
       next.succeed();
-      await new Promise((resolve) => setImmediate(resolve));
+      await endOfTurn();
     }
     await Promise.all(taken);
   });
@@ -164,10 +164,12 @@ describe("a group commit", () => {
       },
       { max: 3, concurrent: 1, keyOf: (item) => item[0] ?? "" },
     );
-    const all = ["a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2"].map((item) => commit(item));
+    const all = [commit("a0")];
+    await endOfTurn();
+    all.push(...["a1", "a2", "a3", "a4", "b1", "c1", "b2"].map((item) => commit(item)));
     for (let at = 0; at < all.length; at++) {
       release();
-      await new Promise((resolve) => setImmediate(resolve));
+      await endOfTurn();
     }
     expect(await Promise.all(all)).toEqual(["a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2"]);
     expect(groups).toEqual([["a0"], ["a1", "b1", "c1"], ["a2", "b2", "a3"], ["a4"]]);

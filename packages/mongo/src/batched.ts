@@ -59,7 +59,7 @@ export const inOneCommand = <Item, Result>(
     // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
     (items) => withinDeadline(command(items)),
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
-    { max: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
+    { max: 250, concurrent: 1, ...(keyOf && { keyOf }) },
   );
 
 /** A document that belongs to a project. */

@@ -18,14 +18,6 @@ export type Resolution = {
   readonly unmatched: readonly string[];
 };
 
-/** The sends of a message arrive together: without `atEndOfTurn` the first would travel alone, and so would its writes. */
-const inOneRequest = {
-  max: maxGroupSize,
-  concurrent: 1,
-  atEndOfTurn: true,
-  keyOf: ({ projectId }: Pick<SendV1, "projectId">) => projectId,
-};
-
 /** Sends to more devices go through pages and queues, which are fair to other projects and hold nothing in memory. */
 const maxSmallAudience = 100;
 
@@ -34,10 +26,13 @@ const maxSmallAudience = 100;
  * concurrent sends in one request. Throws `service-unavailable` and `bus-unavailable`.
  */
 export const createResolveSend = (bus: Bus) =>
-  createGroupCommit<SendV1, Resolution | null>(async (sends) => {
-    const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
-    return (await sendRequest(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
-  }, inOneRequest);
+  createGroupCommit<SendV1, Resolution | null>(
+    async (sends) => {
+      const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
+      return (await sendRequest(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
+    },
+    { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
+  );
 
 export const noDevices: ReadonlySet<DeviceId> = new Set();
 
@@ -65,17 +60,20 @@ export const createCheckWaiting = (bus: Bus) => {
     return moved.length === 0 ? noDevices : new Set(moved);
   };
 
-  const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(async (checks) => {
-    const requests: Check[] = [];
-    const places = checks.map((check) => {
-      let place = requests.findIndex((request) => fits(request, check));
-      if (place < 0) place = requests.push({ projectId: check.projectId, devices: new Map() }) - 1;
-      for (const [id, userId] of check.devices) requests[place]?.devices.set(id, userId);
-      return place;
-    });
-    const answers = await Promise.allSettled(requests.map(send));
-    return places.map((place) => answers[place] as PromiseSettledResult<ReadonlySet<DeviceId>>);
-  }, inOneRequest);
+  const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(
+    async (checks) => {
+      const requests: Check[] = [];
+      const places = checks.map((check) => {
+        let place = requests.findIndex((request) => fits(request, check));
+        if (place < 0) place = requests.push({ projectId: check.projectId, devices: new Map() }) - 1;
+        for (const [id, userId] of check.devices) requests[place]?.devices.set(id, userId);
+        return place;
+      });
+      const answers = await Promise.allSettled(requests.map(send));
+      return places.map((place) => answers[place] as PromiseSettledResult<ReadonlySet<DeviceId>>);
+    },
+    { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
+  );
 
   /** `personal`: the push may be for a single user. Then it must not reach the device's next user. A push for all may. */
   return async (
