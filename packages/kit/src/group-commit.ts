@@ -29,8 +29,9 @@ export type GroupCommitOptions<Item> = {
 
 /**
  * Writes items in groups, without waiting for a group to fill: an idle writer starts at the end of this turn of the event loop, with all
- * items of the turn, and items that arrive during a write share the next group, with one round trip and one disk sync. `write` resolves to the result of each item, in order.
- * `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves to its item's result, and rejects with its group's error.
+ * items of the turn, and items that arrive during a write share the next group, with one round trip and one disk sync. `write` resolves
+ * to the result of each item, in order. `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves to its item's
+ * result, and rejects with its group's error.
  */
 export const createGroupCommit = <Item, Result>(
   write: (items: readonly Item[]) => Promise<readonly Result[]>,

@@ -56,6 +56,18 @@ export const replicateBucket = <Schema extends z.ZodType>(name: BucketName, sche
   };
 };
 
+/**
+ * The record of a credential. A new one must work at once, but replication takes milliseconds: then it is read from the bus, and the read
+ * counts against the address until it ends.
+ */
+export const readRecord = async <Value>(
+  replica: BucketReplica<Value>,
+  limits: Pick<RateLimits, "countWhileVerifying" | "countLookup">,
+  key: string,
+  address: string,
+): Promise<Value | undefined> =>
+  replica.get(key) ?? limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup));
+
 export type TokenDirectory = ReturnType<typeof createTokenDirectory>;
 
 /**
@@ -66,12 +78,9 @@ export const createTokenDirectory = (replica: BucketReplica<TokenRecord>, limits
   /** The record of a project token; undefined when it is malformed, unknown, revoked or expired. */
   find: async (token: string, address: string) => {
     const key = tokenKey(secretHash(token));
-    let record = replica.get(key);
-    if (record === undefined) {
-      if (!isProjectToken(token)) return undefined;
-      // The token may be new: replication takes milliseconds, but the token must work at once.
-      record = await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup));
-    }
+    // A replicated token needs no other check.
+    if (replica.get(key) === undefined && !isProjectToken(token)) return undefined;
+    const record = await readRecord(replica, limits, key, address);
     const expired = record?.expiresAt !== undefined && Date.parse(record.expiresAt) <= now().getTime();
     return expired ? undefined : record;
   },
@@ -90,10 +99,7 @@ export const createOperatorDirectory = (
   const adminDigest = digest(adminToken);
   const root: ActingOperator = { id: "root", name: "root", role: "admin", tokenHash: secretHash(adminToken) };
   const read = async (tokenHash: string, address: string): Promise<ActingOperator | undefined> => {
-    // A new token must work at once, but replication takes milliseconds.
-    const record =
-      replica.get(tokenHash) ??
-      (await limits.countWhileVerifying(address, () => replica.fetch(tokenHash, limits.countLookup)));
+    const record = await readRecord(replica, limits, tokenHash, address);
     return record && { ...record, tokenHash };
   };
   return {

@@ -14,7 +14,7 @@ import {
 } from "@herald/contracts";
 import { invalidCredential, type OperatorSession } from "../auth/caller.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
-import type { BucketReplica } from "../records/directories.ts";
+import { type BucketReplica, readRecord } from "../records/directories.ts";
 
 type Deps = {
   readonly replica: BucketReplica<SessionRecord>;
@@ -49,9 +49,7 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps) => {
     find: async (secret: string, address: string) => {
       if (!isSessionSecret(secret)) return undefined;
       const sessionHash = secretHash(secret);
-      const key = sessionKey(sessionHash);
-      const record =
-        replica.get(key) ?? (await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup)));
+      const record = await readRecord(replica, limits, sessionKey(sessionHash), address);
       if (record === undefined || isOver(record)) return undefined;
       const { operatorTokenHash, expiresAt } = record;
       return { hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt: new Date(expiresAt), operatorTokenHash };
