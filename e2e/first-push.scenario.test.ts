@@ -104,8 +104,9 @@ test("npm start prints little before its summary; the README's first push works 
       { timeoutMs: 30_000 },
     );
   // The script goes on at the 202: the phone and the browser may register before the topic's devices are read.
-  const arrived = await arrivedAt(["apns"], id);
-  expect(arrived.find(({ provider }) => provider === "apns")?.payload).toMatchObject({
+  const arrived = (await arrivedAt(["apns"], id)).filter(({ provider }) => provider === "apns");
+  expect(arrived).toHaveLength(1);
+  expect(arrived[0]?.payload).toMatchObject({
     aps: { alert: { title: "Hello", body: "It works" } },
     link_to: "/news/1",
   });

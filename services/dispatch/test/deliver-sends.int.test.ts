@@ -4,14 +4,14 @@ import { describe, expect, test } from "vitest";
 import { device, devices } from "./dispatch-fixture.ts";
 import { useSendGroups } from "./send-groups-fixture.ts";
 
-const { dispatch, answers, sendsTo, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups();
+const { dispatch, answers, sendsTo, groupOf, put, known, accept, acceptAll, sendsOf, eventsOf, pushesTo } =
+  useSendGroups();
 
 describe("sends of a group", () => {
   test("are each pushed once, counted and published, and the stream is empty then", async () => {
     const projectId = await dispatch().project();
     const some = devices(3);
-    for (const one of some) known(one.id, [one]);
-    const ids = await accept(projectId, ...some.map(({ id }) => id));
+    const ids = await acceptAll(sendsOf(projectId, some));
     for (const [at, id] of ids.entries()) {
       expect(await dispatch().final(projectId, id)).toMatchObject({
         status: "completed",

@@ -9,15 +9,14 @@ import { useSendGroups } from "./send-groups-fixture.ts";
 
 // One push hangs until this timeout, and the stop waits for it.
 const settings = { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" };
-const { dispatch, sendsTo, groupOf, put, known, accept, eventsOf, pushesTo } = useSendGroups(settings);
+const { dispatch, sendsTo, groupOf, put, known, acceptAll, sendsOf, eventsOf, pushesTo } = useSendGroups(settings);
 
 describe("a group that comes again", () => {
   test("after a crash between push and outcome sends only what has none, marked as a possible repeat", async () => {
     const projectId = await dispatch().project();
     const some = devices(2);
-    for (const one of some) known(one.id, [one]);
     dispatch().fate.crashes = 1;
-    const ids = await accept(projectId, ...some.map(({ id }) => id));
+    const ids = await acceptAll(sendsOf(projectId, some));
     for (const id of ids) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
     expect(pushesTo(some).sort()).toEqual([1, 2]);
     const marked = await Promise.all(ids.map((id) => dispatch().deliveries(projectId, id)));
@@ -76,9 +75,8 @@ describe("a group that comes again", () => {
   test("while the database was unavailable: every send is final afterwards, and none is pushed twice", async () => {
     const projectId = await dispatch().project();
     const some = devices(20);
-    for (const one of some) known(one.id, [one]);
     await dispatch().mongoProxy.cut();
-    const ids = await accept(projectId, ...some.map(({ id }) => id));
+    const ids = await acceptAll(sendsOf(projectId, some));
     await dispatch().mongoProxy.heal();
     for (const id of ids) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
     expect(pushesTo(some)).toEqual(some.map(() => 1));
