@@ -56,10 +56,7 @@ export const replicateBucket = <Schema extends z.ZodType>(name: BucketName, sche
   };
 };
 
-/**
- * The record of a credential. A new one must work at once, but replication takes milliseconds: then it is read from the bus, and the read
- * counts against the address until it ends.
- */
+/** The record of a credential. A new one must work before it is replicated: reading it counts against the address meanwhile. */
 export const readRecord = async <Value>(
   replica: BucketReplica<Value>,
   limits: Pick<RateLimits, "countWhileVerifying" | "countLookup">,
