@@ -14,6 +14,7 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
+import { nameInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
 export type DeviceState = {
@@ -21,7 +22,9 @@ export type DeviceState = {
   /** Absent: the platform's own provider. */
   readonly provider?: Provider;
   /** The app's own id of its installation. */
-  readonly installationId?: string;
+  readonly installationId?: string | undefined;
+  /** Set if the project's backend named the installation: a client may name any. */
+  readonly installationBy?: "project" | undefined;
   readonly token: string;
   /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;
@@ -61,6 +64,8 @@ type CommonChange = {
   readonly metadata?: AppData | undefined;
   readonly identifiers?: AppData | undefined;
   readonly user?: UserChange | undefined;
+  /** Whether the project's backend sent it, and not an app. */
+  readonly byProject?: boolean | undefined;
   /** Maximum JSON size of metadata and of identifiers, each; absent: the limit of {@link AppData}. */
   readonly maxBytes?: number | undefined;
 };
@@ -229,7 +234,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     ...(environment && { environment }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
-    ...(installationId !== undefined && { installationId }),
+    ...nameInstallation(before, installationId, registration.byProject),
     ...data,
   };
   const names = compare(before, state);
@@ -237,6 +242,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     names.length === 0 &&
     before.userTokenIat === state.userTokenIat &&
     before.inactiveReason === state.inactiveReason &&
+    before.installationBy === state.installationBy &&
     // Compared without order: a subscription appends its facet at the end.
     before.facets.length === state.facets.length &&
     state.facets.every((facet) => before.facets.includes(facet));
@@ -262,8 +268,13 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (problems.length > 0) return { problems };
 
   const vapidKeyId = vapidKeyOf(before, token, change);
-  let state: DeviceState = { ...merged.identified, vapidKeyId, ...(keys && { keys }), ...merged.data };
-  if (change.installationId !== undefined) state = { ...state, installationId: change.installationId ?? undefined };
+  let state: DeviceState = {
+    ...merged.identified,
+    vapidKeyId,
+    ...(keys && { keys }),
+    ...nameInstallation(before, change.installationId, change.byProject),
+    ...merged.data,
+  };
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
     if (before.inactiveReason !== "requested") state = active(state);
@@ -271,7 +282,10 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (status === "active") state = active(state);
   if (status === "inactive") state = { ...state, status: "inactive", inactiveReason: "requested" };
   const names = compare(before, state);
-  const same = state.inactiveReason === before.inactiveReason && state.userTokenIat === before.userTokenIat;
+  const same =
+    state.inactiveReason === before.inactiveReason &&
+    state.userTokenIat === before.userTokenIat &&
+    state.installationBy === before.installationBy;
   if (names.length === 0 && same) return { state: before, changed: [], subscribed: [] };
   return { state, changed: names, subscribed: [] };
 };

@@ -84,6 +84,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),
       topics: device.topics ?? [],
       user: userId === undefined ? undefined : { by: "project", userId },
+      byProject: true,
       put: { status: device.status, lastSeenAt: lastSeenAt === undefined ? undefined : new Date(lastSeenAt) },
       newId,
       ...shared,

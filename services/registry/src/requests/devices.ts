@@ -68,7 +68,8 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
   return [
     handleRequest(bus, RegisterDeviceRequest, async ({ userId, ...wanted }) => {
       const user = userId === undefined ? undefined : ({ by: "project", userId } as const);
-      const { device, credential, created } = await registerDevice(deps, { ...wanted, user }, "rotate");
+      const registration = { ...wanted, user, byProject: true };
+      const { device, credential, created } = await registerDevice(deps, registration, "rotate");
       return { device: deviceView(device), credential: credential ?? "", created };
     }),
 
@@ -106,7 +107,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
         const { user_id: userId, user_token: userToken, installation_id: installationId, ...rest } = change;
         const claim = await verifyClaim(deps, projectId, userToken);
         const user = userId === undefined ? claim : ({ by: "project", userId } as const);
-        const whole = { ...rest, ...subscribedWith, installationId, user };
+        const whole = { ...rest, ...subscribedWith, installationId, user, byProject: !byApp };
         const device = await changeDevice(deps, projectId, deviceId, whole, { ofUser, byApp });
         await rejectErasedUser(deps, device, claim);
         return deviceView(device);

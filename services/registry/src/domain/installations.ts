@@ -1,0 +1,35 @@
+import type { DeviceState } from "./device-change.ts";
+
+/**
+ * The maximum of active devices of one installation. A phone has two for each user: one of the platform's own provider and one of
+ * another. The rest is for push tokens that ended and that no push has met since.
+ */
+export const maxPerInstallation = 8;
+
+/**
+ * Equal for devices of the same platform, user and installation. Undefined without proof: a client can name any installation, so only
+ * devices with a user, and devices whose installation the project's backend named, count as one phone.
+ */
+export const installationKey = ({
+  platform,
+  installationId,
+  installationBy,
+  userId,
+}: Pick<DeviceState, "platform" | "installationId" | "installationBy" | "userId">): string | undefined =>
+  installationId === undefined || (userId === undefined && installationBy === undefined)
+    ? undefined
+    : JSON.stringify([platform, userId ?? null, installationId]);
+
+type Installation = Pick<DeviceState, "installationId" | "installationBy">;
+
+/** What changes when a request names the installation of a device. Null removes it; undefined does not name it. */
+export const nameInstallation = (
+  before: Installation,
+  id: string | null | undefined,
+  byProject: boolean | undefined,
+): Installation => {
+  if (id === undefined) return {};
+  if (id === null) return { installationId: undefined, installationBy: undefined };
+  const kept = id === before.installationId ? before.installationBy : undefined;
+  return { installationId: id, installationBy: byProject ? "project" : kept };
+};
