@@ -26,6 +26,7 @@ const attacks = [
   "hijack",
   "hands",
   "facets",
+  "installations",
   "queues",
   "neighbour",
   "batch",
