@@ -14,17 +14,13 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
-import { nameInstallation } from "./installations.ts";
+import { type Installation, nameInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
-export type DeviceState = {
+export type DeviceState = Installation & {
   readonly platform: Platform;
   /** Absent: the platform's own provider. */
   readonly provider?: Provider;
-  /** The app's own id of its installation. */
-  readonly installationId?: string | undefined;
-  /** Set if the project's backend named the installation: a client may name any. */
-  readonly installationBy?: "project" | undefined;
   readonly token: string;
   /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;

@@ -1,4 +1,11 @@
-import type { DeviceState } from "./device-change.ts";
+import type { Platform } from "@herald/contracts";
+
+export type Installation = {
+  /** The app's own id of its installation. */
+  readonly installationId?: string | undefined;
+  /** Set if the project's backend named the installation: a client may name any. */
+  readonly installationBy?: "project" | undefined;
+};
 
 /**
  * The maximum of active devices of one installation. A phone has two for each user: one of the platform's own provider and one of
@@ -15,12 +22,10 @@ export const installationKey = ({
   installationId,
   installationBy,
   userId,
-}: Pick<DeviceState, "platform" | "installationId" | "installationBy" | "userId">): string | undefined =>
+}: Installation & { readonly platform: Platform; readonly userId?: string | undefined }): string | undefined =>
   installationId === undefined || (userId === undefined && installationBy === undefined)
     ? undefined
     : JSON.stringify([platform, userId ?? null, installationId]);
-
-type Installation = Pick<DeviceState, "installationId" | "installationBy">;
 
 /** What changes when a request names the installation of a device. Null removes it; undefined does not name it. */
 export const nameInstallation = (
