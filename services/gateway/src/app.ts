@@ -33,6 +33,7 @@ import type { GatewayConfig } from "./config.ts";
 import { builtConsole } from "./console/serve-console.ts";
 import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
+import { createEventPositions } from "./events/event-positions.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { createExportStreams } from "./exports/export-streams.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
@@ -109,6 +110,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const eventStreams = createEventStreams({
     bus: connection.bus,
+    positionsOf: createEventPositions(config.HERALD_OPEN_KEYS),
     now,
     log,
     limits: {
