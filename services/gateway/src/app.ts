@@ -139,7 +139,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
   });
   const status = createStatusDirectory({
-    look: async () => ({ failing: await health.failing(), streams: [], durables: [] }),
+    failing: health.failing,
     broker: connection.ready,
     now,
   });
