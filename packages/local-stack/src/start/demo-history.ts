@@ -108,17 +108,20 @@ export async function makeDemoHistory(
     return { token: endpoint, keys };
   };
 
-  await inParallel(Array(demoDevices).keys(), async (index) => {
-    const platform = platforms[index % 5 < 2 ? 0 : index % 5 < 4 ? 1 : 2] ?? "ios";
-    await herald.devices.register({
-      ...(await tokenOf(platform, index)),
-      platform,
-      topics: topics.filter((_topic, at) => index % (at + 2) === 0),
-      user_id: index % 4 === 3 ? null : userId(index),
-      metadata: { plan: index % 6 === 0 ? "pro" : "free" },
-      identifiers: { current_locale: ["en", "de", "es", "fr"][index % 4], app_version: `3.${index % 5}.0` },
-    });
-  });
+  const devices = await Promise.all(
+    Array.from({ length: demoDevices }, async (_, index) => {
+      const platform = platforms[index % 5 < 2 ? 0 : index % 5 < 4 ? 1 : 2] ?? "ios";
+      return {
+        ...(await tokenOf(platform, index)),
+        platform,
+        topics: topics.filter((_topic, at) => index % (at + 2) === 0),
+        user_id: index % 4 === 3 ? null : userId(index),
+        metadata: { plan: index % 6 === 0 ? "pro" : "free" },
+        identifiers: { current_locale: ["en", "de", "es", "fr"][index % 4], app_version: `3.${index % 5}.0` },
+      };
+    }),
+  );
+  await herald.devices.put(devices);
 
   const { rules } = await control<{ rules: { used?: number }[] }>("GET /script");
   const before = rules.map(({ used: _, ...rule }) => rule);
