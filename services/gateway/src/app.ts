@@ -33,6 +33,7 @@ import type { GatewayConfig } from "./config.ts";
 import { builtConsole } from "./console/serve-console.ts";
 import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
+import { createEventPositions } from "./events/event-positions.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { createExportStreams } from "./exports/export-streams.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
@@ -109,6 +110,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const eventStreams = createEventStreams({
     bus: connection.bus,
+    positionsOf: createEventPositions(config.HERALD_OPEN_KEYS),
     now,
     log,
     limits: {
@@ -137,7 +139,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
   });
   const status = createStatusDirectory({
-    look: async () => ({ failing: await health.failing(), streams: [], durables: [] }),
+    failing: health.failing,
     broker: connection.ready,
     now,
   });

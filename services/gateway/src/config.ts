@@ -26,7 +26,7 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_ADMIN_HOST: variables.host().default("127.0.0.1"),
   /** Grants everything under `/admin/v1`, so it must be as long as the random part of a project token. */
   HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
-  /** The keys that sign open tokens. Gateway and dispatch need the same value. */
+  /** The keys that sign open tokens and encrypt the positions of event streams. Gateway and dispatch need the same value. */
   HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
   /** Whether the gateway serves the console for operators at `/console`. */
   HERALD_GATEWAY_CONSOLE: variables.flag().default(true),
