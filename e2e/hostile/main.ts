@@ -29,6 +29,7 @@ const attacks = [
   "queues",
   "neighbour",
   "batch",
+  "imports",
 ] as const;
 const made = "schemathesis";
 
