@@ -18,6 +18,7 @@ import { project } from "../auth/caller.ts";
 import { created, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, type PathParam } from "../http/route.ts";
 import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
+import { createSpend } from "../imports/spend.ts";
 import { storeLines } from "../imports/store-lines.ts";
 
 const importParam: PathParam<typeof ImportId> = { schema: ImportId, error: "import-not-found" };
@@ -29,6 +30,7 @@ const createImport = defineRoute("createImport", "post /api/v1/imports", {
   access: project("devices"),
   body: CreateImport,
   responses: { 201: { description: "The import waits for its file", schema: dataOf(Import) } },
+  errors: ["quota-exceeded"],
   handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) => {
     const { format, dry_run: dryRun = false } = body.import;
     return idempotent({
@@ -79,7 +81,7 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
   responses: { 200: { description: "The whole file is stored", schema: dataOf(Import) } },
   errors: ["import-completed", "import-position-mismatch", "malformed-request"],
   handle: async (
-    { sendRequest, acquireUpload, prepareChunk, now },
+    { sendRequest, acquireUpload, prepareChunk, limits, now },
     { caller: { projectId }, params, query, message },
   ) => {
     const one = { projectId, importId: params.id };
@@ -95,15 +97,18 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
           "import-position-mismatch",
           `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
         );
-      allowLongUpload(message);
-      await storeLines(splitLines(readUpload(message), isCsv), {
+      if (afterLine > 0) await limits.countUpload(params.id);
+      const endLongUpload = allowLongUpload(message);
+      const isGone = () => message.socket.destroyed;
+      const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
+      await storeLines(splitLines(readUpload(message), isCsv, spend), {
         ...one,
         isCsv,
         afterLine,
         now,
-        isGone: () => message.socket.destroyed,
+        isGone,
         prepare: prepareChunk,
-      });
+      }).finally(endLongUpload);
       return ok(await sendRequest(GetImport, one));
     } finally {
       release();
