@@ -73,7 +73,7 @@ const listImportErrors = defineRoute("listImportErrors", "get /api/v1/imports/{i
 const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/content", {
   summary: "Upload the file of an import",
   description:
-    "NDJSON or CSV in UTF-8 by its Content-Type, also as gzip, of any size; `text/plain` for formats with one token or one XML element a line. A line has at most 64 KiB. Herald reads no faster than it processes. The response comes when all lines are stored; they may still be processed then. After a broken connection, send the whole file again with `after_line` = the import's `lines_stored`. A line that cannot be imported is an error of the import and stops nothing.",
+    "NDJSON or CSV in UTF-8 by its Content-Type, also as gzip, of any size; `text/plain` for formats with one token or one XML element a line. A line has at most 64 KiB, and 200 columns in CSV. Herald reads no faster than it processes. The response comes when all lines are stored; they may still be processed then. After a broken connection, send the whole file again with `after_line` = the import's `lines_stored`. A line that cannot be imported is an error of the import and stops nothing.",
   access: project("devices"),
   params: { id: importParam },
   query: ImportContentQuery,
