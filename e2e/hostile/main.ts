@@ -30,6 +30,7 @@ const attacks = [
   "queues",
   "neighbour",
   "batch",
+  "imports",
 ] as const;
 const made = "schemathesis";
 

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { type Bus, connectBus, openBucket, preparePublish, publish, publishEvent, serviceAccess } from "@herald/bus";
+import { type Bus, connectBus, openBucket, publish, publishEvent, serviceAccess } from "@herald/bus";
 import {
   IdempotencyRecord,
-  ImportChunkV1,
   OpenGroupV1,
   OperatorRecord,
   ProjectRecord,
@@ -42,6 +41,7 @@ import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
+import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
@@ -170,8 +170,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     sends: createSendCommands(connection.bus, keyRecords),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
-    prepareChunk: (chunk) =>
-      preparePublish(connection.bus(), ImportChunkV1, chunk, { id: `${chunk.importId}/${chunk.firstLine}` }),
+    prepareChunk: createPrepareChunk(connection.bus),
     eventStreams,
     exportStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),

@@ -73,7 +73,7 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(20),
   /** Running exports. Each has up to two pages of at most 4 MiB in memory. */
   HERALD_GATEWAY_LIMIT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(8),
-  /** Running exports of one project: four projects together can use up all. */
+  /** Running exports of one project. The last places are for projects that have none. */
   HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(2),
   /**
    * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a program in a loop leaves

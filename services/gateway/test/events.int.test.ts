@@ -166,9 +166,16 @@ test("streams are limited for each project and for all together", async () => {
     429,
     `streams: a project may have at most ${perProject} open here`,
   ]);
-  const [other, third] = [await system.project("Other"), await system.project("Third")];
+  const [other, another, third] = [
+    await system.project("Other"),
+    await system.project("Another"),
+    await system.project("Third"),
+  ];
   await follow("", undefined, other);
-  await follow("", undefined, other);
+  // The last place is for a project that has none.
+  const second = await system.call("GET /api/v1/events", { token: other.token });
+  expect([second.status, second.problem.errors[0]]).toEqual([429, expect.stringContaining("projects that have none")]);
+  await follow("", undefined, another);
   const full = await system.call("GET /api/v1/events", { token: third.token });
   expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("open, its limit")]);
   // A disconnected client frees its slot.

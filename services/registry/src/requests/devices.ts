@@ -22,7 +22,7 @@ import type { Deps } from "../deps.ts";
 import type { UserChange } from "../domain/device-change.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
-import { parseDevice, putDevices } from "../imports/put-devices.ts";
+import { parseDevices, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound, deviceView } from "./change-device.ts";
 import { exportDevices, formatPosition, listPosition, matchDevices } from "./match-devices.ts";
@@ -82,7 +82,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, PutDevicesRequest, async ({ projectId, devices: entries }) => {
-      const parsed = entries.map(parseDevice);
+      const parsed = await parseDevices(entries, (device) => ({ device }));
       return { results: await putDevices(deps, projectId, parsed) };
     }),
 
