@@ -1,5 +1,5 @@
 import { newNotificationId, type SendV1 } from "@herald/contracts";
-import { type Answered, type BrokerHands, operateBroker } from "@herald/testing";
+import { type Answered, type BrokerHands, eventually, expectStatus, operateBroker, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
 import { readMetrics } from "../harness/metrics.ts";
@@ -10,6 +10,7 @@ import { logOnFailure, type ServiceName, type System, startSystem } from "../har
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
 import { scale } from "./scale.ts";
+import { newToken } from "./world.ts";
 
 let system: System;
 let hands: BrokerHands;
@@ -256,4 +257,49 @@ test("versions compare by number", async ({ task }) => {
   expect(await reached("identifiers.app_version >= '2.9'")).toBe(1);
   expect(await reached("identifiers.app_version < '2.9'")).toBe(0);
   show(task, { conditions: 2 });
+});
+
+test("an exported CSV has no cell that a spreadsheet runs, whichever list separator it uses, and is imported unchanged", async ({
+  task,
+}) => {
+  const target = await system.project("Formulas");
+  const formula = "=cmd|'/C_calc'!A0";
+  const texts = [",", ";", "\t", "\n", "\r\n", ";;", '"', ';"', "';", ";'", ";''"].flatMap((between) =>
+    [formula, "+1", "-1", "@x"].map((begin) => `a${between}${begin}${between}z`),
+  );
+  const register = (device: object) => target.call("POST /devices", { body: { device } });
+  const wrong: string[] = [];
+  // No provider gives such a push token.
+  for (const token of [`fcm;${formula};z`, "=1+1", "a,b", 'a"b', "a|b", "a/b", "ä"])
+    for (const device of [
+      { platform: "android", token },
+      { platform: "ios", provider: "fcm", token },
+    ]) {
+      const { status } = await register(device);
+      if (status !== 422) wrong.push(`${JSON.stringify(device)}: ${status}`);
+    }
+  const { keys } = await system.simulators.subscribe();
+  for (const [index, text] of texts.entries()) {
+    const identifiers = { text, [text.replaceAll(/[.\0$]/g, "")]: text };
+    const android = { platform: "android", token: `formula:${index}_a-b.c`, metadata: { text }, identifiers };
+    expect((await register(android)).status).toBe(201);
+    const web = { platform: "web", token: `https://push.example/${index};=1+${index}`, keys };
+    expect((await register(web)).status).toBe(201);
+  }
+  const { token } = await newToken(system, target, ["export", "devices"]);
+  const { text: csv } = await request(system.gateway, "GET /api/v1/exports/devices?format=csv&include=keys", { token });
+  for (const cell of csv.split(/[;\t\r\n]/)) if (/^"*[=+\-@]/.test(cell)) wrong.push(JSON.stringify(cell));
+  expect(wrong).toEqual([]);
+
+  const started = await target.call("POST /imports", { body: { import: { format: "herald" } } });
+  const { id } = expectStatus(started, 201).body.data;
+  const headers = { authorization: `Bearer ${token}`, "content-type": "text/csv" };
+  const upload = `${system.gateway}/api/v1/imports/${id}/content`;
+  expect((await fetch(upload, { method: "PUT", headers, body: csv })).status).toBeLessThan(300);
+  const rows = texts.length * 2;
+  await eventually(async () => {
+    const { data } = (await target.call(`GET /imports/${id}`)).body;
+    expect(data).toMatchObject({ unchanged: rows, created: 0, updated: 0, refused: 0 });
+  });
+  show(task, { texts: texts.length, devices: rows, "cells that run": 0 });
 });

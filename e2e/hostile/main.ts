@@ -25,6 +25,7 @@ const attacks = [
   "cancel",
   "hijack",
   "hands",
+  "readers",
   "facets",
   "installations",
   "queues",

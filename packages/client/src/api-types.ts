@@ -5,6 +5,7 @@ export type Open<Known extends string> = Known | (string & Record<never, never>)
 
 export type Device = {
   id: string;
+  /** Whole for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it */
   token: string;
   platform: Platform;
   /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */

@@ -12,6 +12,7 @@ import {
   ListUsers,
   newIdentityKeyId,
   type ProjectId,
+  PutDevicesRequest,
   UserErasedV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -38,6 +39,36 @@ const identify = (seed: string, rest: object = {}) =>
   registry.ask(IdentifyDevice, { projectId, platform: "ios", token: apnsToken(seed), ...rest });
 const reached = async (userId: string) =>
   (await registry.ask(CountAudience, { projectId, targets: [`user:${userId}`] })).devices.ios;
+
+describe("an unproven client", () => {
+  test("gets no credential for an imported device by a claim of its own, but its user does, once", async () => {
+    const devices = ["own", "claimed"].map((seed) => ({ platform: "ios", token: apnsToken(seed), user_id: "ann" }));
+    await registry.ask(PutDevicesRequest, { projectId, devices });
+    expect(await identify("own")).not.toHaveProperty("credential");
+    expect(await identify("own", { userToken: userToken("ann") })).toHaveProperty("credential");
+    expect(await identify("own", { userToken: userToken("ann") })).not.toHaveProperty("credential");
+
+    for (const age of [30, 20, 10])
+      expect(await identify("claimed", { userToken: userToken("bob", seconds() - age) })).not.toHaveProperty(
+        "credential",
+      );
+    // The backend confirms the user.
+    await registry.ask(PutDevicesRequest, { projectId, devices: [{ ...devices[1], user_id: "bob" }] });
+    expect(await identify("claimed", { userToken: userToken("bob") })).toHaveProperty("credential");
+  });
+
+  test("rotates no device that it claimed; the device's credential makes the user's tokens proof again", async () => {
+    const known = await identify("known");
+    const claim = userToken("bob", seconds() - 30);
+    expect((await identify("known", { userToken: claim })).device.id).toBe(known.device.id);
+    const rotated = await identify("rotated", { previousToken: apnsToken("known"), userToken: claim });
+    expect(rotated.device.id).not.toBe(known.device.id);
+    const login = { userToken: userToken("bob"), provenDevice: known.device.id };
+    await identify("known", login);
+    const moved = await identify("moved", { previousToken: apnsToken("known"), userToken: userToken("bob") });
+    expect(moved.device.id).toBe(known.device.id);
+  });
+});
 
 describe("a user", () => {
   test("is set on devices that proved it, and secrets are stored encrypted", async () => {

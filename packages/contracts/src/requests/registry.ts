@@ -94,7 +94,10 @@ export const RegisterDeviceRequest = defineRequest(
   { ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() },
   z.object({ device: Device, credential: z.string(), created: z.boolean() }),
 );
-/** {@link RegisterDeviceRequest} for an unauthenticated client. The answer for a known device has no credential. */
+/**
+ * {@link RegisterDeviceRequest} for an unauthenticated client. A known device answers with a credential only if it has none yet and the
+ * user token is of the user whom its backend gave it.
+ */
 export const IdentifyDevice = defineRequest(
   "registry.devices.identify",
   {
@@ -106,7 +109,13 @@ export const IdentifyDevice = defineRequest(
     /** False: the address has registered too many new devices, so only a known device may register. */
     mayCreate: z.boolean().optional(),
   },
-  z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
+  z.object({
+    device: DeviceSummary,
+    credential: z.string().optional(),
+    created: z.boolean(),
+    /** Fields as in the API that a known device changes only with proof. */
+    ignored: z.array(z.string()).optional(),
+  }),
 );
 /** Upserts up to 500 devices by (project, platform, token), each accepted or refused alone, in order. Creates and rotates no credential. */
 export const PutDevicesRequest = defineRequest(

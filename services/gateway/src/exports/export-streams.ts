@@ -151,7 +151,7 @@ const textOf = (value: unknown): string => {
 };
 
 /** Matches cells without characters that CSV or a spreadsheet treats specially, so most cells skip the slower check. */
-const plain = /^[A-Za-z0-9](?:[^",\r\n]*)$/;
+const plain = /^[A-Za-z0-9][^",;\t\r\n]*$/;
 
 /** A cell as in RFC 4180. Lists and objects are JSON. */
 const cell = (value: unknown): string => {

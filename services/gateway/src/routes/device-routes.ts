@@ -24,6 +24,7 @@ import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { type CallerOf, ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { rejectProtected } from "../auth/protected-metadata.ts";
+import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { type ProjectDirectory, readSubscription } from "../records/directories.ts";
@@ -42,10 +43,12 @@ const listDevices = defineRoute("listDevices", "get /api/v1/devices", {
   access: project("read"),
   query: DeviceListQuery,
   responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, query }) => {
+  handle: async ({ sendRequest }, { caller, query }) => {
+    const { projectId } = caller;
     const { status, platform, user_id, token, match } = query;
     const page = pageRequest(match === undefined ? query : { ...query, after: query.after ?? "" });
-    return pageReply(await sendRequest(ListDevices, { projectId, status, platform, user_id, token, match, page }));
+    const found = await sendRequest(ListDevices, { projectId, status, platform, user_id, token, match, page });
+    return pageReply({ ...found, data: found.data.map(deviceFor(caller)) });
   },
 });
 
@@ -84,8 +87,10 @@ const getDevice = defineRoute("getDevice", "get /api/v1/devices/{id}", {
   access: projectOrDevice("read"),
   params: { id: deviceParam },
   responses: { 200: { description: "The device", schema: dataOf(Device) } },
-  handle: async ({ sendRequest }, { caller, params }) =>
-    ok(await sendRequest(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) })),
+  handle: async ({ sendRequest }, { caller, params }) => {
+    const { projectId } = caller;
+    return ok(deviceFor(caller)(await sendRequest(GetDevice, { projectId, deviceId: ownDevice(caller, params.id) })));
+  },
 });
 
 /** A project token may name the user. A device must prove its user, and cannot write protected values. */
@@ -149,13 +154,15 @@ const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notificati
   params: { id: notificationParam, device: deviceParam },
   responses: { 200: { description: "The delivery trace", schema: dataOf(DeliveryTrace) } },
   errors: ["notification-gone"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params: { id, device: deviceId } }) => {
+  handle: async ({ sendRequest }, { caller, params: { id, device: deviceId } }) => {
+    const { projectId } = caller;
     const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
       sendRequest(ExplainDevice, { projectId, deviceId, targets: trace.notification.targets }),
       sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
-    return ok(deliveryTrace({ ...trace, ...explained, openedAt: opens.openedAt[deviceId] }));
+    const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
+    return ok(deliveryTrace({ ...trace, ...explained, matched, openedAt: opens.openedAt[deviceId] }));
   },
 });
 

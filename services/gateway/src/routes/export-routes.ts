@@ -26,7 +26,7 @@ import { withOpensOfAll } from "./notification-routes.ts";
 const download = ["application/x-ndjson", "text/csv"] as const;
 
 const description =
-  "Streams every row as NDJSON, or as CSV with a header row, sorted by `id`, in gzip if `Accept-Encoding` has it. The body has no end when the export fails: resume it with `after`, the `id` of the last whole row. In a CSV, lists and objects are JSON, and a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it. Clients that stop reading are disconnected.";
+  "Streams every row as NDJSON, or as CSV with a header row, sorted by `id`, in gzip if `Accept-Encoding` has it. The body has no end when the export fails: resume it with `after`, the `id` of the last whole row. In a CSV, lists and objects are JSON, and a `'` stands before each `=`, `+`, `-`, `@`, tab or carriage return that begins a cell or follows a `;`, a tab or a line break in it; imports remove it. Clients that stop reading are disconnected.";
 
 type Request = Pick<HandledRequest, "message" | "recheck"> & {
   readonly caller: CallerOf<"project">;

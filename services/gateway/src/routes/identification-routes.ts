@@ -65,12 +65,20 @@ const Known = dataOf(DeviceSummary).extend(ignored);
 const identify = defineRoute("identify", "put /api/v1/identification", {
   summary: "Register this app installation by its push token",
   description:
-    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) are left out and listed in `ignored`. The response reveals nothing about a device that was already registered.",
+    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) are left out and listed in `ignored`. A known device is registered again by its push token alone: it is active again if its provider rejected the token or it was silent, but `environment`, `token_kind`, `keys` and `installation_id` are left out, and a deactivation that was requested stays, unless the request has that proof. The response reveals nothing else about a device that was already registered.",
   access: clientOrDevice,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
   responses: {
-    200: { description: "The token was known", schema: Known },
+    200: {
+      description: "The token was known",
+      schema: Known.extend({
+        credential: z.string().optional().meta({
+          description:
+            "Once, for a device of `PUT /devices` or an import that has none: if `user_token` is of the user whom your backend gave it",
+        }),
+      }),
+    },
     201: { description: "A new device", schema: z.object({ data: DeviceSummary, credential: z.string(), ...ignored }) },
   },
   errors: [
@@ -85,7 +93,7 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
     const { project_id: projectId, identifier: token, user_token: userToken, ...rest } = body;
     const { previous_identifier, token_kind, installation_id, keys, metadata, identifiers, ...device } = rest;
     const { protectedMetadata } = await admitClient(deps, projectId);
-    const { ignored, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
+    const { ignored: isProtected, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
     const answer = await register(deps, address, {
       projectId,
       token,
@@ -98,10 +106,11 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
       userToken,
       provenDevice: caller.kind === "device" && caller.projectId === projectId ? caller.deviceId : undefined,
     });
-    const more = ignored.length > 0 ? { ignored: [...ignored] } : {};
-    if (answer.created && answer.credential !== undefined)
-      return created(answer.device, { credential: answer.credential, ...more });
-    return ok(answer.device, more);
+    const { device: known, credential } = answer;
+    const ignored = [...isProtected, ...(answer.ignored ?? [])];
+    const more = ignored.length > 0 ? { ignored } : {};
+    if (answer.created && credential !== undefined) return created(known, { credential, ...more });
+    return ok(known, { ...(credential !== undefined && { credential }), ...more });
   },
 });
 

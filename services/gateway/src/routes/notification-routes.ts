@@ -26,7 +26,8 @@ import {
   type UserId,
 } from "@herald/contracts";
 import { z } from "zod";
-import { project } from "../auth/caller.ts";
+import { type CallerOf, project } from "../auth/caller.ts";
+import { notificationFor } from "../auth/shown-to.ts";
 import type { RouteDeps } from "../deps.ts";
 import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
@@ -141,14 +142,16 @@ export const withOpenedAt = async <Row extends object>(
 /** A page of notifications, with their opens. */
 export const listedNotifications = async (
   deps: RouteDeps,
-  projectId: ProjectId,
+  caller: CallerOf<"project">,
   query: z.output<typeof NotificationListQuery>,
   userId?: UserId,
 ) => {
+  const { projectId } = caller;
   const { status, kind, label } = query;
   const asked = { projectId, userId, status, kind, label, page: pageRequest(query) };
   const page = await deps.sendRequest(ListNotifications, asked);
-  return pageReply({ ...page, data: await withOpensOfAll(deps, projectId, page.data) });
+  const data = await withOpensOfAll(deps, projectId, page.data);
+  return pageReply({ ...page, data: data.map(notificationFor(caller)) });
 };
 
 export const NotificationListQuery = z.strictObject({ ...listQuery, ...notificationFilterQuery });
@@ -160,7 +163,7 @@ const listNotifications = defineRoute("listNotifications", "get /api/v1/notifica
   access: project("read"),
   query: NotificationListQuery,
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: (deps, { caller: { projectId }, query }) => listedNotifications(deps, projectId, query),
+  handle: (deps, { caller, query }) => listedNotifications(deps, caller, query),
 });
 
 const getNotification = defineRoute("getNotification", "get /api/v1/notifications/{id}", {
@@ -169,12 +172,13 @@ const getNotification = defineRoute("getNotification", "get /api/v1/notification
   params: { id: notificationParam },
   responses: { 200: { description: "The notification", schema: OneNotification } },
   errors: ["notification-gone"],
-  handle: async (deps, { caller: { projectId }, params: { id } }) => {
+  handle: async (deps, { caller, params: { id } }) => {
+    const { projectId } = caller;
     const [notification, opens] = await Promise.all([
       deps.sendRequest(GetNotification, { projectId, notificationId: id }),
       deps.sendRequest(CountOpens, { projectId, notificationIds: [id] }),
     ]);
-    return ok(withOpens(notification, opens));
+    return ok(notificationFor(caller)(withOpens(notification, opens)));
   },
 });
 
@@ -189,10 +193,11 @@ const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/not
   params: { id: notificationParam },
   responses: { 200: { description: "The notification is cancelled", schema: dataOf(Cancelled) } },
   errors: ["notification-gone", "notification-final"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params: { id } }) => {
+  handle: async ({ sendRequest }, { caller, params: { id } }) => {
+    const { projectId } = caller;
     const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
     const { opened: _, ...known } = counts;
-    return ok({ ...notification, counts: known });
+    return ok({ ...notificationFor(caller)(notification), counts: known });
   },
 });
 

@@ -15,6 +15,7 @@ import {
 } from "@herald/contracts";
 import { z } from "zod";
 import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
+import { deviceFor } from "../auth/shown-to.ts";
 import { accepted, keysetRequest, noContent, ok, pageReply } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import { listedNotifications, NotificationListQuery } from "./notification-routes.ts";
@@ -40,8 +41,10 @@ const getUser = defineRoute("getUser", "get /api/v1/users/{user}", {
   access: project("read"),
   params: { user: userParam },
   responses: { 200: { description: "The user", schema: dataOf(User) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) =>
-    ok(await sendRequest(GetUser, { projectId, userId: user })),
+  handle: async ({ sendRequest }, { caller, params: { user } }) => {
+    const found = await sendRequest(GetUser, { projectId: caller.projectId, userId: user });
+    return ok({ ...found, devices: found.devices.map(deviceFor(caller)) });
+  },
 });
 
 const listUserNotifications = defineRoute("listUserNotifications", "get /api/v1/users/{user}/notifications", {
@@ -52,8 +55,7 @@ const listUserNotifications = defineRoute("listUserNotifications", "get /api/v1/
   params: { user: userParam },
   query: NotificationListQuery,
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: (deps, { caller: { projectId }, params: { user }, query }) =>
-    listedNotifications(deps, projectId, query, user),
+  handle: (deps, { caller, params: { user }, query }) => listedNotifications(deps, caller, query, user),
 });
 
 const identifyUserDevice = defineRoute("identifyUserDevice", "put /api/v1/users/{user}/devices/{id}", {

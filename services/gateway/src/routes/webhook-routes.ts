@@ -26,6 +26,7 @@ import {
 } from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
+import { messageFor, webhookFor } from "../auth/shown-to.ts";
 import { accepted, created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { webhookMessageParam, webhookParam } from "./path-params.ts";
@@ -60,21 +61,25 @@ const createWebhook = defineRoute("createWebhook", "post /api/v1/webhooks", {
 
 const listWebhooks = defineRoute("listWebhooks", "get /api/v1/webhooks", {
   summary: "List webhooks",
-  description: "Oldest first, unless `sort` says otherwise.",
+  description:
+    "Oldest first, unless `sort` says otherwise. A token that may not change webhooks gets `url` without path and query, because those of chat systems are credentials.",
   access: project("read"),
   query: z.strictObject(listQuery),
   responses: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, query }) =>
-    pageReply(await sendRequest(ListWebhooks, { projectId, page: pageRequest(query) })),
+  handle: async ({ sendRequest }, { caller, query }) => {
+    const page = await sendRequest(ListWebhooks, { projectId: caller.projectId, page: pageRequest(query) });
+    return pageReply({ ...page, data: page.data.map(webhookFor(caller)) });
+  },
 });
 
 const getWebhook = defineRoute("getWebhook", "get /api/v1/webhooks/{id}", {
   params,
   summary: "Read a webhook",
+  description: "Without the scope `send` it has `url` without path and query.",
   access: project("read"),
   responses: { 200: { description: "The webhook", schema: OneWebhook } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
-    ok(await sendRequest(GetWebhook, { projectId, webhookId: params.id })),
+  handle: async ({ sendRequest }, { caller, params }) =>
+    ok(webhookFor(caller)(await sendRequest(GetWebhook, { projectId: caller.projectId, webhookId: params.id }))),
 });
 
 const changeWebhook = defineRoute("changeWebhook", "patch /api/v1/webhooks/{id}", {
@@ -142,11 +147,14 @@ const listMessages = defineRoute("listWebhookMessages", "get /api/v1/webhooks/{i
 const getMessage = defineRoute("getWebhookMessage", "get /api/v1/webhooks/{id}/messages/{message}", {
   params: { ...params, message: webhookMessageParam },
   summary: "Read a message and its attempts",
-  description: "Includes the posted body and the receiver's response to each of the last 20 attempts, oldest first.",
+  description:
+    "Includes the posted body and the last 20 attempts, oldest first. With the scope `send` each has the receiver's response, which may quote the webhook's URL.",
   access: project("read"),
   responses: { 200: { description: "The message", schema: dataOf(WebhookMessageDetail) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params: { id: webhookId, message: messageId } }) =>
-    ok(await sendRequest(GetWebhookMessage, { projectId, webhookId, messageId })),
+  handle: async ({ sendRequest }, { caller, params: { id: webhookId, message: messageId } }) => {
+    const { projectId } = caller;
+    return ok(messageFor(caller, await sendRequest(GetWebhookMessage, { projectId, webhookId, messageId })));
+  },
 });
 
 const resendMessage = defineRoute("resendWebhookMessage", "post /api/v1/webhooks/{id}/messages/{message}/resend", {

@@ -13,6 +13,7 @@ import {
   tokenProblems,
   type WebPushKeys,
 } from "@herald/contracts";
+import { type UserChange, withUser } from "./device-proof.ts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
 import { type Installation, nameInstallation } from "./installations.ts";
 
@@ -38,6 +39,11 @@ export type DeviceState = Installation & {
   readonly userId?: string;
   /** When its user was set. */
   readonly identifiedAt?: Date;
+  /**
+   * Its user came by a user token without proof that the request was the device's: a push token and an account of the app are enough for
+   * that. Such a user gets pushes, but proves nothing.
+   */
+  readonly userClaimed?: true;
   /** `iat` of the last user token that the device accepted, in seconds since 1970; kept after a logout. */
   readonly userTokenIat?: number;
   /** When the app was last active, to within {@link seenEveryMs} if nothing else changed. */
@@ -47,12 +53,8 @@ export type DeviceState = Installation & {
 /** Apps register on each start. A registration that changes nothing is stored at most once in this time. */
 export const seenEveryMs = 86_400_000;
 
-export type UserChange =
-  | { readonly by: "project"; readonly userId: string | null }
-  | { readonly by: "token"; readonly userId: string; readonly issuedAt: number };
-
 /** `metadata` and `identifiers` are merge patches; absent fields stay as they are. */
-type CommonChange = {
+export type CommonChange = {
   readonly keys?: WebPushKeys | undefined;
   /** The VAPID key of the subscription. `currentVapidKeyId`: the default for a new one. */
   readonly vapidKeyId?: string | undefined;
@@ -62,6 +64,8 @@ type CommonChange = {
   readonly user?: UserChange | undefined;
   /** Whether the project's backend sent it, and not an app. */
   readonly byProject?: boolean | undefined;
+  /** The client proved only that it knows the push token of a known device. */
+  readonly unproven?: boolean | undefined;
   /** Maximum JSON size of metadata and of identifiers, each; absent: the limit of {@link AppData}. */
   readonly maxBytes?: number | undefined;
 };
@@ -130,20 +134,6 @@ const facetProblems = (before: readonly string[], after: readonly string[]): str
   ];
 };
 
-/** The same object when nothing changes. Undefined when the user token is not newer than the last one. */
-const withUser = (before: DeviceState, change: UserChange | undefined, now: Date): DeviceState | undefined => {
-  if (change === undefined) return before;
-  const { userId: _, identifiedAt: __, ...rest } = before;
-  if (change.by === "project") {
-    if (change.userId === null) return before.userId === undefined ? before : rest;
-    return change.userId === before.userId ? before : { ...rest, userId: change.userId, identifiedAt: now };
-  }
-  const { userId, issuedAt } = change;
-  if (before.userTokenIat !== undefined && issuedAt <= before.userTokenIat)
-    return userId === before.userId ? before : undefined;
-  return { ...rest, userId, identifiedAt: now, userTokenIat: issuedAt };
-};
-
 const sameJson = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 const compare = (before: DeviceState, after: DeviceState): string[] => {
@@ -177,7 +167,7 @@ const vapidKeyOf = (
 
 /** Merges the user and the data, for registrations and changes. Undefined: the user token is not newer than the last one. */
 const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
-  const identified = withUser(before, change.user, now);
+  const identified = withUser(before, change, now);
   if (identified === undefined) return undefined;
   const metadata = patched(before.metadata, change.metadata);
   const identifiers = patched(before.identifiers, change.identifiers);
@@ -213,9 +203,11 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
   );
 };
 
-/** A registration activates a known device, unless the project's backend sent it. */
+/**
+ * A registration activates a known device, unless the project's backend sent it, or deactivated the device and the client proves nothing.
+ */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
-  const { topics, environment, tokenKind, keys, token, installationId, put } = registration;
+  const { topics, environment, tokenKind, keys, token, installationId, put, unproven } = registration;
   const known = new Set(topicsOf(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const merged = mergeChange(before, registration, [...known, ...subscribed], now);
@@ -223,8 +215,10 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   const { identified, data, problems } = merged;
   if (problems.length > 0) return { problems };
 
+  const staysInactive = unproven === true && before.inactiveReason === "requested";
+  const seen = { ...(staysInactive ? identified : active(identified)), tokenUpdatedAt: now, lastSeenAt: now };
   const state: DeviceState = {
-    ...(put ? identified : { ...active(identified), tokenUpdatedAt: now, lastSeenAt: now }),
+    ...(put ? identified : seen),
     token,
     vapidKeyId: vapidKeyOf(before, token, registration),
     ...(environment && { environment }),
@@ -237,6 +231,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   const same =
     names.length === 0 &&
     before.userTokenIat === state.userTokenIat &&
+    before.userClaimed === state.userClaimed &&
     before.inactiveReason === state.inactiveReason &&
     before.installationBy === state.installationBy &&
     // Compared without order: a subscription appends its facet at the end.
@@ -281,7 +276,8 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   const same =
     state.inactiveReason === before.inactiveReason &&
     state.userTokenIat === before.userTokenIat &&
-    state.installationBy === before.installationBy;
+    state.installationBy === before.installationBy &&
+    state.userClaimed === before.userClaimed;
   if (names.length === 0 && same) return { state: before, changed: [], subscribed: [] };
   return { state, changed: names, subscribed: [] };
 };

@@ -7,6 +7,7 @@ import {
   type DeviceState,
   newDevice,
 } from "./device-change.ts";
+import { unprovenPart } from "./device-proof.ts";
 
 const then = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-02T00:00:00Z");
@@ -80,6 +81,30 @@ describe("a known device registers", () => {
       expect(stateOf(result)).toEqual({ ...known, tokenUpdatedAt: now, lastSeenAt: now });
     },
   );
+
+  test("without proof is active again only if nobody asked for its deactivation", () => {
+    const register = (inactiveReason: "requested" | "stale" | "unregistered") =>
+      stateOf(
+        applyRegistration(
+          { ...known, status: "inactive", inactiveReason },
+          { token: known.token, topics: [], unproven: true },
+          now,
+        ),
+      );
+    expect(register("requested")).toMatchObject({ status: "inactive", inactiveReason: "requested", lastSeenAt: now });
+    for (const reason of ["stale", "unregistered"] as const) expect(register(reason).status).toBe("active");
+  });
+
+  test("without proof leaves out what decides where its pushes go, whatever is stored", () => {
+    const fields = { environment: "sandbox", installationId: "i", tokenKind: "fid" } as const;
+    const keys = { p256dh: "p", auth: "a" };
+    const sent = { token: "aa", topics: ["news"], vapidKeyId: "k", currentVapidKeyId: "c", ...fields, keys };
+    expect(unprovenPart({ ...sent, metadata: { n: 2 } })).toEqual({
+      registration: { token: "aa", topics: ["news"], currentVapidKeyId: "c", metadata: { n: 2 }, unproven: true },
+      ignored: ["environment", "installation_id", "keys", "token_kind"],
+    });
+    expect(unprovenPart({ token: "aa", topics: [] }).ignored).toEqual([]);
+  });
 
   test("with another token gets that token", () => {
     const result = applyRegistration(known, { token: "bb", topics: [] }, now);

@@ -19,7 +19,7 @@ import {
 import { existing, HeraldError } from "@herald/kit";
 import { encodeAfter, mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
-import type { UserChange } from "../domain/device-change.ts";
+import type { UserChange } from "../domain/device-proof.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
 import { parseDevices, putDevices } from "../imports/put-devices.ts";
@@ -75,10 +75,15 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
       const user = await verifyClaim(deps, wanted.projectId, userToken);
-      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes };
-      const { device, credential, created } = await registerDevice(deps, registration, "first");
+      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes, byClient: true };
+      const { device, credential, created, ignored } = await registerDevice(deps, registration, "first");
       await rejectErasedUser(deps, device, user);
-      return { device: summary(device), ...(credential && { credential }), created };
+      return {
+        device: summary(device),
+        ...(credential && { credential }),
+        created,
+        ...(ignored && { ignored: [...ignored] }),
+      };
     }),
 
     handleRequest(bus, PutDevicesRequest, async ({ projectId, devices: entries }) => {
@@ -127,7 +132,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
             ? "platform: is required, for this token is registered on more than one"
             : "provider: is required, for this token is registered with more than one",
         );
-      const change = { metadata, user, maxBytes: maxUnprovenBytes };
+      const change = { metadata, user, maxBytes: maxUnprovenBytes, unproven: true };
       const device = await changeDevice(deps, projectId, holder._id, change, { byApp: true });
       await rejectErasedUser(deps, device, user);
       return summary(device);

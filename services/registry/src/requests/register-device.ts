@@ -13,6 +13,7 @@ import {
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyRegistration, newDevice, type Registration, seenEveryMs } from "../domain/device-change.ts";
+import { provesUser, unprovenPart } from "../domain/device-proof.ts";
 import {
   deviceSubscribed,
   type EventContext,
@@ -29,7 +30,9 @@ import { requireTopics, withTopics } from "./topics.ts";
 export type Wanted = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
-  /** The device's token until now; counts only if proven, see `provesRotation`. */
+  /** A client sent it, which must prove that it is the device; otherwise the project's backend did. */
+  readonly byClient?: boolean | undefined;
+  /** The device's token until now; counts only if proven, see `provesDevice`. */
   readonly previousToken?: string | undefined;
   /** The device whose credential the request contains. */
   readonly provenDevice?: DeviceId | undefined;
@@ -43,7 +46,7 @@ export type Wanted = Registration & {
   readonly dryRun?: boolean | undefined;
 };
 
-/** Which device gets a credential: every device, a device without one, or no device. */
+/** Which device gets a credential: every device, a new one and one that proves its user and has none, or no device. */
 export type Credentials = "rotate" | "first" | "none";
 
 export type Registered = {
@@ -52,6 +55,8 @@ export type Registered = {
   /** False: the device was known and nothing was written. */
   readonly changed: boolean;
   readonly credential?: string;
+  /** Fields as in the API that a known device changes only with proof. */
+  readonly ignored?: readonly string[];
 };
 
 /**
@@ -82,12 +87,9 @@ export const registerInTurn = (deps: Deps, wanted: Wanted, credentials: Credenti
   });
 };
 
-/**
- * Whether a device may continue with a new push token. Knowing the old push token proves nothing: without the device's credential or
- * a token of its user the request registers a new device.
- */
-const provesRotation = ({ provenDevice, user }: Wanted, previous: DeviceDocument): boolean =>
-  previous._id === provenDevice || (user?.by === "token" && user.userId === previous.userId);
+/** Whether a client is the app on the device. Knowing the push token proves nothing: it takes the device's credential or a token of its user. */
+const provesDevice = ({ provenDevice, user }: Wanted, device: DeviceDocument): boolean =>
+  device._id === provenDevice || provesUser(user, device);
 
 /** The device that has the token, otherwise the device that has the previous token. */
 const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocument | undefined> => {
@@ -99,7 +101,8 @@ const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocu
       ? undefined
       : devices.findByToken(projectId, served, previousToken),
   ]);
-  const previous = named && provesRotation(wanted, named) ? named : undefined;
+  // Without proof the request registers a new device.
+  const previous = named && provesDevice(wanted, named) ? named : undefined;
   if (holder && previous) throw new HeraldError("token-held", "identifier: another device holds this push token");
   return holder ?? previous;
 };
@@ -122,12 +125,15 @@ export const registerKnown = async (
   context: EventContext,
   credentials: Credentials,
 ): Promise<Registered | typeof conflict> => {
-  const plan = requireValid(applyRegistration(before, wanted, context.at));
+  const isProven = wanted.byClient !== true || provesDevice(wanted, before);
+  const { registration, ignored } = isProven ? { registration: wanted, ignored: [] } : unprovenPart(wanted);
+  const more = ignored.length > 0 ? { ignored } : {};
+  const plan = requireValid(applyRegistration(before, registration, context.at));
   const isPut = wanted.put !== undefined;
-  const issue = credentials === "rotate" || (credentials === "first" && before.credentialHash === "");
+  const issue = credentials === "rotate" || (credentials === "first" && isProven && before.credentialHash === "");
   if (plan.same && !issue && (isPut || before.doubtedAt === undefined)) {
     if (!isPut) recordLastSeen(deps, before, context);
-    return { device: before, created: false, changed: false };
+    return { device: before, created: false, changed: false, ...more };
   }
   await requireInstallationRoom(deps, context.projectId, plan.state, before);
   if (wanted.dryRun) return { device: before, created: false, changed: true };
@@ -145,7 +151,7 @@ export const registerKnown = async (
     });
     if (device === "conflict" || device === "token-held") return conflict;
     if (events.length > 0) deps.publishQueue.devices(context.projectId, [device._id]);
-    return { device, created: false, changed: true, ...(credential && { credential }) };
+    return { device, created: false, changed: true, ...(credential && { credential }), ...more };
   });
 };
 

@@ -104,6 +104,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   facets: state.facets,
   userId: state.userId,
   identifiedAt: state.identifiedAt,
+  userClaimed: state.userClaimed,
   userTokenIat: state.userTokenIat,
   lastSeenAt: state.lastSeenAt,
   updatedAt: at,

@@ -199,6 +199,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             locale: "",
             userId: "",
             identifiedAt: "",
+            userClaimed: "",
             userTokenIat: "",
             installationId: "",
             installationBy: "",

@@ -54,7 +54,11 @@ export const Device = named(
   "Device",
   {
     id: DeviceId,
-    token: PushToken,
+    token: PushToken.meta({
+      description:
+        "Whole for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it",
+      examples: [tokenExample],
+    }),
     platform: Platform,
     provider: DeviceProvider.optional(),
     installation_id: InstallationId.optional(),
@@ -145,6 +149,11 @@ export const tokenProblems = (device: TokenShape, tokenField: string): PathProbl
     });
   if (provider === "apns" && !/^([0-9a-fA-F]{2}){8,100}$/.test(device.token))
     problems.push({ path: [tokenField], message: "must be an APNs device token: 16 to 200 hexadecimal digits" });
+  if (provider === "fcm" && !/^[A-Za-z0-9_:.-]+$/.test(device.token))
+    problems.push({
+      path: [tokenField],
+      message: "must be an FCM token or Installation ID: letters, digits and `_`, `:`, `.`, `-`",
+    });
   if (provider === "webpush" && !URL.canParse(device.token))
     problems.push({ path: [tokenField], message: "must be the subscription's endpoint, an https URL" });
   if (provider === "webpush" && device.keys === undefined)
@@ -173,10 +182,11 @@ const registration = {
   keys: SubscriptionKeys.optional(),
 };
 
-/** Paths such as `metadata.user_id` that `PUT /identification` ignored because the project protects them. */
+/** What `PUT /identification` ignored: protected paths such as `metadata.user_id`, and fields that a known device changes only with proof. */
 export const Ignored = z.array(z.string()).meta({
   description:
-    "Paths that only the project's token writes (`protected_metadata`): what the body said of them was left out",
+    "What was left out of the body: paths that only the project's token writes (`protected_metadata`), and fields of a known device that only its credential or a `user_token` of its user changes",
+  examples: [["metadata.user_id", "environment"]],
 });
 
 /** Body of `POST /devices`. */

@@ -94,11 +94,14 @@ export const ExportedOpen = named("ExportedOpen", {
   opened_at: z.iso.datetime(),
 });
 
-/** Matches a cell that a spreadsheet would run as a formula, whatever quotes precede it. */
-const formula = /^'*[=+\-@\t\r]/;
+/**
+ * Where a spreadsheet would run a formula, whatever quotes precede it: at the beginning of a cell, and after the characters that separate
+ * cells in other countries' spreadsheets.
+ */
+const beginsFormula = /(?<=^|[;\t\r\n])(?=['"]*[=+\-@\t\r])/g;
+const addedQuote = /(?<=^|[;\t\r\n])'(?=['"]*[=+\-@\t\r])/g;
 
-/** Text for a CSV cell: a leading `'` keeps a spreadsheet from running it as a formula. {@link fromCsvText} removes the `'`. */
-export const toCsvText = (text: string): string => (formula.test(text) ? `'${text}` : text);
+/** Text for a CSV cell: a `'` keeps a spreadsheet from running what follows as a formula. {@link fromCsvText} removes every such `'`. */
+export const toCsvText = (text: string): string => text.replace(beginsFormula, "'");
 
-export const fromCsvText = (cell: string): string =>
-  cell.startsWith("'") && formula.test(cell) ? cell.slice(1) : cell;
+export const fromCsvText = (cell: string): string => cell.replace(addedQuote, "");
