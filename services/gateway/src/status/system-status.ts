@@ -88,6 +88,7 @@ export const createStatusDirectory = ({ look, broker, now }: Deps) => {
         () => {
           complete = true;
         },
+        { keys: "*.*" },
       );
       parts = [watching, reportStatus(bus, { service: "gateway", look })];
     },
