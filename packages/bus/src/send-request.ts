@@ -47,28 +47,33 @@ const groups = { max: 64, concurrent: 1, intervalMs: 16, groupBytes: 524_288 };
 
 /**
  * {@link sendRequest} for a contract with many concurrent requests: simultaneous requests share a message. Each has its own reply, error,
- * request id and trace, counts towards the share of its project, and does not wait for slow ones.
+ * request id and trace, counts towards the share of its project, and does not wait for slow ones. `intervalMs`:
+ * the shortest time between two messages; 16 unless given.
  */
 export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: () => Bus,
   contract: RequestContract<Request, Answer>,
+  { intervalMs = groups.intervalMs } = {},
 ): ((data: z.input<Request>) => Promise<z.output<Answer>>) => {
   type Waiting = { readonly json: string; readonly alone: () => Promise<z.output<Answer>> };
   const budgetMs = Math.floor(requestTimeoutMs * budgetShare);
 
-  const commit = createGroupCommit<Waiting, Promise<z.output<Answer>>>(async (waiting) => {
-    const connection = connectionOf(bus());
-    if (!connection.connected) throw notConnected();
-    if (waiting.length === 1) return waiting.map(({ alone }) => alone());
-    const replies = waiting.map(() => Promise.withResolvers<Reply>());
-    void sendGroup(
-      connection,
-      contract,
-      waiting.map(({ json }) => json),
-      replies,
-    );
-    return replies.map(async ({ promise }) => unwrap(contract, await promise));
-  }, groups);
+  const commit = createGroupCommit<Waiting, Promise<z.output<Answer>>>(
+    async (waiting) => {
+      const connection = connectionOf(bus());
+      if (!connection.connected) throw notConnected();
+      if (waiting.length === 1) return waiting.map(({ alone }) => alone());
+      const replies = waiting.map(() => Promise.withResolvers<Reply>());
+      void sendGroup(
+        connection,
+        contract,
+        waiting.map(({ json }) => json),
+        replies,
+      );
+      return replies.map(async ({ promise }) => unwrap(contract, await promise));
+    },
+    { ...groups, intervalMs },
+  );
 
   return async (data) => {
     const body = JSON.stringify(contract.request.parse(data));

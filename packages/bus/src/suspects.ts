@@ -102,8 +102,8 @@ export const createUnanswered = <Item extends object>() => {
   return {
     /** Whether the item is requested separately, with its id as `suspect`. */
     isSuspect: (item: Item): boolean => (counts.get(item) ?? 0) >= suspectFromUnanswered,
-    count: (items: readonly Item[], error: unknown): void => {
-      if (isUnanswered(error)) for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1);
+    count: (item: Item, error: unknown): void => {
+      if (isUnanswered(error)) counts.set(item, (counts.get(item) ?? 0) + 1);
     },
   };
 };
