@@ -95,7 +95,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
     const { projectId } = row;
     const request = { projectId, sends: [{ projectId, targets: ids }], limit: batchLimits.devices };
-    const resolved = await sendRequest(bus, ResolveSends, request);
+    const resolved = await sendRequest(bus, ResolveSends, request, { suspect: row._id.replaceAll("/", "-") });
     const known = new Map<DeviceId, Recipient>();
     for (const { devices } of resolved.sends[0]?.batches ?? [])
       for (const device of devices) known.set(device.id, device);
