@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { createUnanswered, publish, sendGroupedRequest, sendRequest } from "@herald/bus";
+import { closeBus, consume, createUnanswered, publish, sendGroupedRequest, sendRequest } from "@herald/bus";
 import { CountOpens, newNotificationId, SendV1 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -17,7 +17,8 @@ import {
   shortenAckWait,
   startBusTest,
 } from "./fixture.ts";
-import { durable, sendsSettled } from "./send-fixture.ts";
+import { connectAs } from "./nats-login.ts";
+import { durable, onSend, publishSend, sendsSettled } from "./send-fixture.ts";
 
 let t: BusTest;
 let stopChild = async () => {};
@@ -63,6 +64,26 @@ const keepRunning = (fatal: string, most = 16) => {
 const maxDeaths = 6;
 
 const idsOf = (sends: readonly SendV1[]) => new Set(sends.map(({ notificationId }) => notificationId));
+
+test("a message that fails leaves a note from its third delivery on, while it is handled", async () => {
+  const bus = await connectAs(t, "dispatch");
+  const notes: number[] = [];
+  const consuming = consume(bus, [
+    onSend(async ({ deliveryCount }) => {
+      notes.push(await messagesIn(t, "KV_push_status"));
+      if (deliveryCount < 4) throw new Error("try again");
+    }),
+  ]);
+  await publishSend(t);
+  await sendsSettled(t);
+  // The removal of a note is a message, too.
+  expect(notes).toEqual([0, 0, 1, 1]);
+  const [last] = (await readStream(t, "KV_push_status")).slice(-1);
+  expect(headersOf(last)).toMatchObject({ "KV-Operation": ["DEL"] });
+  expect(t.logged.filter(({ msg }) => msg.includes("note"))).toEqual([]);
+  await consuming.stop(2_000);
+  await closeBus(bus);
+});
 
 describe("processes that end abruptly", () => {
   test("over a message make it a dead letter after a few deaths, and the messages beside it are handled", async () => {
