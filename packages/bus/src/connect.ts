@@ -11,6 +11,7 @@ import {
 } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { notConnected, toBusError } from "./bus-error.ts";
+import { createSuspects } from "./exclusion.ts";
 import { type BusService, busUsers } from "./permissions/index.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
@@ -37,6 +38,7 @@ export type Connection = {
   /** Limit this process's concurrent requests: `requests` read a few rows, `heavyRequests` scan many. */
   readonly requests: FairGate;
   readonly heavyRequests: FairGate;
+  readonly suspects: ReturnType<typeof createSuspects>;
 };
 
 export const connectionOf = (bus: Bus): Connection => bus as unknown as Connection;
@@ -92,6 +94,7 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     waiting: new Set(),
     requests: createFairGate({ total: requestsAtATime, line: { perKey: 1_000, total: 4_000 } }),
     heavyRequests: createFairGate({ total: heavyRequestsAtATime, line: { perKey: 100, total: 1_000 } }),
+    suspects: createSuspects(),
   };
   void followStatus(connection);
   return connection as unknown as Bus;

@@ -5,6 +5,7 @@ import { acquirePermit, createLimiter, wakeHeld } from "./permit.ts";
 import { processBatch, type Task } from "./process-batch.ts";
 import { pull } from "./pull.ts";
 import { createProgress, type Received } from "./received-message.ts";
+import { removeNotes, suspectFromDelivery } from "./suspects.ts";
 
 /** Handlers that are consuming. */
 export type Consuming = ReturnType<typeof consume>;
@@ -35,8 +36,6 @@ const maxPrefetched = 64;
 const maxActiveBytes = 16 * 1_048_576;
 /** Bytes of held messages. Above this the consumer stops pulling: further messages would be held too. */
 const maxHeldBytes = 64 * 1_048_576;
-/** From this delivery on, a message is handled alone, because it may be the cause of its batch's failures. */
-const aloneFromDelivery = 4;
 /** How soon the broker redelivers the messages that a stopping replica returns. */
 const returnDelayMs = 50;
 
@@ -137,7 +136,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
   };
 
   const runsAlone = (task: Task) =>
-    batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= aloneFromDelivery;
+    batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= suspectFromDelivery;
 
   /** Takes the next messages: valid ones, one that must run alone, or malformed ones. */
   const nextBatch = (): Task[] => {
@@ -210,6 +209,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
       const late = inTime ? [] : [...tasks.values()];
       limiter.deadline.abort();
       returnMessages(late);
+      if (late.length > 0) await withTimeout(1_000, removeNotes(connection));
       progress.stop();
       telemetry.consumers.delete(inMemory);
       if (connection.connected) await withTimeout(1_000, connection.nc.flush());

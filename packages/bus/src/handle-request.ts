@@ -14,6 +14,7 @@ import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { contextOf, readJson, withRemoteSpan } from "./message-format.ts";
 import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup, sendReply } from "./reply.ts";
+import { handleSuspect, suspectHeader } from "./suspects.ts";
 
 export type RequestContext = {
   readonly requestId?: string;
@@ -44,7 +45,11 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
   const connection = connectionOf(bus);
   const open = new Set<Promise<void>>();
 
-  const reply = async (span: Span, body: unknown, requestId: string | undefined, budgetMs: number): Promise<Reply> => {
+  const reply = async (
+    span: Span,
+    body: unknown,
+    { requestId, budgetMs, suspect }: { requestId: string | undefined; budgetMs: number; suspect?: string | undefined },
+  ): Promise<Reply> => {
     const deadline = createDeadline(budgetMs);
     let leave: (() => void) | undefined;
     try {
@@ -57,7 +62,16 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
           return deadline.signal;
         },
       };
-      const work = () => withinDeadline(deadline, () => handle(request, context));
+      const attempt = async () => {
+        // It may have waited for a suspect.
+        if (deadline.remainingMs() === 0) throw deadlineExceeded(undefined);
+        return handle(request, context);
+      };
+      const inTurn = () =>
+        suspect === undefined
+          ? connection.suspects.exclusion.beside(attempt)
+          : handleSuspect(connection, `${contract.service}.suspect.${contract.name}/${suspect}`, attempt);
+      const work = () => withinDeadline(deadline, inTurn);
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
       return { answer: contract.answer.parse(result) };
     } catch (error) {
@@ -71,13 +85,17 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
 
   const serve = (msg: Msg): Promise<void> =>
     withRemoteSpan(`handle ${contract.name}`, "server", [msg], async (span) => {
-      const requestId = msg.headers?.get(headerNames.requestId) || undefined;
-      sendReply(connection, contract.service, msg, await reply(span, readJson(msg.data), requestId, budgetOf(msg)));
+      const from = {
+        requestId: msg.headers?.get(headerNames.requestId) || undefined,
+        budgetMs: budgetOf(msg),
+        suspect: suspectOf(msg),
+      };
+      sendReply(connection, contract.service, msg, await reply(span, readJson(msg.data), from));
     });
 
   const serveGrouped = ({ origin, budgetMs, data }: GroupedRequest): Promise<Reply> =>
     inSpan(`handle ${contract.name}`, { kind: "server", parent: contextOf(origin) }, (span) =>
-      reply(span, data, origin.requestId, budgetMs),
+      reply(span, data, { requestId: origin.requestId, budgetMs }),
     );
 
   const serveGroup = async (msg: Msg): Promise<void> => {
@@ -114,6 +132,9 @@ const budgetOf = (msg: Msg): number => {
   const sent = Number(msg.headers?.get(headerNames.budgetMs) || Number.NaN);
   return Number.isFinite(sent) ? sent : defaultBudgetMs;
 };
+
+/** Part of a key of a bucket. */
+const suspectOf = (msg: Msg): string | undefined => /^[\w-]{1,100}$/.exec(msg.headers?.get(suspectHeader) ?? "")?.[0];
 
 const parse = <Request extends z.ZodType>({ request }: RequestContract<Request>, body: unknown): z.output<Request> => {
   if (body === undefined) throw new HeraldError("schema", "the request is not JSON");

@@ -33,4 +33,5 @@ export {
   type StatusReportOptions,
 } from "./report-status.ts";
 export { sendGroupedRequest, sendRequest } from "./send-request.ts";
+export { createUnanswered } from "./suspects.ts";
 export { createTelemetry } from "./telemetry.ts";

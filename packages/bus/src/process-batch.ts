@@ -6,8 +6,10 @@ import { codeOf } from "./bus-error.ts";
 import { type Connection, whenConnected } from "./connect.ts";
 import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
+import { ownerOf } from "./permissions/index.ts";
 import type { Received } from "./received-message.ts";
 import { requestAck } from "./request.ts";
+import { handleSuspect, suspectFromDelivery } from "./suspects.ts";
 
 /** A message in this process, from its receipt to its settlement. */
 export type Task = {
@@ -83,7 +85,7 @@ const settleBatch = async (batch: DeliveryBatch): Promise<Settlement> => {
 };
 
 /** Runs the handler and retries it while a dependency is unavailable. */
-const attempt = async ({ handler, tasks, permit }: DeliveryBatch): Promise<Settlement> => {
+const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): Promise<Settlement> => {
   const alone = tasks.length === 1 ? tasks[0] : undefined;
   if (alone !== undefined && !alone.parsed.ok)
     return { kind: "dead_lettered", reason: "schema", detail: alone.parsed.detail };
@@ -93,9 +95,13 @@ const attempt = async ({ handler, tasks, permit }: DeliveryBatch): Promise<Settl
     return { kind: "dead_lettered", reason: "exhausted", detail: "given up by the process each time" };
 
   const deliveries = tasks.map((task) => deliveryOf(handler, task, permit));
+  const handle = () => handler.handle(deliveries);
+  const isSuspect = alone !== undefined && deliveryCount >= suspectFromDelivery;
   for (let tries = 0; ; tries++) {
     try {
-      await handler.handle(deliveries);
+      await (isSuspect
+        ? handleSuspect(connection, suspectKey(handler, alone), handle)
+        : connection.suspects.exclusion.beside(handle));
       return { kind: "acked" };
     } catch (error) {
       const settlement = settlementOf(error, deliveryCount);
@@ -105,6 +111,9 @@ const attempt = async ({ handler, tasks, permit }: DeliveryBatch): Promise<Settl
     }
   }
 };
+
+const suspectKey = ({ durable }: Handler, { received }: Task): string =>
+  `${ownerOf(durable)}.suspect.${durable}/${received.key}`;
 
 const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit): Delivery<unknown> => ({
   data: parsed.ok ? parsed.data : undefined,

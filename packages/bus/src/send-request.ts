@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { headerNames, type Reply, ReplyError, type RequestContract } from "@herald/contracts";
-import { createGroupCommit, HeraldError, inSpan } from "@herald/kit";
+import { createGroupCommit, HeraldError, hasCode, inSpan } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { codeOf, notConnected } from "./bus-error.ts";
@@ -8,25 +8,33 @@ import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { currentOrigin, outgoingHeaders, plainHeaders } from "./message-format.ts";
 import { type GroupReplies, groupHeader, readReply } from "./reply.ts";
 import { request } from "./request.ts";
+import { suspectHeader } from "./suspects.ts";
 
 /** The slowest list takes one or two seconds. */
 const requestTimeoutMs = 5_000;
 /** The handler's share of the timeout. The rest is for the round trip, so that the caller receives the reason of a dropped request. */
 const budgetShare = 0.95;
 
+type SendOptions = {
+  readonly timeoutMs?: number;
+  /** An id of letters, digits, `_` and `-`: the sender repeats this request, and it may be the reason why processes died. */
+  readonly suspect?: string;
+};
+
 /**
  * Sends a request to the service that handles `contract`. Throws the HeraldError of its handler with the same code and messages,
- * service-unavailable when no reply comes in time, and bus-unavailable when the bus is not connected.
+ * service-unavailable when no reply comes in time, bus-unavailable when the bus is not connected, and process-crashed when
+ * processes died over a `suspect`.
  */
 export const sendRequest = async <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: Bus,
   contract: RequestContract<Request, Answer>,
   data: z.input<Request>,
-  { timeoutMs = requestTimeoutMs }: { readonly timeoutMs?: number } = {},
+  { timeoutMs = requestTimeoutMs, suspect }: SendOptions = {},
 ): Promise<z.output<Answer>> => {
   const connection = connectionOf(bus);
   const body = JSON.stringify(contract.request.parse(data));
-  return observed(connection, contract, () => sendAlone(connection, contract, body, timeoutMs));
+  return observed(connection, contract, () => sendAlone(connection, contract, body, timeoutMs, suspect));
 };
 
 /**
@@ -39,28 +47,33 @@ const groups = { max: 64, concurrent: 1, intervalMs: 16, groupBytes: 524_288 };
 
 /**
  * {@link sendRequest} for a contract with many concurrent requests: simultaneous requests share a message. Each has its own reply, error,
- * request id and trace, counts towards the share of its project, and does not wait for slow ones.
+ * request id and trace, counts towards the share of its project, and does not wait for slow ones. `intervalMs`:
+ * the shortest time between two messages; 16 unless given.
  */
 export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: () => Bus,
   contract: RequestContract<Request, Answer>,
+  { intervalMs = groups.intervalMs } = {},
 ): ((data: z.input<Request>) => Promise<z.output<Answer>>) => {
   type Waiting = { readonly json: string; readonly alone: () => Promise<z.output<Answer>> };
   const budgetMs = Math.floor(requestTimeoutMs * budgetShare);
 
-  const commit = createGroupCommit<Waiting, Promise<z.output<Answer>>>(async (waiting) => {
-    const connection = connectionOf(bus());
-    if (!connection.connected) throw notConnected();
-    if (waiting.length === 1) return waiting.map(({ alone }) => alone());
-    const replies = waiting.map(() => Promise.withResolvers<Reply>());
-    void sendGroup(
-      connection,
-      contract,
-      waiting.map(({ json }) => json),
-      replies,
-    );
-    return replies.map(async ({ promise }) => unwrap(contract, await promise));
-  }, groups);
+  const commit = createGroupCommit<Waiting, Promise<z.output<Answer>>>(
+    async (waiting) => {
+      const connection = connectionOf(bus());
+      if (!connection.connected) throw notConnected();
+      if (waiting.length === 1) return waiting.map(({ alone }) => alone());
+      const replies = waiting.map(() => Promise.withResolvers<Reply>());
+      void sendGroup(
+        connection,
+        contract,
+        waiting.map(({ json }) => json),
+        replies,
+      );
+      return replies.map(async ({ promise }) => unwrap(contract, await promise));
+    },
+    { ...groups, intervalMs },
+  );
 
   return async (data) => {
     const body = JSON.stringify(contract.request.parse(data));
@@ -97,8 +110,12 @@ const sendAlone = async <Answer extends z.ZodType>(
   contract: RequestContract<z.ZodType, Answer>,
   body: string,
   timeout: number,
+  suspect?: string,
 ): Promise<z.output<Answer>> => {
-  const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
+  const headers = outgoingHeaders({
+    [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)),
+    ...(suspect !== undefined && { [suspectHeader]: suspect }),
+  });
   const { service, subject } = contract;
   return unwrap(contract, await roundTrip(connection, { service, subject, body, headers }, timeout));
 };
@@ -110,6 +127,7 @@ const sendGroup = async (
   requests: readonly string[],
   replies: readonly PromiseWithResolvers<Reply>[],
 ): Promise<void> => {
+  let isTaken = false;
   try {
     const endsAt = performance.now() + requestTimeoutMs;
     let next = { subject, body: `{"group":[${requests.join(",")}]}`, headers: plainHeaders({ [groupHeader]: "1" }) };
@@ -117,6 +135,7 @@ const sendGroup = async (
       const timeout = Math.max(1, endsAt - performance.now());
       const reply = await roundTrip(connection, { service, ...next }, timeout);
       if ("error" in reply) throw errorOf(reply.error);
+      isTaken = true;
       const { replies: ready, rest } = reply.answer as GroupReplies;
       for (const [index, one] of ready) replies[index]?.resolve(one);
       if (rest === undefined) break;
@@ -124,8 +143,10 @@ const sendGroup = async (
     }
     throw new Error(`${service} left out a reply of a group`);
   } catch (error) {
+    // The service has taken the group, so nobody to ask for the rest means that it does not reply.
+    const failure = isTaken && hasCode(error, "service-unavailable") ? noReply(service, error) : error;
     // Has no effect on replies that are settled.
-    for (const { reject } of replies) reject(error);
+    for (const { reject } of replies) reject(failure);
   }
 };
 
@@ -137,9 +158,12 @@ const roundTrip = async (connection: Connection, { service, subject, body, heade
     return await readReply(connection, await request(connection, subject, body, headers, timeout), timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;
-    throw new HeraldError("service-unavailable", `${service} does not answer`, { cause });
+    throw noReply(service, cause);
   }
 };
+
+const noReply = (service: string, cause: unknown): HeraldError =>
+  new HeraldError("service-unavailable", `${service} does not answer`, { cause });
 
 /** Returns the answer of a reply, or throws the HeraldError that it carries. */
 const unwrap = <Answer extends z.ZodType>(contract: RequestContract<z.ZodType, Answer>, reply: Reply) => {

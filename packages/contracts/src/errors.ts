@@ -76,6 +76,7 @@ export const errors = {
   "rate-limited": { status: 429, title: "Too many requests", retry: "later", log: "info" },
   "quota-exceeded": { status: 429, title: "The project has used up its quota", retry: "later", log: "info" },
   schema: { status: 500, title: "The message does not match its contract", retry: "never", log: "error" },
+  "process-crashed": { status: 500, title: "The process ended while it handled this", retry: "never", log: "error" },
   internal: { status: 500, title: "Internal error", retry: "later", log: "error" },
   "bus-unavailable": { status: 503, title: "The message bus is unavailable", retry: "unavailable", log: "warn" },
   "database-unavailable": { status: 503, title: "A database is unavailable", retry: "unavailable", log: "warn" },

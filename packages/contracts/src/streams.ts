@@ -144,7 +144,8 @@ export const buckets = {
   push_replays: { maxBytes: 64 * mebibyte, ttlMs: 31 * day },
   /**
    * Key: `<service>.<instance>`, value: StatusReport. A process that ended without a clean stop is shown for ten minutes: long enough for
-   * an engineer on call to see it, and short enough that a replaced replica does not look like a failure.
+   * an engineer on call to see it, and short enough that a replaced replica does not look like a failure. Keys
+   * `<service>.suspect.<what>`: a process is handling what may be the reason why processes died.
    */
   push_status: { maxBytes: 16 * mebibyte, discard: "old", ttlMs: 600_000 },
 } as const satisfies Record<string, BucketDefinition>;

@@ -1,24 +1,34 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import { type Platform, type Recipient, ResolveSends } from "@herald/contracts";
+import { type Platform, type ProjectId, type Recipient, ResolveSends } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 
 type Known = { readonly platform?: Platform; readonly devices: readonly Recipient[] };
 
 /** Plays registry for requests that resolve the audiences of sends. */
 export const handleResolveSends = (bus: Bus) => {
-  /** Audiences by target. A missing target is unmatched; `large` has more devices than a small send may have. */
-  const registry = new Map<string, Known | "large">();
+  /** Audiences by target. A missing target is unmatched; `large` has more devices than a small send may have, and over `fatal` a process dies twice, so that
+   * the request gets no reply, and then refuses it. */
+  const registry = new Map<string, Known | "large" | "fatal">();
+  const deaths: PromiseWithResolvers<void>[] = [];
   /** The number of sends in each request. */
   const asked: number[] = [];
   let withheld: Promise<void> | undefined;
+  const withheldOf = new Map<ProjectId, Promise<void>>();
   const answering = handleRequest(bus, ResolveSends, async ({ sends }) => {
     asked.push(sends.length);
-    await withheld;
+    await Promise.all([withheld, ...sends.map(({ projectId }) => withheldOf.get(projectId))]);
+    if (sends.some(({ targets }) => targets.some((target) => registry.get(target) === "fatal"))) {
+      if (deaths.length === 2) throw new HeraldError("process-crashed", "3 processes ended");
+      const death = Promise.withResolvers<void>();
+      deaths.push(death);
+      await death.promise;
+    }
     return {
       sends: sends.map(({ targets }) => {
         const found = targets.map((target) => registry.get(target));
         if (found.includes("large")) return null;
         const batches = found.flatMap((known) =>
-          known === undefined || known === "large"
+          typeof known !== "object"
             ? []
             : [{ platform: known.platform ?? ("ios" as const), devices: [...known.devices] }],
         );
@@ -26,6 +36,9 @@ export const handleResolveSends = (bus: Bus) => {
       }),
     };
   });
+  const endDeaths = () => {
+    for (const { resolve } of deaths.splice(0)) resolve();
+  };
   return {
     registry,
     asked,
@@ -33,12 +46,21 @@ export const handleResolveSends = (bus: Bus) => {
     withhold(until: Promise<void>) {
       withheld = until;
     },
+    /** Delays the responses of a project. */
+    withholdOf(projectId: ProjectId, until: Promise<void>) {
+      withheldOf.set(projectId, until);
+    },
     reset() {
       registry.clear();
       asked.length = 0;
       withheld = undefined;
+      withheldOf.clear();
+      endDeaths();
     },
-    stop: answering.stop,
+    stop: async () => {
+      endDeaths();
+      await answering.stop();
+    },
   };
 };
 

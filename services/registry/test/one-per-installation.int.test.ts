@@ -75,6 +75,7 @@ test("of two devices of one installation the platform's own provider wins, in br
   const single = (await world.registry.register(projectId, "alone", { provider: "fcm", topics: ["news"] })).device;
   expect(sorted((await world.expand(["topic:news"])).devices)).toEqual(sorted([own.id, single.id]));
   const { sends } = await world.registry.ask(ResolveSends, {
+    projectId,
     sends: [
       { projectId, targets: ["user:u1"] },
       { projectId, targets: [fcm.id] },

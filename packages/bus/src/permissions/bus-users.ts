@@ -209,7 +209,8 @@ const publishOf = (service: BusService): string[] => {
     ...reads.map((stream) => `$JS.API.DIRECT.GET.${stream}`),
     ...readsKeys.map((bucket) => `$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`),
     ...watches.flatMap(watching),
-    ...Object.entries({ ...writes, push_status: `${service}.*` }).map(([bucket, keys]) => `$KV.${bucket}.${keys}`),
+    `$JS.API.DIRECT.GET.KV_push_status.$KV.push_status.${service}.suspect.>`,
+    ...Object.entries({ ...writes, push_status: `${service}.>` }).map(([bucket, keys]) => `$KV.${bucket}.${keys}`),
   ];
 };
 

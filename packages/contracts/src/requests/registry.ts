@@ -221,12 +221,13 @@ export const CountAudience = defineRequest(
 const ResolvedBatch = z.object({ platform: Platform, provider: Provider.optional(), devices: z.array(Recipient) });
 
 /**
- * The recipients of small sends, of any projects, in the order of the request. `null`: more devices than `limit`, or targets without an
- * index.
+ * The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. All sends are
+ * of one project, whose share the request counts towards; an older dispatch asks for several at once, without `projectId`.
  */
 export const ResolveSends = defineRequest(
   "registry.audience.resolve",
   {
+    projectId: ProjectId.optional(),
     sends: z
       .array(z.object({ ...project, targets }))
       .min(1)

@@ -1,4 +1,4 @@
-import { type Bus, sendRequest } from "@herald/bus";
+import { type Bus, createUnanswered, sendGroupedRequest, sendRequest } from "@herald/bus";
 import {
   CheckRecipients,
   type DeviceId,
@@ -21,18 +21,58 @@ export type Resolution = {
 /** Sends to more devices go through pages and queues, which are fair to other projects and hold nothing in memory. */
 const maxSmallAudience = 100;
 
+/** Small sends must be fast, also when several arrive within the usual interval. */
+const requestIntervalMs = 4;
+
 /**
  * Resolves the audience of a send now. `null`: more devices than a small send may have, or targets that no index serves. Asks registry for
- * concurrent sends in one request. Throws `service-unavailable` and `bus-unavailable`.
+ * a project's concurrent sends in one request, and for all projects in one message; a slow answer delays only its project. Throws
+ * `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry died over this send.
  */
-export const createResolveSend = (bus: Bus) =>
-  createGroupCommit<SendV1, Resolution | null>(
-    async (sends) => {
-      const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
-      return (await sendRequest(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
-    },
-    { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
-  );
+export const createResolveSend = (bus: Bus) => {
+  type Answer = Resolution | null;
+  const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
+  const unanswered = createUnanswered<SendV1>();
+  /** Of projects with sends that are being resolved. */
+  const projects = new Map<ProjectId, { readonly commit: (send: SendV1) => Promise<Answer>; sends: number }>();
+
+  const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
+    projectId,
+    sends: sends.map(({ content }) => ({ projectId, targets: content.targets })),
+    limit: maxSmallAudience,
+  });
+
+  const joined = async (send: SendV1): Promise<Answer> => {
+    const { projectId } = send;
+    const write = async (sends: readonly SendV1[]) => (await ask(requestOf(projectId, sends))).sends;
+    const project = projects.get(projectId) ?? {
+      commit: createGroupCommit<SendV1, Answer>(write, { max: maxGroupSize, concurrent: 1 }),
+      sends: 0,
+    };
+    projects.set(projectId, project);
+    project.sends++;
+    try {
+      return await project.commit(send);
+    } finally {
+      if (--project.sends === 0) projects.delete(projectId);
+    }
+  };
+
+  const alone = async (send: SendV1): Promise<Answer> => {
+    const { projectId, notificationId: suspect } = send;
+    const { sends } = await sendRequest(bus, ResolveSends, requestOf(projectId, [send]), { suspect });
+    return sends[0] ?? null;
+  };
+
+  return async (send: SendV1): Promise<Answer> => {
+    try {
+      return await (unanswered.isSuspect(send) ? alone(send) : joined(send));
+    } catch (error) {
+      unanswered.count(send, error);
+      throw error;
+    }
+  };
+};
 
 export const noDevices: ReadonlySet<DeviceId> = new Set();
 

@@ -162,7 +162,7 @@ type SendMessage = { readonly claim: Claim; readonly signal: AbortSignal; readon
  * Rejects when a send must be retried. The other sends are done by then, and the redelivery detects that.
  */
 export const createDeliverSends = (deps: DeliverSendsDeps) => {
-  const { resolve, gate, backlogGate, backlog, sendAsLarge, sends, smallSend, now } = deps;
+  const { gate, backlogGate, backlog, sendAsLarge, notifications, sends, smallSend, now } = deps;
 
   /** Continues a send that an earlier delivery of this message, or another message, stored. */
   const resume = async (send: GroupedSend, { claim, signal }: SendMessage): Promise<void> => {
@@ -175,6 +175,19 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     const { sending } = document;
     if (sending && (sending.sequence !== claim.sequence || sending.at !== claim.at)) return; // another message's to end
     await smallSend.resume(document, events, claim, signal);
+  };
+
+  const resolve = async (send: GroupedSend): Promise<Resolution | null> => {
+    try {
+      return await deps.resolve(send);
+    } catch (error) {
+      if (hasCode(error, "process-crashed")) {
+        // The dead-letter handler would make it a large send, whose expansion would end registry's processes again.
+        await notifications.insert(send, now(), { abandonedAt: now() });
+        await notifications.expansionLost(send.projectId, send.notificationId, now());
+      }
+      throw error;
+    }
   };
 
   const store = (send: GroupedSend, resolution: Resolution, claim: Claim | undefined) =>

@@ -35,6 +35,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
   const endSend = async (send: SendV1, message: DeadLetter["message"], signal: AbortSignal) => {
     const { projectId, notificationId } = send;
     const document = await notifications.get(projectId, notificationId);
+    if (document?.expansionLostAt) return;
     if (!document?.final && !document?.expanded) return sendAsLarge(send);
     // A send in a backlog is delivered by the drain message.
     if (document.final || document.queued) return;

@@ -93,8 +93,9 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
   const devicesOf = async (row: DeliveryDocument): Promise<Sendable[]> => {
     if (row.devices) return row.devices.map((device) => ({ ...device, repeat: true }));
     const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
-    const sends = [{ projectId: row.projectId, targets: ids }];
-    const resolved = await sendRequest(bus, ResolveSends, { sends, limit: batchLimits.devices });
+    const { projectId } = row;
+    const request = { projectId, sends: [{ projectId, targets: ids }], limit: batchLimits.devices };
+    const resolved = await sendRequest(bus, ResolveSends, request, { suspect: row._id.replaceAll("/", "-") });
     const known = new Map<DeviceId, Recipient>();
     for (const { devices } of resolved.sends[0]?.batches ?? [])
       for (const device of devices) known.set(device.id, device);

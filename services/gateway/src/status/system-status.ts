@@ -88,6 +88,7 @@ export const createStatusDirectory = ({ failing, broker, now }: Deps) => {
         () => {
           complete = true;
         },
+        { keys: "*.*" },
       );
       parts = [
         watching,

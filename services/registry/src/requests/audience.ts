@@ -51,7 +51,11 @@ const firstMatch = async (targets: readonly Target[], device: Candidate): Promis
 };
 
 /** Finds the devices of small sends: one query for all sends of a project, and one per send if they have too many devices. */
-const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit: number) => {
+const resolve = async (
+  { audience }: Deps,
+  sends: readonly SendTargets[],
+  { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },
+) => {
   const plans = sends.map(planOf);
   const limitOfAll = (limit + 1) * sends.length;
   const found = new Map(
@@ -60,6 +64,7 @@ const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit:
     ),
   );
   const namedAlone = async (plan: (typeof plans)[number]) => {
+    signal.throwIfAborted();
     const [keys] = wantedKeys([plan]);
     return keys && audience.named(keys, limit);
   };
@@ -69,6 +74,7 @@ const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit:
     if (!rows) return null;
     const { devices, matched } = assign(plan, rows);
     if (devices.length > limit) return null;
+    signal.throwIfAborted();
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId: plan.projectId, targets: await parseTargets(targets) }, devices)
       : undefined;
@@ -86,7 +92,7 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
     count(deps, projectId, targets, signal),
   ),
 
-  handleRequest(deps.bus, ResolveSends, ({ sends, limit }) => resolve(deps, sends, limit)),
+  handleRequest(deps.bus, ResolveSends, ({ sends, limit }, { signal }) => resolve(deps, sends, { limit, signal })),
 
   handleRequest(deps.bus, CountVapidKeys, async ({ projectId }) => {
     const counts = await deps.devices.countByVapidKey(projectId);

@@ -1,0 +1,58 @@
+import { describe, expect, test } from "vitest";
+import { createExclusion } from "./exclusion.ts";
+
+const settled = async (work: Promise<unknown>) => {
+  let is = false;
+  void work.finally(() => {
+    is = true;
+  });
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+  return is;
+};
+const never = () => {};
+
+describe("work that runs alone", () => {
+  test("begins after the work that runs, and nothing begins before it ends", async () => {
+    const { beside, alone } = createExclusion();
+    const [first, own] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const log: string[] = [];
+    const step = (name: string, until?: Promise<void>) => async () => {
+      log.push(name);
+      await until;
+    };
+    const running = beside(step("first", first.promise));
+    const single = alone(step("alone", own.promise), never);
+    const after = [beside(step("after")), alone(step("second alone"), never)];
+    expect(await settled(single)).toBe(false);
+    expect(log).toEqual(["first"]);
+    first.resolve();
+    await running;
+    await expect.poll(() => log).toEqual(["first", "alone"]);
+    own.resolve();
+    await Promise.all([single, ...after]);
+    expect(log).toEqual(["first", "alone", "after", "second alone"]);
+  });
+
+  test("does not wait for work that takes long, and when it takes long itself, lets others begin", async () => {
+    const { beside, alone } = createExclusion({ waitMs: 1, aloneMs: 5 });
+    const end = Promise.withResolvers<void>();
+    const long = beside(() => end.promise);
+    let calls = 0;
+    const single = alone(
+      () => end.promise,
+      () => {
+        calls++;
+      },
+    );
+    await expect(beside(async () => "begun")).resolves.toBe("begun");
+    expect(calls).toBe(1);
+    end.resolve();
+    await Promise.all([long, single]);
+  });
+
+  test("that fails lets others begin", async () => {
+    const { beside, alone } = createExclusion();
+    await expect(alone(() => Promise.reject(new Error("broken")), never)).rejects.toThrow("broken");
+    await expect(beside(async () => 1)).resolves.toBe(1);
+  });
+});
