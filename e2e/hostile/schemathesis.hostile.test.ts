@@ -49,7 +49,12 @@ test.for([
       ...["--report", "json", "--report-json-path", join(reports, "report.json")],
     ],
     {
-      env: { ...process.env, PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: "1" },
+      env: {
+        ...process.env,
+        PYTHONPATH: packages,
+        PYTHONDONTWRITEBYTECODE: "1",
+        SCHEMATHESIS_HOOKS: join(import.meta.dirname, "schemathesis_hooks.py"),
+      },
       cwd: system.folder,
       stdio: ["ignore", "pipe", "pipe"],
     },
