@@ -13,7 +13,11 @@ const newProblems = () => {
     credentials: { report: async (_, __, problem) => void reported.push(problem?.reason) },
     known: [],
     now: () => new Date(),
-    log: createLogger({ service: "test", level: "warn", destination: { write: (line) => lines.push(JSON.parse(line)) } }),
+    log: createLogger({
+      service: "test",
+      level: "warn",
+      destination: { write: (line) => lines.push(JSON.parse(line)) },
+    }),
   });
   return { problems, lines, reported };
 };
