@@ -1,3 +1,4 @@
+import { Scope } from "@herald/contracts";
 import { type Answered, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
@@ -6,13 +7,16 @@ import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
 import { restingSnapshotOf } from "./snapshot.ts";
-import { newWorld, type World } from "./world.ts";
+import { newToken, newWorld, type World } from "./world.ts";
 
 let system: System;
 let world: World;
 beforeAll(async () => {
   system = await startSystem();
-  world = await newWorld(system, "Operators");
+  const made = await newWorld(system, "Operators");
+  // A missing scope would be refused before the fields are read.
+  const { token } = await newToken(system, made.project, Scope.options);
+  world = { ...made, project: { ...made.project, token } };
 });
 afterAll(() => system?.stop());
 logOnFailure(() => system);
@@ -96,14 +100,34 @@ function addedTo(body: unknown, at: readonly string[], path: string): Tried[] {
   }));
 }
 
-/** Allowed: in an app's metadata `constructor` is an ordinary key, and a user id may be any text, because only its hash is queried. */
-const lawful = (what: string) => /\bmetadata\b.*constructor|^query user=/.test(what);
+/**
+ * Allowed: in an app's metadata `constructor` is an ordinary key, and a user id, the beginning of one and a push token may be any text,
+ * because only hashes and escaped prefixes are queried.
+ */
+const lawful = (what: string) => /\bmetadata\b.*constructor|^query (user|user_id|prefix|token)=/.test(what);
+
+/** Routes that refuse rows of their own: each of these is refused in the response, or is a line of the import's errors. */
+const rowsOf: Readonly<Record<string, (data: unknown) => boolean>> = {
+  putDevices: (data) => (data as { result: string }[]).every(({ result }) => result === "refused"),
+  sendNotifications: (data) => (data as { errors?: string[] }[]).every(({ errors }) => errors !== undefined),
+  uploadImport: (data) => {
+    const { created, updated, refused } = data as Record<"created" | "updated" | "refused", number>;
+    return created === 0 && updated === 0 && refused > 0;
+  },
+};
+
+/** A body with a list of rows keeps one: otherwise the others would be accepted, as they should. */
+const withOneRow = (call: RouteCall): RouteCall => {
+  if (!(call.route.operationId in rowsOf) || typeof call.body !== "object") return call;
+  const cut = Object.entries(call.body as object).map(([name, rows]) => [name, (rows as unknown[]).slice(0, 1)]);
+  return { ...call, body: Object.fromEntries(cut) };
+};
 
 test("database operators, prototypes and unknown fields in every field, query and path of every route", async ({
   task,
 }) => {
   const before = await restingSnapshotOf(system, world.project.id);
-  const calls = callsOf(world);
+  const calls = callsOf(world).map(withOneRow);
   const tried = calls.flatMap((call) => attacksOn(call).map((attack) => ({ call, attack })));
   const statuses: Record<string, number> = {};
   const wrong: string[] = [];
@@ -113,7 +137,8 @@ test("database operators, prototypes and unknown fields in every field, query an
       ...(attack.body === undefined ? {} : { body: attack.body }),
     });
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
-    if (![400, 404, 422].includes(answer.status))
+    const refusesRows = answer.status < 300 && rowsOf[route.operationId]?.(answer.body.data);
+    if (![400, 404, 422].includes(answer.status) && !refusesRows)
       wrong.push(`${route.operationId} ${attack.what}: ${answer.status} ${answer.text.slice(0, 200)}`);
   });
   expect(wrong).toEqual([]);
