@@ -106,13 +106,14 @@ function addedTo(body: unknown, at: readonly string[], path: string): Tried[] {
  */
 const lawful = (what: string) => /\bmetadata\b.*constructor|^query (user|user_id|prefix|token)=/.test(what);
 
-/** Routes that refuse rows of their own: each of these is refused in the response, or is a line of the import's errors. */
+/** Routes that refuse rows of their own: whether the response accepts none of them. */
 const rowsOf: Readonly<Record<string, (data: unknown) => boolean>> = {
   putDevices: (data) => (data as { result: string }[]).every(({ result }) => result === "refused"),
   sendNotifications: (data) => (data as { errors?: string[] }[]).every(({ errors }) => errors !== undefined),
+  // A line is refused later, in the import's errors.
   uploadImport: (data) => {
-    const { created, updated, refused } = data as Record<"created" | "updated" | "refused", number>;
-    return created === 0 && updated === 0 && refused > 0;
+    const { lines_stored, created, updated } = data as Record<"lines_stored" | "created" | "updated", number>;
+    return lines_stored === 1 && created === 0 && updated === 0;
   },
 };
 
@@ -123,10 +124,16 @@ const withOneRow = (call: RouteCall): RouteCall => {
   return { ...call, body: Object.fromEntries(cut) };
 };
 
+/** What the attack may not change: everything but the rows on what an operator tried, and the import with its refused lines. */
+const stateOf = async () => {
+  const all = Object.entries(await restingSnapshotOf(system, world.project.id));
+  return Object.fromEntries(all.filter(([name]) => !/^registry\.(auditRows|import)/.test(name)));
+};
+
 test("database operators, prototypes and unknown fields in every field, query and path of every route", async ({
   task,
 }) => {
-  const before = await restingSnapshotOf(system, world.project.id);
+  const before = await stateOf();
   const calls = callsOf(world).map(withOneRow);
   const tried = calls.flatMap((call) => attacksOn(call).map((attack) => ({ call, attack })));
   const statuses: Record<string, number> = {};
@@ -138,11 +145,12 @@ test("database operators, prototypes and unknown fields in every field, query an
     });
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
     const refusesRows = answer.status < 300 && rowsOf[route.operationId]?.(answer.body.data);
-    if (![400, 404, 422].includes(answer.status) && !refusesRows)
+    const hasItsFile = route.operationId === "uploadImport" && answer.status === 409;
+    if (![400, 404, 422].includes(answer.status) && !refusesRows && !hasItsFile)
       wrong.push(`${route.operationId} ${attack.what}: ${answer.status} ${answer.text.slice(0, 200)}`);
   });
   expect(wrong).toEqual([]);
-  expect(await restingSnapshotOf(system, world.project.id)).toEqual(before);
+  expect(await stateOf()).toEqual(before);
   const { id } = await world.project.send({ title: "Still there", targets: [world.device.id] });
   expect((await world.project.final(id)).counts.accepted).toBe(1);
   const answered = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
