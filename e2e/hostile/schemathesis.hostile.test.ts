@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-test.for([
+test.concurrent.for([
   ["what apps and backends call", "^/api/v1/", async () => (await system.project()).token],
   ["what operators call", "^/admin/v1/", async () => system.adminToken],
 ] as const)("schemathesis finds nothing in %s", async ([, paths, token], { task }) => {
