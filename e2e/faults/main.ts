@@ -13,7 +13,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --long    minutes for a row instead of seconds
   --only    ${rows.map(({ name }) => name).join(", ")}
   --lanes   rows that run at a time; default 2, 1 with --long
-  --older   the commit to run beside this tree; default: before the last new golden example
+  --older   the commit to run beside this tree; default: the oldest that this one supports
   --report  a file for how many rows passed, failed (and why) and could not be tried here, as JSON
   --logs    a folder for what the parts of a system said in rows that failed
   --write   writes docs/reliability.md but for its part on hostile input`;

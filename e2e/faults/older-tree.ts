@@ -8,38 +8,15 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const git = async (...args: string[]) => (await run("git", ["-C", root, ...args])).stdout.trim();
 
-const fixtures = "packages/contracts/fixtures";
-
-/** The parent of the last commit that changed golden examples. If it rewrote examples, older versions cannot run: the commit itself. */
-const beforeLastMessage = async (): Promise<string> => {
-  const last = await git("log", "-1", "--format=%H", "--", fixtures);
-  const rewritten = await git(
-    "diff-tree",
-    "-r",
-    "--no-commit-id",
-    "--name-only",
-    "--diff-filter=M",
-    last,
-    "--",
-    fixtures,
-  );
-  return rewritten === "" ? `${last}^` : last;
-};
-
 /** The commit before the one that added a file. */
 export const beforeFile = async (path: string): Promise<string | undefined> => {
   const added = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", path).catch(() => "");
   return added === "" ? undefined : `${added}^`;
 };
 
-/**
- * Checks out Herald at a commit into this folder, with this tree's dependencies. Default: before the last message that was added to the
- * golden examples. Throws NotHere without a git history.
- */
-export async function olderTree(folder: string, asked?: string): Promise<{ tree: string; commit: string }> {
-  const commit = await (async () => {
-    return git("rev-parse", "--verify", `${asked ?? (await beforeLastMessage())}^{commit}`);
-  })().catch(() => {
+/** Checks out Herald at a commit into this folder, with this tree's dependencies. Throws NotHere without a git history. */
+export async function olderTree(folder: string, asked: string | undefined): Promise<{ tree: string; commit: string }> {
+  const commit = await git("rev-parse", "--verify", `${asked}^{commit}`).catch(() => {
     throw new NotHere("there is no older commit in this copy");
   });
   const archive = join(folder, "tree.tar");

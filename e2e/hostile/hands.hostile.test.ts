@@ -136,7 +136,10 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   });
   const trace = expectStatus(await project.call(`GET /notifications/${sent.id}/devices/${moving.id}`), 200).body.data;
   expect(trace).toMatchObject({ status: "skipped", user_id: "ann" });
-  expect(trace.explanation.join(" ")).toContain("now belongs to another user");
+  const explanation = trace.explanation.join(" ");
+  expect(explanation).toContain("None of its targets names the device as it is now");
+  expect(explanation).toContain("The device belonged to the user `ann` then");
+  expect(explanation).toContain("given to another user");
   expect((await project.final(scheduled.id, 60_000)).counts).toMatchObject({ devices: 1, accepted: 1 });
   const pushes = await system.simulators.pushes({ token: moving.token });
   expect(pushes.map(({ status }) => status)).toEqual([503]);

@@ -55,10 +55,10 @@ const fieldsChanged = (example: unknown): fc.Arbitrary<string> => {
   });
 };
 
-/** Anything from noise to a message with one wrong field. */
+/** Anything from noise to a message with one wrong field, but nothing empty. */
 export const mangled = (example: unknown): fc.Arbitrary<Buffer> => {
   const text = JSON.stringify(example);
-  return fc.oneof(
+  const any = fc.oneof(
     { weight: 2, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
     { weight: 2, arbitrary: fc.json({ maxDepth: 4 }).map((json) => Buffer.from(json)) },
     { weight: 1, arbitrary: fc.nat(text.length - 1).map((end) => Buffer.from(text.slice(0, end))) },
@@ -68,6 +68,7 @@ export const mangled = (example: unknown): fc.Arbitrary<Buffer> => {
     },
     { weight: 6, arbitrary: fieldsChanged(example).map((json) => Buffer.from(json)) },
   );
+  return any.map((bytes) => (bytes.length > 0 ? bytes : Buffer.from(" ")));
 };
 
 const withByte = (text: string, at: number, byte: number): Buffer => {

@@ -1,3 +1,4 @@
+import { Scope } from "@herald/contracts";
 import { type Answered, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
@@ -6,13 +7,16 @@ import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
 import { restingSnapshotOf } from "./snapshot.ts";
-import { newWorld, type World } from "./world.ts";
+import { newToken, newWorld, type World } from "./world.ts";
 
 let system: System;
 let world: World;
 beforeAll(async () => {
   system = await startSystem();
-  world = await newWorld(system, "Operators");
+  const made = await newWorld(system, "Operators");
+  // A missing scope would be refused before the fields are read.
+  const { token } = await newToken(system, made.project, Scope.options);
+  world = { ...made, project: { ...made.project, token } };
 });
 afterAll(() => system?.stop());
 logOnFailure(() => system);
@@ -96,14 +100,41 @@ function addedTo(body: unknown, at: readonly string[], path: string): Tried[] {
   }));
 }
 
-/** Allowed: in an app's metadata `constructor` is an ordinary key, and a user id may be any text, because only its hash is queried. */
-const lawful = (what: string) => /\bmetadata\b.*constructor|^query user=/.test(what);
+/**
+ * Allowed: in an app's metadata `constructor` is an ordinary key, and a user id, the beginning of one and a push token may be any text,
+ * because only hashes and escaped prefixes are queried.
+ */
+const lawful = (what: string) => /\bmetadata\b.*constructor|^query (user|user_id|prefix|token)=/.test(what);
+
+/** Routes that refuse rows of their own: whether the response accepts none of them. */
+const rowsOf: Readonly<Record<string, (data: unknown) => boolean>> = {
+  putDevices: (data) => (data as { result: string }[]).every(({ result }) => result === "refused"),
+  sendNotifications: (data) => (data as { errors?: string[] }[]).every(({ errors }) => errors !== undefined),
+  // A line is refused later, in the import's errors.
+  uploadImport: (data) => {
+    const { lines_stored, created, updated } = data as Record<"lines_stored" | "created" | "updated", number>;
+    return lines_stored === 1 && created === 0 && updated === 0;
+  },
+};
+
+/** A body with a list of rows keeps one: otherwise the others would be accepted, as they should. */
+const withOneRow = (call: RouteCall): RouteCall => {
+  if (!(call.route.operationId in rowsOf) || typeof call.body !== "object") return call;
+  const cut = Object.entries(call.body as object).map(([name, rows]) => [name, (rows as unknown[]).slice(0, 1)]);
+  return { ...call, body: Object.fromEntries(cut) };
+};
+
+/** What the attack may not change: everything but the rows on what an operator tried, and the import with its refused lines. */
+const stateOf = async () => {
+  const all = Object.entries(await restingSnapshotOf(system, world.project.id));
+  return Object.fromEntries(all.filter(([name]) => !/^registry\.(auditRows|import)/.test(name)));
+};
 
 test("database operators, prototypes and unknown fields in every field, query and path of every route", async ({
   task,
 }) => {
-  const before = await restingSnapshotOf(system, world.project.id);
-  const calls = callsOf(world);
+  const before = await stateOf();
+  const calls = callsOf(world).map(withOneRow);
   const tried = calls.flatMap((call) => attacksOn(call).map((attack) => ({ call, attack })));
   const statuses: Record<string, number> = {};
   const wrong: string[] = [];
@@ -113,11 +144,13 @@ test("database operators, prototypes and unknown fields in every field, query an
       ...(attack.body === undefined ? {} : { body: attack.body }),
     });
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
-    if (![400, 404, 422].includes(answer.status))
+    const refusesRows = answer.status < 300 && rowsOf[route.operationId]?.(answer.body.data);
+    const hasItsFile = route.operationId === "uploadImport" && answer.status === 409;
+    if (![400, 404, 422].includes(answer.status) && !refusesRows && !hasItsFile)
       wrong.push(`${route.operationId} ${attack.what}: ${answer.status} ${answer.text.slice(0, 200)}`);
   });
   expect(wrong).toEqual([]);
-  expect(await restingSnapshotOf(system, world.project.id)).toEqual(before);
+  expect(await stateOf()).toEqual(before);
   const { id } = await world.project.send({ title: "Still there", targets: [world.device.id] });
   expect((await world.project.final(id)).counts.accepted).toBe(1);
   const answered = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);

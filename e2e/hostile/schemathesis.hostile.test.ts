@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-test.for([
+test.concurrent.for([
   ["what apps and backends call", "^/api/v1/", async () => (await system.project()).token],
   ["what operators call", "^/admin/v1/", async () => system.adminToken],
 ] as const)("schemathesis finds nothing in %s", async ([, paths, token], { task }) => {
@@ -49,7 +49,12 @@ test.for([
       ...["--report", "json", "--report-json-path", join(reports, "report.json")],
     ],
     {
-      env: { ...process.env, PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: "1" },
+      env: {
+        ...process.env,
+        PYTHONPATH: packages,
+        PYTHONDONTWRITEBYTECODE: "1",
+        SCHEMATHESIS_HOOKS: join(import.meta.dirname, "schemathesis_hooks.py"),
+      },
       cwd: system.folder,
       stdio: ["ignore", "pipe", "pipe"],
     },

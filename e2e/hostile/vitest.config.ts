@@ -1,20 +1,80 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const conditions = ["@herald/source"];
+const report = process.env.HERALD_TEST_REPORT;
 
-/** Attacks on a whole system. They take too long for each change, so they have their own command (`npm run test:hostile`). */
-export default defineConfig({
+/** Files that assert latency, CPU time or memory run alone, after the others, which run side by side. */
+const measuring = [
+  "access",
+  "batch",
+  "content",
+  "facets",
+  "hijack",
+  "imports",
+  "installations",
+  "neighbour",
+  "queues",
+  "requests",
+  "shares",
+];
+const measuringFiles = measuring.map((name) => `${name}.hostile.test.ts`);
+
+/** They begin first, so that no other worker waits for them at the end. */
+const longest = /\/(schemathesis|kept|provider-answers)\./;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return [true, false].flatMap((first) => sorted.filter(({ moduleId }) => longest.test(moduleId) === first));
+  }
+}
+
+const shared = {
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   environments: { __vitest__: { resolve: { conditions } } },
+};
+const test = {
+  root: import.meta.dirname,
+  globalSetup: ["../../packages/testing/src/global-setup.ts"],
+  testTimeout: 3_600_000, // a thousand examples of each operation take their time
+  hookTimeout: 180_000,
+  chaiConfig: { truncateThreshold: 1_000 }, // what was wrong is a list, which a report must name
+};
+
+/** Attacks on whole systems. They take too long for each change, so they have their own command (`npm run test:hostile`). */
+export default defineConfig({
   test: {
-    name: "hostile",
     root: import.meta.dirname,
-    include: ["*.hostile.test.ts"],
-    globalSetup: ["../../packages/testing/src/global-setup.ts"],
-    reporters: ["default", "./table.reporter.ts"],
-    testTimeout: 3_600_000, // a thousand examples of each operation take their time
-    hookTimeout: 180_000,
-    fileParallelism: false, // each file is a whole system, which needs the machine
+    sequence: { sequencer: LongestFirst },
+    reporters: [
+      "default",
+      "./table.reporter.ts",
+      ...(report ? [["json", { outputFile: report }] as ["json", object]] : []),
+    ],
+    projects: [
+      {
+        ...shared,
+        test: {
+          ...test,
+          name: "hostile",
+          include: ["*.hostile.test.ts"],
+          exclude: measuringFiles,
+          maxWorkers: 3, // each file is a whole system, but of two cores one would wait half of the time
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        ...shared,
+        test: {
+          ...test,
+          name: "hostile-measuring",
+          include: measuringFiles,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

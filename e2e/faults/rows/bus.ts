@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { durables, streams } from "@herald/contracts";
 import { eventually, expectStatus, operateBroker } from "@herald/testing";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
@@ -28,17 +29,15 @@ const thrice: Row = {
   },
 };
 
-/** Invalid messages, one for a subject of each work queue. */
-const poisons: readonly (readonly [string, string])[] = [
-  ["push.cmd.v1.dispatch.send.prj_poison.ntf_poison", "not JSON"],
-  ["push.cmd.v1.dispatch.send.prj_poison.ntf_poison", "{}"],
-  ["push.cmd.v1.dispatch.expanded.prj_poison.ntf_poison", "null"],
-  ["push.cmd.v1.registry.expand.prj_poison.ntf_poison.0", '{"projectId":7}'],
-  ["push.cmd.v1.analytics.opens.prj_poison", '{"opens":"all"}'],
-  ["push.opens.v1.prj_poison", '{"opens":"all"}'],
-  ["push.deliver.v1.direct.ios.prj_poison", "[]"],
-  ["push.deliver.v1.broadcast.web.prj_poison", ""],
-];
+const invalidBodies = ["not JSON", "{}", "null", '{"projectId":7}', '{"opens":"all"}', "[]", ""] as const;
+
+/** Invalid messages: one for each durable of a work queue. */
+const poisons = Object.values(durables)
+  .filter(({ stream }) => streams[stream].retention === "workqueue")
+  .map(({ filters }, index) => ({
+    subject: (filters[0] ?? "").replaceAll(/[*>]/g, "prj_poison"),
+    body: invalidBodies[index % invalidBodies.length] ?? "",
+  }));
 
 const poison: Row = {
   name: "poison",
@@ -52,7 +51,7 @@ const poison: Row = {
     const rounds = long ? 20 : 3;
     for (let round = 0; round < rounds; round++) {
       await trial.broadcast();
-      for (const [subject, body] of poisons) await hands.publish(subject, body);
+      for (const { subject, body } of poisons) await hands.publish(subject, body);
       await delay(500);
     }
     type Letter = { id: string; reason: string; detail: string; replay_of?: string };

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { request, startBroker } from "@herald/testing";
+import { eventually, request, startBroker } from "@herald/testing";
 import type { Row } from "../row.ts";
 import { smallDisk } from "../small-disk.ts";
 import { startTrial } from "../trial.ts";
@@ -20,12 +20,20 @@ export const diskFull: Row = {
     const trial = await startTrial(system);
     await trial.broadcastUnderWay();
     await disk.fill();
-    await delay(3_000); // open files have some space left in their allocated blocks
-    const accepted = trial.load.promised.length;
     const notification = { title: "No room", targets: ["topic:empty"] };
+    const send = () => trial.project.call("POST /notifications", { body: { notification } });
+    // Each open file has some space left in its last block, and this one is of no stream that the load fills.
+    await eventually(async () => {
+      const { status, body } = await send();
+      if (status !== 202) return;
+      trial.promise(body.data.id, 0);
+      throw new Error("there is space left for commands");
+    });
+    await delay(3_000);
+    const accepted = trial.load.promised.length;
     const answers = new Map<number, number>();
     for (let count = 0; count < (long ? 30 : 5); count++) {
-      const answer = await trial.project.call("POST /notifications", { body: { notification } });
+      const answer = await send();
       answers.set(answer.status, (answers.get(answer.status) ?? 0) + 1);
       if (answer.status !== 503 || !(Number(answer.headers.get("retry-after")) > 0))
         trial.problem(`a send was answered ${answer.status}: ${answer.text.slice(0, 120)}`);

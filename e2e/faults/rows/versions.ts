@@ -28,8 +28,10 @@ function unknownIn(config: string, name: ServiceName, environment: NodeJS.Proces
 const configOf = (tree: string, name: ServiceName): Promise<string> =>
   readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
 
-/** Upgrades start at the commit of this file unless another is given: older versions cannot read the current messages. */
+/** Unless a commit is given, an upgrade starts before the one that added this file: this version reads what that one wrote. */
 const firstUpgradable = "packages/contracts/src/http/v1/operators.ts";
+/** The same for running beside this version: that one also reads what this one writes. Before it, no version was released. */
+const firstBeside = "packages/kit/src/version.ts";
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 
@@ -38,7 +40,7 @@ export const sideBySide: Row = {
   fault: "an older version of each service beside the new one, then the new ones stopped one by one, and back",
   pass: "0 errors, no dead letter; the older versions read what the new ones write, and the other way round",
   run: async ({ long, start, folder, older, defer }) => {
-    const { tree, commit } = await olderTree(await folder(), older);
+    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstBeside)));
     const system = await start({ env: { HERALD_LOG_LEVEL: "debug" } });
     const from = system.logs.lines.length;
     // Older versions had a single NATS user: the new users may not read the inboxes that older requests use.

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
+import { z } from "zod";
 import { type DeviceId, encodeBase32, idBytes, type ProjectId } from "./ids.ts";
 
 const secretBytes = 32;
@@ -9,6 +10,12 @@ const sha256 = (text: string): string => hash("sha256", text, "hex");
 
 /** SHA-256 of a secret as 64 hex digits: Herald stores only this hash of the secret. */
 export const secretHash = sha256;
+
+/** A {@link secretHash}. It becomes the key of a record, so no other text may stand for it. */
+export const SecretHash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, "must be 64 hex digits")
+  .meta({ examples: [secretHash("")] });
 
 /** SHA-256 of a push token as 64 hex digits. Indexes and events contain it instead of the token. */
 export const pushTokenHash = sha256;

@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { consume, defineHandler, openBucket } from "@herald/bus";
-import { IdempotencyRecord, newNotificationId, SendV1 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { IdempotencyRecord, newDeviceId, newNotificationId, SendV1 } from "@herald/contracts";
+import { createLogger, HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { createIdempotency } from "../src/idempotency/idempotency.ts";
+import { createKeyRecords, digest } from "../src/idempotency/key-records.ts";
+import { createKeyShare } from "../src/idempotency/key-share.ts";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import type { World } from "./route-case.ts";
 import { table } from "./route-table.ts";
@@ -159,6 +162,36 @@ test("a key with an unreadable record is refused, because its request may have s
   });
   expect((await send(randomUUID())).status).toBe(202);
   expect(commandsOf(first.body.data.id)).toHaveLength(1);
+});
+
+test("a request whose response has no room is performed again under the same id, at once", async () => {
+  const log = createLogger({ service: "test", level: "silent" });
+  const now = () => new Date();
+  // A bucket with room for keys, but for no response.
+  const keys = createKeyShare({ fill: async () => ({ bytes: 0, maxBytes: 5_000 }), now, log });
+  const bucket = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
+  const idempotency = createIdempotency({ keys, records: createKeyRecords(() => bucket, log), now });
+  const ids: string[] = [];
+  const ask = (key: string) =>
+    idempotency(
+      { key, owner: project.id, route: "POST /devices", body: {} },
+      {
+        newId: newDeviceId,
+        perform: async ({ id }) => {
+          ids.push(id);
+          return { status: 201, body: { data: { id, text: "x".repeat(10_000) } } };
+        },
+      },
+    );
+  await ask(randomUUID()); // measures the bucket
+  const key = randomUUID();
+  const [first, again] = [await ask(key), await ask(key)];
+  expect(again.body).toEqual(first.body);
+  expect(ids.slice(1)).toEqual([ids[1], ids[1]]);
+  expect((await bucket.get(digest(JSON.stringify([project.id, "POST /devices", key]))))?.value).toMatchObject({
+    id: ids[1],
+    released: true,
+  });
 });
 
 describe("after a crash between the note and the publish", () => {

@@ -5,14 +5,14 @@ import { Operator, OperatorRole } from "../http/v1/operators.ts";
 import { KeysetRequest, keysetPageOf, PageRequest, timeRange } from "../http/v1/pagination.ts";
 import { OperatorReference } from "../http/v1/sessions.ts";
 import { OperatorId, ProjectId } from "../ids.ts";
+import { SecretHash } from "../secrets.ts";
 
 const operator = { operatorId: OperatorId };
-const tokenHash = z.string();
 
 /** The gateway creates the id and the token. A repeated request replaces the token that no caller received. */
 export const CreateOperatorRequest = defineRequest(
   "registry.operators.create",
-  { ...operator, name: z.string(), role: OperatorRole, tokenHash },
+  { ...operator, name: z.string(), role: OperatorRole, tokenHash: SecretHash },
   Operator,
 );
 export const ListOperators = defineList("registry.operators.list", { page: PageRequest }, Operator);
@@ -23,7 +23,11 @@ export const ChangeOperatorRequest = defineRequest(
   Operator,
 );
 /** Replaces the token. The earlier token and its sessions become invalid. */
-export const RotateOperatorToken = defineRequest("registry.operators.rotate", { ...operator, tokenHash }, Operator);
+export const RotateOperatorToken = defineRequest(
+  "registry.operators.rotate",
+  { ...operator, tokenHash: SecretHash },
+  Operator,
+);
 export const DeleteOperator = defineRequest("registry.operators.delete", operator, z.object({}));
 
 /** Lists audit rows, newest first. */

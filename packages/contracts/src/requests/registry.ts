@@ -16,6 +16,7 @@ import { DeviceProblem } from "../http/v1/put-devices.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
+import { SecretHash } from "../secrets.ts";
 import { UserId, UserToken } from "../users.ts";
 
 const project = { projectId: ProjectId };
@@ -30,7 +31,7 @@ export const CreateProjectRequest = defineRequest(
     openRegistration: z.boolean(),
     protectedMetadata: z.array(z.string()).optional(),
     tokenId: TokenId,
-    tokenHash: z.string(),
+    tokenHash: SecretHash,
   },
   z.object({ project: Project, created: z.boolean() }),
 );
@@ -61,7 +62,7 @@ export const CreateTokenRequest = defineRequest(
   {
     ...project,
     tokenId: TokenId,
-    tokenHash: z.string(),
+    tokenHash: SecretHash,
     name: z.string(),
     scopes: z.array(Scope),
     expiresAt: z.iso.datetime().optional(),

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { newProjectId, newTopicId } from "../ids.ts";
+import { newOperatorId, newProjectId, newTokenId, newTopicId } from "../ids.ts";
+import { secretHash } from "../secrets.ts";
 import { GetStats } from "./analytics.ts";
-import { CreateTopicRequest } from "./registry.ts";
+import { CreateOperatorRequest, RotateOperatorToken } from "./operators.ts";
+import { CreateProjectRequest, CreateTokenRequest, CreateTopicRequest } from "./registry.ts";
 
 const projectId = newProjectId(new Date());
 
@@ -31,4 +33,16 @@ test("a topic is made under an id of a topic", () => {
   const takes = (topicId: string) => CreateTopicRequest.request.safeParse({ projectId, topicId, name: "a" }).success;
   expect(takes(newTopicId(new Date()))).toBe(true);
   expect(takes("top_1")).toBe(false);
+});
+
+test.each([
+  [CreateOperatorRequest, { operatorId: newOperatorId(new Date()), name: "a", role: "viewer" }],
+  [RotateOperatorToken, { operatorId: newOperatorId(new Date()) }],
+  [CreateTokenRequest, { projectId, tokenId: newTokenId(new Date()), name: "a", scopes: ["send"] }],
+  [CreateProjectRequest, { projectId, tokenId: newTokenId(new Date()), name: "a", openRegistration: true }],
+] as const)("$name takes the hash of a token alone, because it becomes a key", ({ request }, fields) => {
+  const takes = (tokenHash: unknown) => request.safeParse({ ...fields, tokenHash }).success;
+  expect(takes(secretHash("hop_…"))).toBe(true);
+  for (const other of ["", "a.b", "*", ">", "x".repeat(64), secretHash("hop_…").toUpperCase(), `${secretHash("a")}\n`])
+    expect(takes(other), other).toBe(false);
 });

@@ -80,9 +80,14 @@ export const createProviderProblems = (deps: Deps) => {
     over: (route: string) => {
       if (current.delete(route) || written.has(route)) plan(route);
     },
+    /** The record belongs to settings that are replaced or a process that ends, but the log must name each problem. */
     close: () => {
       closed = true;
       clearTimeout(timer);
+      for (const route of changed) {
+        const problem = current.get(route);
+        if (problem) logProblem(problem);
+      }
     },
   };
 };

@@ -109,7 +109,9 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
       // The stored response counts too: it may be many times as long as its key.
       const ttlMs =
         rebuildResponse === undefined ? keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer))) : undefined;
-      await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
+      // Without room for the response, a repeat is performed again, and its ids make that harmless.
+      if (ttlMs === 0) await records.note({ request, record: { ...record, released: true } });
+      else await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
       return reply;
     } catch (error) {
       const noted = records.note({ request, record: { ...record, released: true } });
@@ -164,9 +166,9 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     } catch (refusal) {
       return replayOrThrow(request, work)(refusal);
     }
-    const ttlMs = keys.use(owner, keyBytes);
     // No other request may claim the key while this one runs.
-    const kept = ttlMs === undefined ? request : { ...request, ttlMs: Math.max(ttlMs, runningMs) };
+    const ttlMs = keys.use(owner, keyBytes, runningMs);
+    const kept = ttlMs === undefined ? request : { ...request, ttlMs };
     for (let tries = 0; tries < maxTries; tries++) {
       const reply = (await runFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
       if (reply !== undefined) return reply;
