@@ -19,7 +19,7 @@ import {
 import { existing, HeraldError } from "@herald/kit";
 import { encodeAfter, mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
-import type { UserChange } from "../domain/device-proof.ts";
+import type { UserChange } from "../domain/device-change.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
 import { parseDevice, putDevices } from "../imports/put-devices.ts";

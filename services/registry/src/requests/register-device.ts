@@ -12,8 +12,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { applyRegistration, newDevice, type Registration, seenEveryMs } from "../domain/device-change.ts";
-import { provesUser, unprovenPart } from "../domain/device-proof.ts";
+import { applyRegistration, newDevice, provesUser, type Registration, seenEveryMs } from "../domain/device-change.ts";
 import {
   deviceSubscribed,
   type EventContext,
@@ -22,6 +21,7 @@ import {
   registryEvent,
   type TopicRow,
 } from "../domain/registry-events.ts";
+import { unprovenPart } from "../domain/unproven-part.ts";
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
 import { requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
