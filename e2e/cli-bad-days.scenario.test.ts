@@ -83,7 +83,7 @@ test("Ctrl-C ends a waiting command with 130, and prints what continues", async 
   const followed = await events.ended();
   expect([followed.exitCode, read(followed.stdout)]).toEqual([
     130,
-    expect.stringMatching(/follow --after \d+` resumes here/),
+    expect.stringMatching(/follow --after \S+` resumes here/),
   ]);
 
   const large = await system.project("Large");

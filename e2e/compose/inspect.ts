@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 
 type Here = { readonly cwd: string; readonly env: NodeJS.ProcessEnv };
@@ -33,7 +35,8 @@ const docker = async (here: Here, ...args: string[]): Promise<string> =>
 export const checkImages = async (here: Here, services: readonly string[], say: Say): Promise<void> => {
   const sizeOf = async (image: string) =>
     Number(await docker(here, "image", "inspect", "--format", "{{.Size}}", image));
-  const base = await sizeOf("node:24-slim");
+  const [, node] = /^ARG NODE=(.+)$/m.exec(await readFile(join(here.cwd, "infra/Dockerfile"), "utf8")) ?? [];
+  const base = await sizeOf(`node:${node}`);
   for (const service of ["bus", "simulators", ...services]) {
     const image = `localhost/herald/${service}:${here.env.HERALD_VERSION}`;
     const above = (await sizeOf(image)) - base;

@@ -42,11 +42,19 @@ const timed = async (what: string, work: () => Promise<unknown>): Promise<void> 
 
 type Engine = { env: NodeJS.ProcessEnv; local: boolean; stop: () => Promise<void> };
 
+/** Without its digest: an image that is made here has another one. */
+const withoutDigests = (text: string) => text.replaceAll(/@sha256:[0-9a-f]{64}/g, "");
+
+const nodeImage = async (): Promise<string> => {
+  const [, tag] = /^ARG NODE=(.+)$/m.exec(await readFile(join(root, "infra/Dockerfile"), "utf8")) ?? [];
+  return `node:${withoutDigests(String(tag))}`;
+};
+
 const findEngine = async (): Promise<Engine | undefined> => {
   if (process.env.HERALD_COMPOSE_ENGINE === "local") {
     const engine = await startLocalEngine({ env: process.env, progress: say });
     try {
-      await makeBaseImages({ engine, progress: say }, { ...images, node: "node:24-slim" });
+      await makeBaseImages({ engine, progress: say }, { ...images, node: await nodeImage() });
     } catch (error) {
       await engine.stop();
       throw error;
@@ -110,6 +118,9 @@ async function test(
   { local }: Engine,
 ): Promise<void> {
   await copyTree(tree);
+  if (local)
+    for (const file of ["docker-compose.yml", "infra/Dockerfile"].map((name) => join(tree, name)))
+      await writeFile(file, withoutDigests(await readFile(file, "utf8")));
   await assert.rejects(compose("config", "--quiet"), /run infra\/init first/);
   await must("infra/init", ["--simulators"], here);
   const environment = join(tree, ".env");

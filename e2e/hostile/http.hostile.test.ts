@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -185,4 +186,71 @@ test("pipelined requests: each gets its own response, and none after a malformed
   expect(refused(broken), JSON.stringify(broken)).toBe(true);
   expect(broken.statuses.length, JSON.stringify(broken)).toBeLessThanOrEqual(2);
   show(task, { "requests on one connection": good.statuses.length });
+});
+
+/** The status of a plain request that claims to be for `host`, as a browser sends it after DNS rebinding. */
+const askAs = (base: string, route: string, headers: Record<string, string>, body?: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const [method = "", path = ""] = route.split(" ");
+    const { hostname, port } = new URL(base);
+    const type = { "content-type": "application/json" };
+    request({ host: hostname, port, method, path, headers: { ...type, ...headers } }, (response) => {
+      response.destroy();
+      resolve(response.statusCode ?? 0);
+    })
+      .on("error", reject)
+      .end(body);
+  });
+
+test("a page of another site that rebinds its name to this machine: the local servers refuse it", async ({ task }) => {
+  const { url: site } = system.example;
+  const { url: control } = system.simulators;
+  const subject = "someone-elses-user";
+  const calls: [string, string, string?][] = [
+    [site, "POST /session", JSON.stringify({ user: subject })],
+    [site, "POST /send", JSON.stringify({ notification: { title: "Rebound", targets: ["all"] } })],
+    [site, "GET /config.json"],
+    [site, "GET /"],
+    [control, "GET /pushes"],
+    [control, "GET /events"],
+    [control, "GET /"],
+    [control, "GET /info"],
+    [control, "PUT /script", JSON.stringify([])],
+    [control, "POST /webpush/subscriptions", "{}"],
+    [control, "DELETE /pushes"],
+  ];
+  const port = (base: string) => new URL(base).port;
+  const foreign = (base: string): Record<string, string>[] => [
+    ...[
+      "attacker.example",
+      `attacker.example:${port(base)}`,
+      "127.0.0.1.attacker.example",
+      "localhost.attacker.example",
+    ].map((host) => ({ host })),
+    { host: "192.168.0.7" },
+    { host: "127.0.0.1@attacker.example" },
+    // A page that does not rebind, but posts what needs no preflight.
+    { host: `127.0.0.1:${port(base)}`, origin: "https://attacker.example" },
+    { host: `127.0.0.1:${port(base)}`, origin: "null" },
+  ];
+  const done: string[] = [];
+  let asked = 0;
+  for (const [base, route, body] of calls)
+    for (const headers of foreign(base)) {
+      asked++;
+      const status = await askAs(base, route, headers, body);
+      if (status !== 421) done.push(`${route} with ${JSON.stringify(headers)}: ${status}`);
+    }
+  expect.soft(done).toEqual([]);
+  for (const host of ["127.0.0.1", "localhost", "[::1]", "LOCALHOST"])
+    for (const [base, route] of [
+      [site, "GET /config.json"],
+      [control, "GET /pushes"],
+    ] as const)
+      expect(
+        await askAs(base, route, { host: `${host}:${port(base)}`, origin: `http://${host.toLowerCase()}:1` }),
+      ).toBe(200);
+  // An address that no URL has ends only its own request, not `npm start`.
+  expect(await askAs(site, "GET //", { host: "localhost" })).toBe(400);
+  show(task, { "requests of a foreign site": asked, "of them obeyed": done.length });
 });

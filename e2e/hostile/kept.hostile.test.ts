@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
+import { Herald } from "@herald/client";
 import { newDeviceId, newNotificationId } from "@herald/contracts";
 import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
+import type { Project } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type ServiceName, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
@@ -197,4 +199,63 @@ test("a device that changes in a loop evicts no events or statistics of other pr
     }
     return { filled: max, lost: own.length - (await eventsOf(victim.id)).length };
   }
+});
+
+test("the ids of a project's events say nothing about the traffic of others", async ({ task }) => {
+  const watcher = await system.project("Watcher");
+  const busy = await system.project("Busy");
+  const since = new Date();
+  const made = (of: Project, name: string) => of.call("POST /topics", { body: { topic: { name } } });
+  /** The positions of the project's topics, in the order in which they were made. */
+  const positionsOf = async (of: Project, count: number): Promise<string[]> => {
+    const found: string[] = [];
+    const herald = new Herald({ url: system.gateway, token: of.token });
+    const types = ["io.herald.topic.created.v1"] as const;
+    for await (const { position } of herald.events.follow({ types, since, signal: AbortSignal.timeout(30_000) })) {
+      found.push(position);
+      if (found.length === count) break;
+    }
+    return found;
+  };
+  const others = scale(300, 30);
+  await made(watcher, "before");
+  for (let each = 0; each < others; each++) await made(busy, `busy-${each}`);
+  await made(watcher, "after");
+
+  const [before = "", after = ""] = await positionsOf(watcher, 2);
+  const again = await positionsOf(watcher, 2);
+  const [foreign = ""] = await positionsOf(busy, 1);
+  // What the watcher learns from its own two ids, and from two reads of one event.
+  const learned = Number(after) - Number(before) - 1;
+  expect.soft(learned).toBeNaN();
+  expect.soft(new Set([before, after, ...again]).size).toBe(4);
+  expect.soft(new Set([before, after, foreign].map(({ length }) => length)).size).toBe(1);
+
+  const resumed = async (id: string): Promise<number> => {
+    const leaving = new AbortController();
+    const headers = { authorization: `Bearer ${watcher.token}`, "last-event-id": id };
+    const response = await fetch(`${system.gateway}/api/v1/events`, { headers, signal: leaving.signal });
+    leaving.abort();
+    return response.status;
+  };
+  // A number that is refused differently once it is too high would lead to the stream's end by bisection.
+  const numbers = ["0", "1", String(others), "1000000", "999999999999999"];
+  const turned = before.startsWith("A") ? "B" : "A";
+  const forged = [
+    ...numbers,
+    foreign,
+    turned + before.slice(1),
+    before.slice(1),
+    `${before}.`,
+    randomBytes(34).toString("base64url"),
+  ];
+  const statuses = await Promise.all(forged.map(resumed));
+  expect.soft(statuses).toEqual(forged.map(() => 422));
+  expect(await resumed(before)).toBe(200);
+  show(task, {
+    "events of another project": others,
+    "of them counted by the watcher": Number.isNaN(learned) ? 0 : learned,
+    "forged and foreign ids": forged.length,
+    "of them accepted": statuses.filter((status) => status !== 422).length,
+  });
 });

@@ -27,9 +27,11 @@ const attacks = [
   "hands",
   "readers",
   "facets",
+  "installations",
   "queues",
   "neighbour",
   "batch",
+  "imports",
 ] as const;
 const made = "schemathesis";
 

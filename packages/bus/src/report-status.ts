@@ -16,12 +16,16 @@ import { type BusService, durablesOf, ownerOf, streamsMeasuredBy } from "./permi
 
 /** Each report is one fsynced message. */
 const reportEveryMs = 5_000;
+/** A change is reported at once: nobody should read for five seconds that a start is not over. */
+const checkEveryMs = 500;
 
 export type StatusReportOptions = {
   readonly service: ServiceName;
-  /** Describes the state of the process. If it throws, this report is skipped. */
+  /** The checks that fail now. A change is reported at once. */
+  readonly failing: () => Promise<StatusReport["failing"]>;
+  /** Describes the rest of the process's state, for a report. If it throws, this report is skipped. */
   readonly look: () => Promise<
-    Omit<StatusReport, "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs">
+    Omit<StatusReport, "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs" | "failing">
   >;
   readonly everyMs?: number;
 };
@@ -29,20 +33,28 @@ export type StatusReportOptions = {
 /** A restarted container keeps its host name and process id, so its next report replaces the last one. */
 const instance = `${hostname().replaceAll(/[^A-Za-z0-9_-]/g, "-")}-${process.pid}`;
 
-/** Writes the state of this process into a bucket that the gateway watches. `stop` removes the report. */
-export const reportStatus = (bus: Bus, { service, look, everyMs = reportEveryMs }: StatusReportOptions) => {
+/** Writes the state of this process into a bucket that the gateway watches: when it changes, and every `everyMs`. `stop` removes it. */
+export const reportStatus = (bus: Bus, { service, failing, look, everyMs = reportEveryMs }: StatusReportOptions) => {
   const connection = connectionOf(bus);
   const bucket = openBucket(bus, "push_status", StatusReport);
   const key = `${service}.${instance}`;
   const startedAt = new Date().toISOString();
   let brokerMs: number | undefined;
-  const reporting = repeat("report the status", everyMs, connection.log, async (signal) => {
+  let reported: string | undefined;
+  let dueAt = 0;
+  const checkMs = Math.min(checkEveryMs, everyMs);
+  const reporting = repeat("report the status", checkMs, connection.log, async (signal) => {
     if (!connection.connected) return;
+    const now = await failing();
+    const state = now.map(({ check, since }) => `${check} ${since}`).join();
+    if (state === reported && performance.now() < dueAt) return;
     const found = await look();
     if (signal.aborted) return;
     const begun = performance.now();
-    const report = { service, instance, version, startedAt, at: new Date().toISOString(), ...found };
+    const report = { service, instance, version, startedAt, at: new Date().toISOString(), failing: now, ...found };
     await bucket.put(key, { ...report, ...(brokerMs !== undefined && { brokerMs }) });
+    reported = state;
+    dueAt = performance.now() + everyMs;
     brokerMs = Math.round((performance.now() - begun) * 10) / 10;
   });
   return {

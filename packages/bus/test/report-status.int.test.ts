@@ -21,7 +21,8 @@ test("a process reports its status at intervals, and a stop removes the report",
   let failing: StatusReport["failing"] = [{ check: "database", since, reason: "the database is unavailable" }];
   const reporting = reportStatus(t.bus, {
     service: "dispatch",
-    look: async () => ({ failing, streams: [], durables: [] }),
+    failing: async () => failing,
+    look: async () => ({ streams: [], durables: [] }),
     everyMs: 50,
   });
   const only = () => [...seen.values()][0];
@@ -33,4 +34,25 @@ test("a process reports its status at intervals, and a stop removes the report",
   await reporting.stop();
   await eventually(() => expect(seen.size).toBe(0));
   await watching.stop();
+});
+
+test("a process whose state changes reports it at once, not at the next interval", async () => {
+  const seen: StatusReport[] = [];
+  const watching = openBucket(t.bus, "push_status", StatusReport).watch(
+    ({ value }) => void (value && seen.push(value)),
+  );
+  let failing: StatusReport["failing"] = [{ check: "indexes", since: new Date().toISOString(), reason: "not yet" }];
+  const reporting = reportStatus(t.bus, {
+    service: "registry",
+    failing: async () => failing,
+    look: async () => ({ streams: [], durables: [] }),
+    everyMs: 3_600_000,
+  });
+  await eventually(() => expect(seen.at(-1)).toMatchObject({ failing }));
+  failing = [];
+  await eventually(() => expect(seen.at(-1)).toMatchObject({ failing: [] }));
+  await reporting.stop();
+  await watching.stop();
+  // A state that does not change is reported once.
+  expect(seen).toHaveLength(2);
 });

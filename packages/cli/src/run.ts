@@ -33,7 +33,8 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     if (interrupting.signal.aborted) process.exit(exitCodes.interrupted);
     interrupting.abort(new Interrupted(stopped));
   };
-  // The reader closed the pipe: stop. A closed stderr is ignored, because the exit code still reports the result.
+  // The reader closed the pipe: stop. A closed stderr is ignored, because the exit code still reports the result. Both listeners stay: the
+  // error of the last write comes after the end.
   const onClosed = (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
     process.exit(exitCodes.ok);
@@ -72,7 +73,6 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     return failure.exitCode;
   } finally {
     terminal.progress();
-    stdout.off("error", onClosed);
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, onSignal);
   }
 }

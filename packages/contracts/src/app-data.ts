@@ -23,8 +23,10 @@ export const appDataProblems = (value: Record<string, unknown>): PathProblem[] =
       return;
     }
     const keys = Object.keys(node);
-    if (keys.length > appDataLimits.keysPerLevel)
+    if (keys.length > appDataLimits.keysPerLevel) {
       problems.push({ path, message: `may have at most ${appDataLimits.keysPerLevel} keys` });
+      return;
+    }
     for (const key of keys) {
       if (key === "") problems.push({ path, message: "keys may not be empty" });
       else if (key.startsWith("$")) problems.push({ path: [...path, key], message: "keys may not start with `$`" });

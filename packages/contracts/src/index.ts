@@ -2,6 +2,7 @@ export * from "./app-data.ts";
 export * from "./catalogue.ts";
 export * from "./commands.ts";
 export * from "./condition.ts";
+export * from "./csv-row.ts";
 export * from "./duration.ts";
 export * from "./envelope.ts";
 export * from "./errors.ts";

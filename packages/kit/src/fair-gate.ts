@@ -27,6 +27,8 @@ export const createShares = (total: number, perKey?: number) => {
     else inside.set(key, rest);
   };
   return {
+    /** The number of places that the key has. */
+    of,
     /** Whether the key's share allows this many more places once they are free. A key without places may always have some. */
     has: (key: string, places: number) => {
       if (perKey !== undefined) return of(key) + places <= perKey;

@@ -6,7 +6,16 @@ export * as variables from "./config/variables.ts";
 export { variableInfo } from "./config/variables.ts";
 export { describeIssues, knownFields } from "./describe-issues.ts";
 export type { Envelope, MasterKeys } from "./envelope/envelope.ts";
-export { parseMasterKeys, parseOpenKeys, rewrapAll, seal, UnknownMasterKey, unseal } from "./envelope/envelope.ts";
+export {
+  decrypt,
+  encrypt,
+  parseMasterKeys,
+  parseOpenKeys,
+  rewrapAll,
+  seal,
+  UnknownMasterKey,
+  unseal,
+} from "./envelope/envelope.ts";
 export { createFairGate, createShares, type FairGate } from "./fair-gate.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth } from "./health.ts";

@@ -1,7 +1,5 @@
 import { join, resolve } from "node:path";
 import { HeraldAdmin } from "@herald/client";
-import { startDemoClock } from "./start/demo-clock.ts";
-import { historyHours, makeDemoHistory } from "./start/demo-history.ts";
 import { isRoutineBefore, plainLine } from "./start/plain-line.ts";
 import { printedCommands } from "./start/printed-commands.ts";
 import { type RunningHerald, startHerald } from "./start/start-herald.ts";
@@ -32,23 +30,25 @@ async function end(why: string, exitCode: number): Promise<void> {
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void end(signal, 0));
-// The terminal or npm may end first. This process must still stop its parts.
+// The terminal, npm or the reader of a pipe (`npm start | head`) may end first. This process must still stop its parts.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+process.stdout.once("error", () => void end("nobody reads the output", 0));
 if (process.env.npm_lifecycle_event) {
   const parent = process.ppid;
   setInterval(() => process.ppid !== parent && void end("npm has ended", 0), 1_000).unref();
 }
 
 try {
-  const hasHistory = process.env.HERALD_DEMO_HISTORY !== "off";
-  const clock = hasHistory ? await startDemoClock(dataDir, process.env, historyHours * 3_600_000) : undefined;
-  running = await startHerald({ root, dataDir, env: clock?.env ?? process.env, console: true, say, logLine });
-  // Make the history before printing the commands, so that their pushes do not mix with the history's.
-  if (hasHistory)
-    await makeDemoHistory(dataDir, running.local, clock, say).catch(
-      (error: Error) => !stopping && say(`demo project: ${error.message}`),
-    );
-  await clock?.end();
+  const { env } = process;
+  running = await startHerald({
+    root,
+    dataDir,
+    env,
+    console: true,
+    history: env.HERALD_DEMO_HISTORY !== "off",
+    say,
+    logLine,
+  });
   const link = await signInLink(running.local);
   readyAt = Math.min(readyAt, Date.now());
   console.log(summary(running, link));

@@ -131,7 +131,7 @@ describe("docker-compose.yml", () => {
     });
     for (const port of service.ports ?? []) expect(port).toMatch(/^\$\{HERALD_PUBLISH_\w+:-127\.0\.0\.1:\d+\}:\d+$/);
     expect(service.image).toMatch(
-      /^(localhost\/herald\/[a-z]+:\$\{HERALD_VERSION:-\d+\.\d+\.\d+\}|[a-z/-]+:v?\d+\.\d+\.\d+(-alpine)?)$/,
+      /^(localhost\/herald\/[a-z]+:\$\{HERALD_VERSION:-\d+\.\d+\.\d+\}|[a-z/-]+:v?\d+\.\d+\.\d+(-alpine)?(@sha256:[0-9a-f]{64})?)$/,
     );
   });
 

@@ -6,15 +6,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { LocalFile } from "../src/start/data-folder.ts";
-import { demoDevices, historyHours } from "../src/start/demo-history.ts";
+import { demoDevices } from "../src/start/demo-history.ts";
 import { freePortsEnvironment } from "../src/start/ports.ts";
 
 const run = promisify(execFile);
 const source = (file: string) => ["--conditions=@herald/source", join(import.meta.dirname, "../src", file)];
 /** A start takes seconds, because the global setup has fetched the programs, but over a minute on a busy machine. */
 const readyWithinMs = 90_000;
-/** The demo project's history takes half a minute, or minutes on a busy machine. */
-const historyWithinMs = 240_000;
 
 let dataDir: string;
 let env: NodeJS.ProcessEnv;
@@ -62,11 +60,52 @@ async function left(pids: readonly number[]): Promise<string[]> {
 const nothingIsLeft = (pids: readonly number[]) =>
   vi.waitFor(async () => expect(await left(pids)).toEqual([]), { timeout: 60_000, interval: 200 });
 
+/** What a new user does first: asks whether all is well. Nothing has been printed that this may contradict. */
+async function expectAllIsWell({ gateway, adminToken, project }: LocalFile): Promise<void> {
+  const cli = join(import.meta.dirname, "../../cli/src/main.ts");
+  const credentials = [
+    "--url",
+    gateway,
+    "--admin-token",
+    adminToken,
+    "--token",
+    project.token,
+    "--project",
+    project.id,
+  ];
+  const { stdout } = await run(
+    process.execPath,
+    ["--conditions=@herald/source", cli, "doctor", "--json", ...credentials],
+    {
+      env: { ...env, HOME: dataDir },
+    },
+  ).catch((error: { stdout: string }) => error);
+  const findings = JSON.parse(stdout) as { state: string; found: string }[];
+  // A service that a test killed is rightly listed for ten minutes.
+  const problems = findings.filter(({ state, found }) => state === "problem" && !found.includes("has not reported"));
+  expect(problems).toEqual([]);
+}
+
+/** The services show the real time: what is made now is dated now. */
+async function expectRealTime({ gateway, project }: LocalFile): Promise<void> {
+  const response = await fetch(`${gateway}/api/v1/topics`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${project.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ topic: { name: `at-${Date.now()}` } }),
+  });
+  const { data } = (await response.json()) as { data: { created_at: string } };
+  expect(Math.abs(Date.now() - Date.parse(data.created_at))).toBeLessThan(10_000);
+}
+
 test("the printed commands register, send, show and open; a killed service returns; Ctrl-C leaves nothing", {
   timeout: 480_000,
 }, async () => {
   const first = await start();
-  await vi.waitFor(() => expect(printedCommands()).toHaveLength(4), { timeout: historyWithinMs });
+  await expectRealTime(first);
+  await expectAllIsWell(first);
+  // The file appears when everything is ready, so the summary follows at once.
+  expect(printed).toContain("Herald is ready.");
+  expect(printedCommands()).toHaveLength(4);
   const [register, send, see, open] = printedCommands();
 
   const { data: device } = JSON.parse(await inShell(register)) as { data: { id: string; status: string } };
@@ -83,10 +122,8 @@ test("the printed commands register, send, show and open; a killed service retur
         const response = await fetch(`${first.gateway}/api/v1/notifications/${notification.id}`, {
           headers: { authorization: `Bearer ${first.project.token}` },
         });
-        const { data } = (await response.json()) as { data: { created_at: string } };
+        const { data } = (await response.json()) as { data: unknown };
         expect(data).toMatchObject({ status: "completed", counts: { devices: 1, accepted: 1, opened: 1 } });
-        // The clocks that the history set back show the real time again.
-        expect(Date.now() - Date.parse(data.created_at)).toBeLessThan(600_000);
       },
       { timeout: 60_000, interval: 200 },
     );
@@ -106,17 +143,29 @@ test("the printed commands register, send, show and open; a killed service retur
   expect(await readdir(dataDir)).not.toContain("local.json");
 });
 
+test("a start whose output nobody reads any more stops, as `npm start | head` does", async () => {
+  const { gateway, processes } = await start();
+  const ended = once(herald as ChildProcess, "exit");
+  herald?.stdout?.destroy();
+  // The next line that it prints finds the pipe closed.
+  await fetch(`${gateway}/api/v1/devices`);
+  expect(await ended).toEqual([0, null]);
+  await nothingIsLeft(Object.values(processes));
+});
+
 test("the next start has the same data, one start holds the folder, and a kill of it leaves nothing", async () => {
-  const { project, gateway, processes } = await start();
+  const second = await start();
+  await expectAllIsWell(second);
+  const { project, gateway, processes } = second;
   const devices = await fetch(`${gateway}/api/v1/devices`, { headers: { authorization: `Bearer ${project.token}` } });
   expect(await devices.json()).toMatchObject({ pagination: { count: 1 + demoDevices } });
   const stats = await fetch(`${gateway}/api/v1/stats`, { headers: { authorization: `Bearer ${project.token}` } });
   const { data } = (await stats.json()) as { data: { series: { sent: number; opened: number }[] } };
   for (const figure of ["sent", "opened"] as const)
-    expect(data.series.filter((hour) => hour[figure] > 0).length).toBeGreaterThan(historyHours - 4);
+    expect(data.series.reduce((sum, hour) => sum + hour[figure], 0)).toBeGreaterThan(100);
 
-  const second = await run(process.execPath, source("start.ts"), { env }).catch((error: unknown) => error);
-  expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(`Herald runs on ${dataDir} already`) });
+  const beside = await run(process.execPath, source("start.ts"), { env }).catch((error: unknown) => error);
+  expect(beside).toMatchObject({ code: 1, stderr: expect.stringContaining(`Herald runs on ${dataDir} already`) });
   const reset = await run(process.execPath, source("reset.ts"), { env }).catch((error: unknown) => error);
   expect(reset).toMatchObject({ code: 1, stderr: expect.stringContaining("stop it first") });
 

@@ -126,14 +126,12 @@ export const createService = (options: ServiceOptions) => {
     lifecycle.onStop("telemetry", telemetry.stop);
 
     const look = async (): Promise<Awaited<ReturnType<StatusReportOptions["look"]>>> => {
-      const [failing, databaseMs, own] = await Promise.all([
-        health.failing(),
+      const [databaseMs, own] = await Promise.all([
         pingMs(mongo),
-        // `failing` names an unavailable database already.
+        // The failing checks name an unavailable database already.
         parts?.status?.().catch(() => undefined),
       ]);
       return {
-        failing,
         ...(databaseMs !== undefined && { databaseMs }),
         ...(measuring?.latest() ?? { streams: [], durables: [] }),
         ...own,
@@ -143,7 +141,7 @@ export const createService = (options: ServiceOptions) => {
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
       // Before the database is prepared, so that the status page shows that the service waits for it, and why.
-      reporting = reportStatus(bus, { service: name, look });
+      reporting = reportStatus(bus, { service: name, failing: health.failing, look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;

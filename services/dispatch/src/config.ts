@@ -14,7 +14,7 @@ export const DispatchConfig = z
     HERALD_DISPATCH_DATABASE: variables.text().default("herald_dispatch"),
     /** Encrypts the data keys of provider credentials. Without the right key the credentials are lost. */
     HERALD_DISPATCH_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
-    /** The keys that sign open tokens. Gateway and dispatch need the same value. */
+    /** The keys that sign open tokens and encrypt the positions of event streams. Gateway and dispatch need the same value. */
     HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
     /**
      * Whether a project may set another host than the provider's. Herald sends credentials to that host, so only the operator can

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { type Bus, connectBus, openBucket, preparePublish, publish, publishEvent, serviceAccess } from "@herald/bus";
+import { type Bus, connectBus, openBucket, publish, publishEvent, serviceAccess } from "@herald/bus";
 import {
   IdempotencyRecord,
-  ImportChunkV1,
   OpenGroupV1,
   OperatorRecord,
   ProjectRecord,
@@ -33,6 +32,7 @@ import type { GatewayConfig } from "./config.ts";
 import { builtConsole } from "./console/serve-console.ts";
 import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
+import { createEventPositions } from "./events/event-positions.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { createExportStreams } from "./exports/export-streams.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
@@ -41,6 +41,7 @@ import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
+import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
@@ -109,6 +110,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const eventStreams = createEventStreams({
     bus: connection.bus,
+    positionsOf: createEventPositions(config.HERALD_OPEN_KEYS),
     now,
     log,
     limits: {
@@ -137,7 +139,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
   });
   const status = createStatusDirectory({
-    look: async () => ({ failing: await health.failing(), streams: [], durables: [] }),
+    failing: health.failing,
     broker: connection.ready,
     now,
   });
@@ -168,8 +170,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     sends: createSendCommands(connection.bus, keyRecords),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
-    prepareChunk: (chunk) =>
-      preparePublish(connection.bus(), ImportChunkV1, chunk, { id: `${chunk.importId}/${chunk.firstLine}` }),
+    prepareChunk: createPrepareChunk(connection.bus),
     eventStreams,
     exportStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),

@@ -26,7 +26,7 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_ADMIN_HOST: variables.host().default("127.0.0.1"),
   /** Grants everything under `/admin/v1`, so it must be as long as the random part of a project token. */
   HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
-  /** The keys that sign open tokens. Gateway and dispatch need the same value. */
+  /** The keys that sign open tokens and encrypt the positions of event streams. Gateway and dispatch need the same value. */
   HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
   /** Whether the gateway serves the console for operators at `/console`. */
   HERALD_GATEWAY_CONSOLE: variables.flag().default(true),
@@ -73,7 +73,7 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(20),
   /** Running exports. Each has up to two pages of at most 4 MiB in memory. */
   HERALD_GATEWAY_LIMIT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(8),
-  /** Running exports of one project: four projects together can use up all. */
+  /** Running exports of one project. The last places are for projects that have none. */
   HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(2),
   /**
    * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a program in a loop leaves

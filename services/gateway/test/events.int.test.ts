@@ -4,8 +4,10 @@ import { publishEvent } from "@herald/bus";
 import { newDeviceId, newNotificationId, newTopicId, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { createEventPositions } from "../src/events/event-positions.ts";
 import { type EventReader, readEventStream } from "./event-reader.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { openKeys } from "./new-world.ts";
 
 /** Short enough for a test to wait. */
 const heartbeatMs = 300;
@@ -47,6 +49,10 @@ const followWithoutReading = () =>
     socket.destroy();
     throw new Error(`the stream was refused: ${String(head).split("\r\n")[0]}`);
   });
+/** The positions as every gateway with the same keys makes and reads them. */
+const positions = () => createEventPositions(openKeys)(project.id as ProjectId);
+const positionOf = (sequence: number) => positions().seal(sequence);
+const sequenceOf = (reader: EventReader) => positions().open(reader.lastEventId()) ?? Number.NaN;
 let made = 0;
 const topicCreated = async (id = `topic-${made++}`, { id: projectId }: Pick<TestProject, "id"> = project) => {
   const at = new Date();
@@ -126,11 +132,13 @@ test("a position that cannot be resumed is refused with the reason", async () =>
     const { status, problem } = await refusedWith(route, headers);
     return [status, problem.errors[0]];
   };
-  expect(await words("", { "last-event-id": "event-7" })).toEqual([
-    422,
-    "Last-Event-ID: must be the `id` of the last event that you received",
-  ]);
-  expect(await words("", { "last-event-id": "999999999" })).toEqual([
+  const foreign = (await follow("", undefined, await system.project("Other"))).lastEventId();
+  for (const id of ["event-7", "7", foreign])
+    expect(await words("", { "last-event-id": id })).toEqual([
+      422,
+      "Last-Event-ID: must be the `id` of the last event that you received from this project's stream",
+    ]);
+  expect(await words("", { "last-event-id": positionOf(999_999_999) })).toEqual([
     410,
     expect.stringContaining("Last-Event-ID: this position does not exist"),
   ]);
@@ -142,11 +150,11 @@ test("a position that cannot be resumed is refused with the reason", async () =>
 test("heartbeats move the position past events of other projects", async () => {
   const other = await system.project("Other");
   const reader = await follow();
-  const begin = Number(reader.lastEventId());
+  const begin = sequenceOf(reader);
   for (let each = 0; each < 3; each++) await topicCreated(undefined, other);
   await eventually(() => {
     expect(reader.comments.filter((comment) => comment === "heartbeat").length).toBeGreaterThan(1);
-    expect(Number(reader.lastEventId())).toBe(begin + 3);
+    expect(sequenceOf(reader)).toBe(begin + 3);
   });
   expect(reader.seen).toEqual([]);
 });
@@ -158,9 +166,16 @@ test("streams are limited for each project and for all together", async () => {
     429,
     `streams: a project may have at most ${perProject} open here`,
   ]);
-  const [other, third] = [await system.project("Other"), await system.project("Third")];
+  const [other, another, third] = [
+    await system.project("Other"),
+    await system.project("Another"),
+    await system.project("Third"),
+  ];
   await follow("", undefined, other);
-  await follow("", undefined, other);
+  // The last place is for a project that has none.
+  const second = await system.call("GET /api/v1/events", { token: other.token });
+  expect([second.status, second.problem.errors[0]]).toEqual([429, expect.stringContaining("projects that have none")]);
+  await follow("", undefined, another);
   const full = await system.call("GET /api/v1/events", { token: third.token });
   expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("open, its limit")]);
   // A disconnected client frees its slot.

@@ -7,14 +7,12 @@ import type { World } from "./route-case.ts";
 import { newDevice, table } from "./route-table.ts";
 import { writeDeadLetter } from "./write-dead-letter.ts";
 
-const ring = () => {
-  const parsed = parseOpenKeys(`k1:${openKey}`);
-  if ("problem" in parsed) throw new Error(parsed.problem);
-  return parsed.keys;
-};
+const parsed = parseOpenKeys(`k1:${openKey}`);
+if ("problem" in parsed) throw new Error(parsed.problem);
+export const openKeys = parsed.keys;
 
 /** Signs open tokens as dispatch does. */
-export const openTokens = createOpenTokens(ring());
+export const openTokens = createOpenTokens(openKeys);
 
 /** Creates a project with one of everything. */
 export const createWorld = async (system: GatewayTest): Promise<World> => {

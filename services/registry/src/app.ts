@@ -5,7 +5,7 @@ import type { RegistryConfig } from "./config.ts";
 import { createDeps } from "./deps.ts";
 import { recordOpens, retireDevice } from "./handlers/devices.ts";
 import { expand } from "./handlers/expand.ts";
-import { applyImportChunk } from "./imports/apply-import-chunk.ts";
+import { applyImportChunk, createImportGate } from "./imports/apply-import-chunk.ts";
 import { handleImportRequests } from "./imports/import-requests.ts";
 import { removeDeleted } from "./jobs/remove-deleted.ts";
 import { retireStaleDevices } from "./jobs/retire-stale-devices.ts";
@@ -53,6 +53,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   };
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
+  const importGate = createImportGate();
   const { projects, audit, topics, devices, pending, expansions, imports, erasures } = deps;
   const { outbox, publishQueue, replication, operatorReplication, masterKeys } = deps;
 
@@ -66,7 +67,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
       expand(deps),
       retireDevice(deps),
       recordOpens(deps),
-      applyImportChunk(deps, { maxTries: maxChunkTries, log }),
+      applyImportChunk(deps, { maxTries: maxChunkTries, gate: importGate, log }),
       recordAudit(audit, log),
     ],
     begin: () => {
@@ -103,6 +104,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
       ];
       return [listeners, jobs, [{ stop: publishQueue.idle }, { stop: pending.idle }], [outbox]];
     },
+    closeGates: importGate.close,
   };
 };
 

@@ -4,6 +4,7 @@ import {
   GetImport,
   ImportChunkV1,
   type ImportId,
+  importLimits,
   ListImportErrors,
   newImportId,
   type ProjectId,
@@ -91,6 +92,24 @@ describe("chunks of one import", () => {
     );
     expect(await completed(importId)).toMatchObject({ lines_processed: 100, created: 99, updated: 1, unchanged: 0 });
   });
+});
+
+test("a project may have 20 unfinished imports, of which those without a file count for a day", async () => {
+  const [first] = await Promise.all(Array.from({ length: importLimits.unfinished }, create));
+  if (first === undefined) throw new Error("no import was created");
+  const refused = await create().catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    code: "quota-exceeded",
+    messages: [expect.stringContaining("at most 20 unfinished")],
+  });
+  // A repeat finds its import.
+  await registry.ask(CreateImportRequest, { projectId, importId: first, format: "herald", dryRun: false });
+  await send(first, { firstLine: 1, last: true, devices: [device("one")] });
+  await completed(first);
+  await create();
+  await expect(create()).rejects.toMatchObject({ code: "quota-exceeded" });
+  laterMs = importLimits.unfinishedMs + 1_000;
+  await create();
 });
 
 describe("a chunk that a crash interrupted", () => {

@@ -10,7 +10,7 @@ import { createCounts, encodeAfter } from "@herald/mongo";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { type CommandStartedEvent, type Document, MongoClient } from "mongodb";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { audienceOf } from "../src/domain/audience.ts";
+import { audienceOf, neededBy } from "../src/domain/audience.ts";
 import { allBuckets } from "../src/domain/partition-batches.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
@@ -75,14 +75,16 @@ const filters: DeviceFilter[] = [
   { token: "t1", platform: "ios", user_id: "u_1", status: "active" },
 ];
 const range = { createdAfter: "2020-01-01T00:00:00Z", createdBefore: "2090-01-01T00:00:00Z" };
-const lookups = (...sources: string[]) =>
-  audienceOf(
-    sources.map((source) => {
-      const parsed = parseTarget(source);
-      if ("problem" in parsed) throw new Error(parsed.problem);
-      return parsed.target;
-    }),
-  );
+const targetsOf = (...sources: string[]) =>
+  sources.map((source) => {
+    const parsed = parseTarget(source);
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    return parsed.target;
+  });
+const lookups = (...sources: string[]) => {
+  const targets = targetsOf(...sources);
+  return audienceOf(targets).map((lookup) => ({ lookup, targets }));
+};
 /** More values than PostgreSQL compares one by one with the condition of a partial index. */
 const many = Array.from({ length: 101 }, (_, at) => `t${at}`);
 const everyLookup = [
@@ -93,6 +95,8 @@ const everyLookup = [
   ...lookups("condition:'a' in topics && metadata.b > 1", "condition:platform == 'ios' && metadata.b.c != 2"),
 ];
 const buckets = { from: 10, to: 70 };
+const needed = neededBy(targetsOf("news", "condition:metadata.b > 1"));
+const taken = async () => {};
 
 /** Every query that may return many rows. */
 const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][] = [
@@ -111,10 +115,11 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
     [`topics by ${page.by} and prefix`, ({ topics }) => topics.list(projectId, page, "ne")],
     [`projects by ${page.by}`, ({ projects }) => projects.list(page)],
   ]),
-  ...everyLookup.flatMap((lookup): typeof queries => [
+  ...everyLookup.flatMap(({ lookup, targets }): typeof queries => [
     [
       `a page by ${lookup.by}`,
-      ({ audience }) => audience.page(projectId, lookup, lookup.by === "ids" ? allBuckets : buckets),
+      ({ audience }) =>
+        audience.page({ projectId, targets }, lookup, lookup.by === "ids" ? allBuckets : buckets, taken),
     ],
     [`a count by ${lookup.by}`, ({ audience }) => audience.countUpTo(projectId, lookup, 100)],
     [`an estimate by ${lookup.by}`, ({ audience }) => audience.estimate(projectId, lookup)],
@@ -135,8 +140,9 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
     "devices of many tokens that sends name",
     ({ audience }) => audience.named({ projectId, ids: [], hashes: many, facets: [] }, 10),
   ],
-  ["devices of installations", ({ audience }) => audience.ofInstallations(projectId, ["i1", "i2"])],
-  ["devices of many installations", ({ audience }) => audience.ofInstallations(projectId, many)],
+  ["devices of installations", ({ audience }) => audience.ofInstallations(projectId, ["i1", "i2"], needed, taken)],
+  ["devices of many installations", ({ audience }) => audience.ofInstallations(projectId, many, needed, taken)],
+  ["the number of devices of an installation", ({ devices }) => devices.countInstalled(projectId, "i1")],
   ["subscriptions by VAPID key", ({ devices }) => devices.countByVapidKey(projectId)],
   ["subscribers", ({ devices }) => devices.countSubscribers(projectId, "news")],
   ["subscriptions of a deleted topic", ({ devices }) => devices.unsubscribeSome(projectId, "none", 10)],
@@ -182,7 +188,7 @@ describe("the database uses the named index, or that of ids", () => {
 
 test("a page without the device's bucket and a count of ids send no query", async () => {
   const { audience } = stores();
-  const [lookup] = lookups(newDeviceId(now()));
+  const [{ lookup } = {}] = lookups(newDeviceId(now()));
   if (!lookup) throw new Error("no lookup");
   const [device] = lookup.by === "ids" ? lookup.ids : [];
   expect(device).toBeDefined();

@@ -2,11 +2,13 @@ import {
   ChangeDeviceRequest,
   CountAudience,
   ExplainDevice,
+  IdentifyDevice,
   ListDevices,
   type ProjectId,
   ResolveSends,
 } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { type ExpandTest, sorted, startExpandTest } from "./expand-fixture.ts";
 import { apnsToken } from "./registry-fixture.ts";
 
@@ -97,6 +99,76 @@ test("the FCM device gets it when the other one is inactive, of another user, or
   const absent = await registerTwice({ topics: [] }, { topics: ["news"] });
   const { devices } = await world.expand(["topic:news"]);
   expect(sorted(devices)).toEqual(sorted([inactive.fcm.id, otherUser.own.id, otherUser.fcm.id, absent.fcm.id]));
+});
+
+/** What an app does without a credential: it names any token and any installation. */
+const identify = (token: string, rest: { provider?: "fcm"; installationId: string; metadata?: { plan: string } }) =>
+  world.registry.ask(IdentifyDevice, { projectId, platform: "ios", token, ...rest });
+
+test("a device without proof takes no other device's pushes, nor does it end the backend's word", async () => {
+  const { fcm, installationId } = await registerTwice({ topics: [] }, { topics: ["news"] });
+  const stranger = await identify(apnsToken("stranger"), { installationId, metadata: { plan: "pro" } });
+  const send = ["topic:news", "metadata:plan=pro"];
+  expect(sorted((await world.expand(send)).devices)).toEqual(sorted([fcm.id, stranger.device.id]));
+  const victim = await identify("fcm-token-of-a-victim", {
+    provider: "fcm",
+    installationId: "claimed",
+    metadata: { plan: "pro" },
+  });
+  await identify(apnsToken("thief"), { installationId: "claimed", metadata: { plan: "pro" } });
+  expect((await world.expand(["metadata:plan=pro"])).devices).toContain(victim.device.id);
+  // The phone itself names the same installation again on each start.
+  const { own, fcm: second, installationId: named } = await registerTwice();
+  await identify(`fcm-token-of-${phones}`, { provider: "fcm", installationId: named });
+  const { devices } = await world.expand(["topic:news"]);
+  expect(devices).toContain(own.id);
+  expect(devices).not.toContain(second.id);
+});
+
+test("an installation may have eight active devices of a user; an installation that has more is ignored", async () => {
+  const nth = (n: number) =>
+    world.registry.register(projectId, apnsToken(`many-${n}`), { installationId: "many", topics: ["news"] });
+  for (let n = 0; n < 8; n++) await nth(n);
+  await expect(nth(8)).rejects.toThrow(/installation_id: 8 active devices/);
+  const { device: fcm } = await world.registry.register(projectId, "fcm-of-many", {
+    ...{ provider: "fcm" as const, installationId: "other", topics: ["news"] },
+  });
+  // As many requests of the same moment as would exceed the limit together.
+  const moved = await Promise.allSettled(
+    ["a", "b"].map((name) =>
+      world.registry.register(projectId, apnsToken(name), { installationId: "many", userId: "ann" }),
+    ),
+  );
+  expect(moved.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]);
+  const change = { installation_id: "many" };
+  await expect(world.registry.ask(ChangeDeviceRequest, { projectId, deviceId: fcm.id, change })).rejects.toThrow(
+    /installation_id: 8 active devices/,
+  );
+  const { device: ninth } = await world.registry.register(projectId, apnsToken("ninth"), { topics: ["news"] });
+  const collection = world.registry.db.collection<{ _id: string; installationKey?: string }>("devices");
+  const join = (id: string) => collection.updateOne({ _id: id }, { $set: { installationKey: '["ios",null,"many"]' } });
+  await join(fcm.id);
+  expect((await world.expand(["topic:news"])).devices).not.toContain(fcm.id);
+  await join(ninth.id);
+  expect((await world.expand(["topic:news"])).devices).toContain(fcm.id);
+});
+
+test("what devices of an installation have stored is not read, unless the targets need it", async () => {
+  const { own, fcm, installationId } = await registerTwice({ userId: "u1" });
+  const metadata = { note: "x".repeat(9_000), plan: "pro" };
+  for (const device of [own, fcm])
+    await world.registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { metadata } });
+  const rows: object[] = [];
+  const take = async (part: readonly object[]) => void rows.push(...part);
+  const key = JSON.stringify(["ios", "u1", installationId]);
+  const audience = createAudienceStore(world.registry.db);
+  await audience.ofInstallations(projectId, [key], { paths: ["metadata.plan"], facets: ["t:news"] }, take);
+  expect(rows).toEqual([
+    {
+      ...{ _id: own.id, platform: "ios", token: own.token, installationKey: key },
+      ...{ metadata: { plan: "pro" }, facets: ["t:news"] },
+    },
+  ]);
 });
 
 test("an installation id is shown, changed and removed like other fields", async () => {

@@ -64,7 +64,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     publishes: ["SendV1", "SendGroupV1", "SendOneV1", "OpenGroupV1", "ImportChunkV1", "AuditRecordedV1"],
     requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
     reads: ["PUSH_EVENTS"],
-    measures: ["PUSH_CMD", "PUSH_DLQ", "KV_push_idempotency"],
+    measures: ["PUSH_CMD", "PUSH_IMPORT", "PUSH_DLQ", "KV_push_idempotency"],
     readsKeys: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_idempotency", "push_replays"],
     watches: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_status"],
     writes: { push_sessions: "*.*", push_idempotency: "*", push_replays: "*" },

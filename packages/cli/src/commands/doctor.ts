@@ -107,8 +107,11 @@ const fixes: Readonly<Record<string, string>> = {
   consumers: "Run the bootstrap step.",
 };
 
-/** Checks the broker, the services, their databases and all projects' providers, as the gateway reports them. */
-function* system({ broker, services, streams, providers }: SystemStatus): Generator<Finding> {
+const secondsBetween = (earlier: string, later: string): number =>
+  Math.max(0, Math.round((Date.parse(later) - Date.parse(earlier)) / 1_000));
+
+/** Checks the broker, the services, their databases and all projects' providers, as the gateway last heard of them. */
+function* system({ at, broker, services, streams, providers }: SystemStatus): Generator<Finding> {
   yield broker.available
     ? ok("broker", "the gateway is connected")
     : problem("broker", broker.reason ?? "it is unavailable", fixes.bus ?? "");
@@ -130,10 +133,17 @@ function* system({ broker, services, streams, providers }: SystemStatus): Genera
         );
       else
         for (const { check, reason, since } of failing)
-          yield problem(name, `${instance}: ${reason}, since ${since}`, fixes[check] ?? `Look at the log of ${name}.`);
+          yield problem(
+            name,
+            `${instance}: ${reason}, since ${since}; it reported this ${secondsBetween(last_seen_at, at)} s ago`,
+            fixes[check] ?? `Look at the log of ${name}.`,
+          );
     }
-    if (state === "ready" && replicas.every((replica) => replica.state === "ready"))
-      yield ok(name, `${replicas.length === 1 ? "one replica is" : `${replicas.length} replicas are`} ready`);
+    if (state === "ready" && replicas.every((replica) => replica.state === "ready")) {
+      const oldest = Math.max(...replicas.map(({ last_seen_at }) => secondsBetween(last_seen_at, at)));
+      const ready = replicas.length === 1 ? "one replica is" : `${replicas.length} replicas are`;
+      yield ok(name, `${ready} ready, as reported ${oldest} s ago`);
+    }
   }
   if (databases.length > 0) yield ok("database", `answers its services in ${Math.max(...databases)} ms or less`);
   for (const { name, bytes, max_bytes } of streams)

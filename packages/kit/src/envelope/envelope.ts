@@ -19,14 +19,15 @@ const tagBytes = 16;
 
 const bound = (owner: Owner, field: string): Buffer => Buffer.from(JSON.stringify([...owner, field]));
 
-const encrypt = (key: Buffer, bytes: Buffer, binding: Buffer): string => {
+/** Encrypts with AES-256-GCM and a random nonce: equal bytes look different each time. Only the same `binding` decrypts. */
+export const encrypt = (key: Uint8Array, bytes: Uint8Array, binding: Uint8Array): Buffer => {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(binding);
-  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]).toString("base64");
+  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
 };
 
-const decrypt = (key: Buffer, sealed: string, binding: Buffer): Buffer => {
-  const bytes = Buffer.from(sealed, "base64");
+/** The inverse of {@link encrypt}. Throws for another key or binding, and for changed bytes. */
+export const decrypt = (key: Uint8Array, bytes: Uint8Array, binding: Uint8Array): Buffer => {
   const nonce = bytes.subarray(0, nonceBytes);
   const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
     .setAAD(binding)
@@ -47,13 +48,13 @@ export class UnknownMasterKey extends Error {
 
 const wrap = ([{ id, secret }]: MasterKeys, owner: Owner, dataKey: Buffer) => ({
   keyId: id,
-  dataKey: encrypt(secret, dataKey, bound(owner, dataKeyField)),
+  dataKey: encrypt(secret, dataKey, bound(owner, dataKeyField)).toString("base64"),
 });
 
 const unwrap = (keys: MasterKeys, owner: Owner, { keyId, dataKey }: Envelope): Buffer => {
   const key = keys.find(({ id }) => id === keyId);
   if (!key) throw new UnknownMasterKey(keyId);
-  return decrypt(key.secret, dataKey, bound(owner, dataKeyField));
+  return decrypt(key.secret, Buffer.from(dataKey, "base64"), bound(owner, dataKeyField));
 };
 
 /** Encrypts named secrets of one record. */
@@ -61,7 +62,7 @@ export const seal = (keys: MasterKeys, owner: Owner, secrets: Readonly<Record<st
   const dataKey = randomBytes(keyBytes);
   const fields = Object.entries(secrets).map(([field, text]) => [
     field,
-    encrypt(dataKey, Buffer.from(text), bound(owner, field)),
+    encrypt(dataKey, Buffer.from(text), bound(owner, field)).toString("base64"),
   ]);
   return { ...wrap(keys, owner, dataKey), fields: Object.fromEntries(fields) };
 };
@@ -72,7 +73,7 @@ export const unseal = (keys: MasterKeys, owner: Owner, envelope: Envelope): Reco
   return Object.fromEntries(
     Object.entries(envelope.fields).map(([field, sealed]) => [
       field,
-      decrypt(dataKey, sealed, bound(owner, field)).toString(),
+      decrypt(dataKey, Buffer.from(sealed, "base64"), bound(owner, field)).toString(),
     ]),
   );
 };

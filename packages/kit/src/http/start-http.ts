@@ -48,9 +48,20 @@ const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): v
 /** Connections whose request may arrive more slowly than others. */
 const longUploads = new WeakSet<Duplex>();
 
-/** Lets the body of this request arrive in any time: its route limits the pauses instead. */
-export const allowLongUpload = ({ socket }: IncomingMessage): void => {
+/**
+ * Lets the body of this request arrive in any time: its route limits the speed instead. Call the result when the route has read what it
+ * needs: the rest, and later requests of the connection, have the usual time.
+ */
+export const allowLongUpload = (request: IncomingMessage): (() => void) => {
+  const { socket } = request;
   longUploads.add(socket);
+  return () => {
+    longUploads.delete(socket);
+    if (request.complete) return;
+    // Node reports a slow request once, so its timeout may have passed already.
+    const timer = setTimeout(() => socket.destroy(), defaultTimeouts.requestMs);
+    request.once("close", () => clearTimeout(timer));
+  };
 };
 
 /** Answers requests that Node cannot parse, or that arrive too slowly. */

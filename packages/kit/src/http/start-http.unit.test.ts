@@ -1,7 +1,8 @@
 import { once } from "node:events";
+import type { RequestListener } from "node:http";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { startHttp } from "./start-http.ts";
+import { allowLongUpload, startHttp } from "./start-http.ts";
 
 const local = { host: "127.0.0.1", port: 0 };
 
@@ -56,6 +57,25 @@ test("a port that is taken is an error", async () => {
   const { app } = gated();
   const server = await startHttp(app, local);
   await expect(startHttp(app, { ...local, port: server.port })).rejects.toThrow(/EADDRINUSE/);
+  await server.stop(100);
+});
+
+test("a later request on the connection of an upload may not be slow", async () => {
+  const timeouts = { headersMs: 100, requestMs: 200, responseMs: 1_000, keepAliveMs: 60_000 };
+  const app: RequestListener = (request, response) => {
+    const end = request.url === "/upload" ? allowLongUpload(request) : undefined;
+    request.resume().on("end", () => {
+      end?.();
+      response.end("stored");
+    });
+  };
+  const server = await startHttp(app, { ...local, timeouts });
+  const socket = connect(server.port, "127.0.0.1");
+  const post = (path: string) => `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n`;
+  socket.write(`${post("/upload")}abc`);
+  await once(socket, "data");
+  socket.write(`${post("/other")}a`);
+  if (!socket.closed) await once(socket, "close");
   await server.stop(100);
 });
 

@@ -4,22 +4,15 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { Herald, type NewNotification } from "@herald/client";
 import type { LocalFile } from "./data-folder.ts";
-import type { DemoClock } from "./demo-clock.ts";
 import { callSimulators } from "./demo-project.ts";
 
 /** Enough devices for lists with several pages and for charts with visible bars. */
 export const demoDevices = 240;
-const together = 8;
+const together = 16;
 const settledWithinMs = 30_000;
 
-export const historyHours = 24;
-const hourMs = 3_600_000;
-
-/** Tokens with this prefix and a group number belong to devices that the simulators can report as uninstalled. */
+/** Devices with these tokens have uninstalled their apps, as the simulators tell at the first push. */
 const gonePrefixes = { ios: "dead", android: "demo-gone-" };
-/** After each interval of this many hours, one more group uninstalls its apps. */
-const hoursPerGone = 5;
-const goneGroups = 4;
 
 type Push = { token: string; status: number | null; payload: unknown };
 
@@ -27,30 +20,29 @@ const platforms = ["ios", "android", "web"] as const;
 /** Without `news`, to which the printed commands send. */
 const topics = ["concerts", "offers", "orders"];
 
-/** Campaigns by hours before now. */
-const campaigns: Readonly<Record<number, { title: string; body: string; link_to?: string; targets: string[] }>> = {
-  22: {
+const campaigns: readonly NewNotification[] = [
+  {
     title: "Three concerts near you",
     body: "Tickets are on sale from noon.",
     link_to: "/events",
     targets: ["topic:concerts"],
   },
-  17: {
+  {
     title: "20 % off this weekend",
     body: "On everything in your list.",
     link_to: "/offers",
     targets: ["topic:offers"],
   },
-  13: { title: "Welcome to pro", body: "Three things to try first.", targets: ["metadata:plan=pro"] },
-  9: { title: "We have moved", body: "Same shop, more room: Canal Street 12.", targets: ["all"] },
-  4: { title: "Last hours of the sale", body: "It ends at midnight.", link_to: "/offers", targets: ["topic:offers"] },
-  1: {
+  { title: "Welcome to pro", body: "Three things to try first.", targets: ["metadata:plan=pro"] },
+  { title: "We have moved", body: "Same shop, more room: Canal Street 12.", targets: ["all"] },
+  { title: "Last hours of the sale", body: "It ends at midnight.", link_to: "/offers", targets: ["topic:offers"] },
+  {
     title: "Doors open at 7",
     body: "Bring your ticket. It is under Orders.",
     link_to: "/events/17",
     targets: ["topic:concerts"],
   },
-};
+];
 
 const orderNews = [
   { title: "Your order has shipped", body: "It arrives tomorrow before noon." },
@@ -61,15 +53,12 @@ const orderNews = [
 
 const userId = (index: number) => `u_${String(index % 90).padStart(3, "0")}`;
 
-/** Each hour a few users get news of their orders. */
-const ordersOf = (hour: number) => ({
-  ...orderNews[hour % orderNews.length],
+/** Again and again a few users get news of their orders. */
+const orders = Array.from({ length: 24 }, (_, round) => ({
+  ...orderNews[round % orderNews.length],
   link_to: "/orders/42",
-  targets: Array.from({ length: 4 + ((hour * 5) % 7) }, (_, index) => `user:${userId(hour * 11 + index * 7)}`),
-});
-
-/** After how many hours people open a notification: most at once, some much later. */
-const opensAfter = [0, 0, 0, 1, 0, 1, 2, 0, 3, 1, 5, 8];
+  targets: Array.from({ length: 4 + ((round * 5) % 7) }, (_, index) => `user:${userId(round * 11 + index * 7)}`),
+}));
 
 /** Finds the fields of a push anywhere in its payload, because each provider puts them elsewhere. */
 const openOf = ({ payload }: Push): { id: string; token: string } | undefined => {
@@ -83,21 +72,18 @@ const inParallel = <Item>(items: Iterable<Item>, work: (item: Item) => Promise<v
   Readable.from(items).forEach(work, { concurrency: together });
 
 /**
- * Fills the demo project once: devices, topics, users, and a day of notifications with failures and opens. It uses the public API as an
- * app and its backend do, and moves the clock forward hour by hour.
+ * Fills the demo project once: devices, topics, users, and notifications with failures and opens, all sent now. It uses the public API as
+ * an app and its backend do.
  */
 export async function makeDemoHistory(
   dataDir: string,
-  { gateway, project, simulators }: LocalFile,
-  clock: DemoClock | undefined,
+  { gateway, project, simulators }: Pick<LocalFile, "gateway" | "project" | "simulators">,
   say: (line: string) => void,
 ): Promise<void> {
   const file = join(dataDir, "demo-history.json");
   const made = await readFile(file, "utf8").then(JSON.parse, () => undefined);
   if (made === project.id) return;
-  say(
-    `demo project: registering ${demoDevices} devices, making a history of ${historyHours} hours, half a minute, this once`,
-  );
+  say(`demo project: registering ${demoDevices} devices and sending them notifications, this once`);
 
   const herald = new Herald({ url: gateway, token: project.token });
   /** Reports an open as an app does. */
@@ -111,8 +97,7 @@ export async function makeDemoHistory(
   };
   const control = <Answer>(route: string, body?: unknown) => callSimulators<Answer>(simulators.control, route, body);
   const tokenOf = async (platform: (typeof platforms)[number], index: number) => {
-    const group = index % 17 === 3 ? index % goneGroups : undefined;
-    const prefix = (here: string, gone: string) => (group === undefined ? here : gone + group);
+    const prefix = (here: string, gone: string) => (index % 17 === 3 ? gone : here);
     const random = randomBytes(90);
     if (platform === "ios")
       return { token: `${prefix("a11ce", gonePrefixes.ios)}${random.toString("hex")}`.slice(0, 64) };
@@ -123,54 +108,42 @@ export async function makeDemoHistory(
     return { token: endpoint, keys };
   };
 
-  await inParallel(Array(demoDevices).keys(), async (index) => {
-    const platform = platforms[index % 5 < 2 ? 0 : index % 5 < 4 ? 1 : 2] ?? "ios";
-    await herald.devices.register({
-      ...(await tokenOf(platform, index)),
-      platform,
-      topics: topics.filter((_topic, at) => index % (at + 2) === 0),
-      user_id: index % 4 === 3 ? null : userId(index),
-      metadata: { plan: index % 6 === 0 ? "pro" : "free" },
-      identifiers: { current_locale: ["en", "de", "es", "fr"][index % 4], app_version: `3.${index % 5}.0` },
-    });
-  });
+  const devices = await Promise.all(
+    Array.from({ length: demoDevices }, async (_, index) => {
+      const platform = platforms[index % 5 < 2 ? 0 : index % 5 < 4 ? 1 : 2] ?? "ios";
+      return {
+        ...(await tokenOf(platform, index)),
+        platform,
+        topics: topics.filter((_topic, at) => index % (at + 2) === 0),
+        user_id: index % 4 === 3 ? null : userId(index),
+        metadata: { plan: index % 6 === 0 ? "pro" : "free" },
+        identifiers: { current_locale: ["en", "de", "es", "fr"][index % 4], app_version: `3.${index % 5}.0` },
+      };
+    }),
+  );
+  await herald.devices.put(devices);
 
   const { rules } = await control<{ rules: { used?: number }[] }>("GET /script");
   const before = rules.map(({ used: _, ...rule }) => rule);
-  const uninstall = (groups: number) =>
-    control("PUT /script", [
-      ...Array.from({ length: groups }, (_, group) => [
-        { provider: "apns", tokenPrefix: gonePrefixes.ios + group, status: 410 },
-        { provider: "fcm", tokenPrefix: gonePrefixes.android + group, status: 404 },
-      ]).flat(),
-      ...before,
-    ]);
+  await control("PUT /script", [
+    { provider: "apns", tokenPrefix: gonePrefixes.ios, status: 410 },
+    { provider: "fcm", tokenPrefix: gonePrefixes.android, status: 404 },
+    ...before,
+  ]);
   const send = async (notification: NewNotification) => {
     const sent = await herald.notifications.send(notification);
     // A notification that takes longer keeps its current status.
     await sent.completed({ signal: AbortSignal.timeout(settledWithinMs) }).catch(() => undefined);
   };
 
-  const opens = new Map<number, { id: string; token: string }[]>();
-  let seen = 0;
-  type Pushes = { data: Push[]; next: string };
-  let { next: cursor } = await control<Pushes>("GET /pushes");
-  for (let hour = historyHours - 1; hour >= 0; hour--) {
-    // Half past each hour, so that the last hour's notifications are half an hour old.
-    await clock?.set(hour * hourMs + hourMs / 2);
-    await uninstall(Math.min(goneGroups, Math.floor((historyHours - hour) / hoursPerGone)));
-    const campaign = campaigns[hour];
-    await Promise.all([send(ordersOf(hour)), campaign && send(campaign)]);
-    const answer = await control<Pushes>(`GET /pushes?since=${cursor}`);
-    cursor = answer.next;
-    for (const push of answer.data) {
-      const found = push.status !== null && push.status < 300 ? openOf(push) : undefined;
-      if (!found || seen++ % 7 > 2) continue;
-      const at = Math.max(0, hour - (opensAfter[seen % opensAfter.length] ?? 0));
-      opens.set(at, [...(opens.get(at) ?? []), found]);
-    }
-    await inParallel(opens.get(hour) ?? [], ({ id, token }) => open(id, token));
-  }
+  await inParallel([...orders, ...campaigns], send);
+
+  const { data: pushes } = await control<{ data: Push[] }>("GET /pushes");
+  const received = pushes.flatMap((push) => (push.status === 200 || push.status === 201 ? (openOf(push) ?? []) : []));
+  await inParallel(
+    received.filter((_, at) => at % 7 < 3),
+    ({ id, token }) => open(id, token),
+  );
   await control("PUT /script", before);
   // The simulators then show only the user's own pushes.
   await control("DELETE /pushes");

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { Herald } from "@herald/client";
+import { foreignSite } from "@herald/simulators/foreign-site";
 import { bundleWebKit } from "../bundle/web-kit.ts";
 import type { DemoProject } from "./demo-project.ts";
 
@@ -26,7 +27,7 @@ const json = (status: number, body: unknown): Reply => ({
 
 /**
  * The site of `examples/web` with the browser kit and a backend: `POST /session { user }` logs any user in, and
- * `POST /send { notification }` sends with the project's token. For this machine only.
+ * `POST /send { notification }` sends with the project's token. For this machine only: 421 to a page of another site.
  */
 export async function startExampleSite({ root, port, gateway, project }: Options) {
   const folder = join(root, "examples/web");
@@ -61,11 +62,13 @@ export async function startExampleSite({ root, port, gateway, project }: Options
   };
 
   const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url ?? "/", "http://localhost");
-    const reply = await answer(pathname, request).catch((error: Error) => json(400, { errors: [error.message] }));
+    const reply = await answer(request).catch((error: Error) => json(400, { errors: [error.message] }));
     response.writeHead(reply.status, { "content-type": reply.type, "cache-control": "no-cache" }).end(reply.body);
   });
-  const answer = async (path: string, request: IncomingMessage): Promise<Reply> => {
+  const answer = async (request: IncomingMessage): Promise<Reply> => {
+    const refusal = foreignSite(request.headers);
+    if (refusal !== undefined) return json(421, { errors: [refusal] });
+    const { pathname: path } = new URL(request.url ?? "/", "http://localhost");
     if (request.method === "POST") return act(path, request);
     if (path === "/config.json") return json(200, { gateway, project: project.id });
     return serveFile(path);

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { HeraldAdmin } from "@herald/client";
 import { bundleOf, type ProgramName } from "../bundle/bundle.ts";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
@@ -170,6 +171,19 @@ async function ready(url: string): Promise<string | undefined> {
       (error: Error) => (error.cause instanceof Error ? error.cause.message : error.message),
     );
     if (why === undefined || Date.now() > deadline) return why;
+    await delay(100);
+  }
+}
+
+/** A report follows a change within a second. An older version, which a test starts, reports every five. */
+const reportedWithinMs = 10_000;
+
+/** Waits until the gateway has heard that every service is ready, so that its status shows no start that is over. */
+export async function allReported(admin: HeraldAdmin): Promise<void> {
+  const deadline = Date.now() + reportedWithinMs;
+  while (Date.now() < deadline) {
+    const { services } = await admin.status();
+    if (services.every(({ state }) => state === "ready")) return;
     await delay(100);
   }
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { BusUserName } from "@herald/bus/permissions";
+import { HeraldAdmin } from "@herald/client";
 import { bundle, type ProgramName } from "../bundle/bundle.ts";
 import { buildConsole } from "../bundle/console.ts";
 import { composeStarter, dockerEngine } from "../servers/docker.ts";
@@ -7,13 +8,22 @@ import { startMongo } from "../servers/mongo.ts";
 import { startNats } from "../servers/nats.ts";
 import type { RunningServer } from "../servers/resolve-program.ts";
 import { type LocalFile, localFile, takeRunLock } from "./data-folder.ts";
+import { makeDemoHistory } from "./demo-history.ts";
 import { ensureDemoProject, simulatorAddresses } from "./demo-project.ts";
 import { startExampleSite } from "./example-site.ts";
 import { type Kept, keepRunning, type Part } from "./keep-running.ts";
 import { givenLogins, keepAccounts, ownLogins } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { keepSecrets } from "./secrets.ts";
-import { allReady, programPart, runProgram, serviceEnvironment, serviceNames, simulatorsPart } from "./services.ts";
+import {
+  allReady,
+  allReported,
+  programPart,
+  runProgram,
+  serviceEnvironment,
+  serviceNames,
+  simulatorsPart,
+} from "./services.ts";
 
 /** The watchdog of a killed start stops its remaining processes, within the services' own deadline. */
 const waitForPreviousMs = 40_000;
@@ -30,6 +40,8 @@ export type StartOptions = {
   env: NodeJS.ProcessEnv;
   /** Also builds the console. */
   console?: boolean;
+  /** Also fills the demo project, once for each data folder. */
+  history?: boolean;
   /** For tests: replaces the tree and the environment of a service's start. */
   startedFrom?: (service: (typeof serviceNames)[number], usual: ServiceStart) => ServiceStart;
   /** Prints a line of this program itself. */
@@ -42,7 +54,7 @@ export type RunningHerald = Awaited<ReturnType<typeof startHerald>>;
 
 /** Starts the whole system on this machine: broker, database, bootstrap, simulators, the four services and a demo project. */
 export async function startHerald(start: StartOptions) {
-  const { root, dataDir, env, console: withConsole = false, startedFrom, say, logLine } = start;
+  const { root, dataDir, env, console: withConsole = false, history = false, startedFrom, say, logLine } = start;
   const ports = await readPorts(env);
   const { wasKilled } = await takeRunLock(dataDir);
   localFile(dataDir).remove(); // left by a start that was killed
@@ -157,6 +169,12 @@ export async function startHerald(start: StartOptions) {
     const simulators = await simulatorAddresses(control);
     const project = await ensureDemoProject({ dataDir, gateway, adminToken, keys: secrets, simulators });
     await allReady(urls);
+    // Herald works without the history.
+    if (history)
+      await Promise.race([makeDemoHistory(dataDir, { gateway, project, simulators }, say), hopeless]).catch(
+        (error: Error) => say(`demo project: ${error.message}`),
+      );
+    await allReported(new HeraldAdmin({ url: gateway, token: adminToken }));
     site = await startExampleSite({ root, port: ports.example, gateway, project });
     await built;
 

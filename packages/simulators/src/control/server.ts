@@ -7,6 +7,7 @@ import { ApnsKey } from "../apns/provider-token.ts";
 import type { ApnsSimulator } from "../apns/server.ts";
 import type { Deps } from "../deps.ts";
 import type { FcmSimulator } from "../fcm/server.ts";
+import { foreignSite } from "../foreign-site.ts";
 import { PushFilter } from "../push-log.ts";
 import { InvalidScript, problemsOf } from "../script/rule.ts";
 import type { WebPushSimulator } from "../webpush/server.ts";
@@ -33,7 +34,7 @@ const maxBody = "4mb";
  * `GET|PUT|DELETE /script`. `POST /webpush/subscriptions { applicationServerKey?, prefix? }` → 201, a browser's subscription;
  * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]` verifies these teams' tokens from now on.
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
- * Errors are `{ errors: [message] }`: 400 not JSON, 404, 422 every problem at once.
+ * Errors are `{ errors: [message] }`: 400 not JSON, 404, 421 from another site's page, 422 every problem at once.
  */
 export async function startControl(
   { log, script, host, publicHost, identity: { ca } }: Deps,
@@ -45,6 +46,11 @@ export async function startControl(
   // Parse every body as JSON: curl sends another content type by default.
   const json = express.json({ limit: maxBody, type: () => true, strict: false });
 
+  app.use(({ headers }, response, next) => {
+    const refusal = foreignSite(headers, [publicHost]);
+    if (refusal === undefined) next();
+    else response.status(421).json({ errors: [refusal] });
+  });
   app.get("/", (_request, response) => {
     const { html, policy } = page(gateway);
     response.set("Content-Security-Policy", policy).type("html").send(html);

@@ -3,6 +3,7 @@ import { type Bus, eventBounds, firstEventSince, readEvents, type StoredEvent, s
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
+import type { EventPositions } from "./event-positions.ts";
 
 export type EventStreamRequest = Start & {
   readonly projectId: ProjectId;
@@ -14,6 +15,8 @@ export type EventStreamRequest = Start & {
 
 type Deps = {
   readonly bus: () => Bus;
+  /** Encrypts the positions of a project. */
+  readonly positionsOf: (projectId: ProjectId) => EventPositions;
   readonly now: () => Date;
   readonly log: Logger;
   readonly limits: { readonly perProject: number; readonly total: number };
@@ -29,13 +32,14 @@ const retryMs = 1_000;
 export type EventStreams = ReturnType<typeof createEventStreams>;
 
 /** Streams a project's events as server-sent events. Reads from the bus only as fast as the client reads, and buffers nothing. */
-export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps) => {
+export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps) => {
   const streams = createResponseStreams({ limits, what: "streams", whenStopped: "reconnect" });
 
   /** Writes events until `signal` is aborted. Rejects when the client disconnects or is no longer allowed to read. */
   const writeEvents = async (
     { projectId, types, recheck }: EventStreamRequest,
     start: number,
+    { seal }: EventPositions,
     response: ServerResponse,
     pace: ReturnType<typeof createPacer>,
     signal: AbortSignal,
@@ -48,7 +52,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
       if (!response.write(text)) await waitForDrain(response, drainTimeoutMs, signal);
     };
     /** Sends an id without data. It moves the client's position past events that it filters out, so the position stays resumable. */
-    const heartbeat = () => write(`id: ${position}\n: heartbeat\n\n`);
+    const heartbeat = () => write(`id: ${seal(position)}\n: heartbeat\n\n`);
 
     /** Reads the next events, and if a heartbeat is due, the stream's last position before that read. */
     const readNext = async (heartbeatDue: boolean): Promise<{ found: StoredEvent[]; last: number }> => {
@@ -62,7 +66,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
       }
     };
 
-    await write(`retry: ${retryMs}\nid: ${position}\n: events follow\n\n`);
+    await write(`retry: ${retryMs}\nid: ${seal(position)}\n: events follow\n\n`);
     while (!signal.aborted) {
       const heartbeatDue = performance.now() - wroteAt >= heartbeatMs;
       const { found, last } = await readNext(heartbeatDue);
@@ -72,7 +76,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
         if (event === undefined) continue;
         sent++;
         // No `event:` field, so that a plain `onmessage` also receives types that later versions add.
-        await write(`id: ${sequence}\ndata: ${JSON.stringify(event)}\n\n`);
+        await write(`id: ${seal(sequence)}\ndata: ${JSON.stringify(event)}\n\n`);
       }
       if (found.length === 0) position = Math.max(position, last);
       if (heartbeatDue && sent === 0) await heartbeat();
@@ -82,14 +86,15 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
 
   const run = async (
     request: EventStreamRequest,
-    position: number,
+    start: number,
+    positions: EventPositions,
     response: ServerResponse,
     signal: AbortSignal,
   ): Promise<void> => {
     const pace = createPacer(signal);
     const unsubscribe = subscribeToEvents(bus(), request.projectId, pace.wakeSoon);
     try {
-      await writeEvents(request, position, response, pace, signal);
+      await writeEvents(request, start, positions, response, pace, signal);
     } catch (error) {
       if (error instanceof HeraldError) response.write(`: ${error.messages.join("; ")}\n\n`);
       else if (error !== streamEnded) log.error({ err: error }, "an event stream failed");
@@ -105,8 +110,9 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
     /** Returns a function that writes the stream until the client disconnects. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
     open: (request: EventStreamRequest) =>
       streams.open(request.projectId, async () => {
-        const position = await startPosition(bus(), request.projectId, request, now());
-        return (response, signal) => run(request, position, response, signal);
+        const positions = positionsOf(request.projectId);
+        const start = await startSequence(bus(), positions, request, now());
+        return (response, signal) => run(request, start, positions, response, signal);
       }),
     /** The project's open streams in this process. */
     openOf: streams.openOf,
@@ -148,16 +154,14 @@ export const createPacer = (signal: AbortSignal) => {
 export type Start = { readonly since?: string | undefined; readonly lastEventId?: string | undefined };
 
 const keptMs = 30 * 86_400_000;
-/** A sequence of the stream: at most 15 digits, which a number holds exactly. */
-const sequence = /^\d{1,15}$/;
 
 const invalid = (message: string) => new HeraldError("validation-failed", message);
 
-/** Returns the position if all events after it are still stored. Throws position-gone. */
-export const resumeAfter = (position: number, { first, last }: { first: number; last: number }): number => {
-  if (position + 1 >= first && position <= last) return position;
+/** Returns the sequence if all events after it are still stored. Throws position-gone. */
+export const resumeAfter = (sequence: number, { first, last }: { first: number; last: number }): number => {
+  if (sequence + 1 >= first && sequence <= last) return sequence;
   const why =
-    position > last
+    sequence > last
       ? "this position does not exist; the event stream was recreated"
       : "events after it are no longer stored";
   throw new HeraldError(
@@ -170,21 +174,22 @@ export const resumeAfter = (position: number, { first, last }: { first: number; 
  * The sequence after which an event stream begins: the last event that the client received, a time, or now. Throws position-gone when
  * events in between are no longer stored, validation-failed, or bus-unavailable.
  */
-export const startPosition = async (
+export const startSequence = async (
   bus: Bus,
-  projectId: ProjectId,
-  { since, lastEventId }: Start,
+  { open }: EventPositions,
+  { projectId, since, lastEventId }: Start & { readonly projectId: ProjectId },
   now: Date,
 ): Promise<number> => {
-  if (lastEventId !== undefined && !sequence.test(lastEventId))
-    throw invalid("Last-Event-ID: must be the `id` of the last event that you received");
+  const resumed = lastEventId === undefined ? undefined : open(lastEventId);
+  if (lastEventId !== undefined && resumed === undefined)
+    throw invalid("Last-Event-ID: must be the `id` of the last event that you received from this project's stream");
   const from = since === undefined ? undefined : new Date(since);
   if (from !== undefined && from > now) throw invalid("since: must not be in the future");
   if (from !== undefined && now.getTime() - from.getTime() > keptMs)
     throw invalid("since: must be at most 30 days ago; Herald stores events for 30 days");
 
   const bounds = await eventBounds(bus);
-  if (lastEventId !== undefined) return resumeAfter(Number(lastEventId), bounds);
+  if (resumed !== undefined) return resumeAfter(resumed, bounds);
   if (from === undefined) return bounds.last;
   const begin = await firstEventSince(bus, projectId, from);
   return begin === undefined ? bounds.last : begin - 1;

@@ -5,6 +5,7 @@ import { type ExportFormat, type ProjectId, toCsvText } from "@herald/contracts"
 import { HeraldError, type Logger } from "@herald/kit";
 import type { z } from "zod";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
+import { createSpeedLimit } from "../limits/speed-limit.ts";
 
 /** Some rows as JSON, and the id after which the next page begins; null after the last page. */
 export type ExportPage = { readonly rows: readonly string[]; readonly next: string | null };
@@ -57,6 +58,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
     { format, after, read, recheck }: ExportRequest,
     first: ExportPage,
     out: Writable,
+    drained: () => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> => {
     let page = first;
@@ -71,7 +73,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
       following?.catch(() => undefined);
       for (const text of chunksOf(page, format, head)) {
         if (signal.aborted) throw streamEnded;
-        if (!out.write(text)) await waitForDrain(out, drainTimeoutMs, signal);
+        if (!out.write(text)) await drained();
       }
       head = "";
       if (following === undefined) return;
@@ -88,8 +90,17 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
     const gzip = request.gzip ? createGzip({ level: gzipLevel }) : undefined;
     gzip?.pipe(response);
     const out = gzip ?? response;
+    const speed = createSpeedLimit(() => streamEnded);
+    let written = 0;
+    /** What the client got since the last call. Of well compressed rows a slow reader needs few bytes to look busy. */
+    const bytesWritten = () => {
+      const before = written;
+      written = response.socket?.bytesWritten ?? before;
+      return written - before;
+    };
+    const drained = () => speed.wait(waitForDrain(out, drainTimeoutMs, signal), bytesWritten);
     try {
-      await writePages(request, first, out, signal);
+      await writePages(request, first, out, drained, signal);
       out.end();
     } catch (error) {
       if (error !== streamEnded) {

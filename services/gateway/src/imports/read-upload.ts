@@ -4,6 +4,7 @@ import { pipeline, type Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { importLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { createSpeedLimit } from "../limits/speed-limit.ts";
 
 const kinds: ReadonlyMap<string, "lines" | "csv"> = new Map([
   ["application/x-ndjson", "lines"],
@@ -32,9 +33,6 @@ export const isCsvUpload = ({ headers }: IncomingMessage): boolean => {
   return kind === "csv";
 };
 
-/** A sender that pauses longer than this has disconnected. */
-const maxPauseMs = 60_000;
-
 const broken = (message: string) =>
   new HeraldError(
     "malformed-request",
@@ -47,13 +45,10 @@ const broken = (message: string) =>
 /** Chunks of a request's body, one at a time: a slow reader slows down the sender. */
 async function* chunksOf(request: Readable): AsyncGenerator<Buffer> {
   const chunks = request[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const speed = createSpeedLimit(() => broken("less than 1 KiB/s arrived for a minute"));
   try {
     for (;;) {
-      let timer: NodeJS.Timeout | undefined;
-      const pause = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(broken(`nothing arrived for ${maxPauseMs / 1_000} s`)), maxPauseMs);
-      });
-      const next = await Promise.race([chunks.next(), pause]).finally(() => clearTimeout(timer));
+      const next = await speed.wait(chunks.next(), ({ value, done }) => (done ? 0 : value.length));
       if (next.done) return;
       yield next.value;
     }
@@ -95,8 +90,8 @@ export async function* readUpload(request: IncomingMessage): AsyncGenerator<Buff
 export type FileLine = { readonly text: string } | { readonly problem: "too-long" | "not-utf8" };
 
 const [newline, quote, carriageReturn] = Buffer.from('\n"\r') as unknown as [number, number, number];
-/** A blank line costs as much time as this many bytes of other lines. */
-const blankLineBytes = 64;
+/** A line costs as much time as this many bytes more. */
+const bytesPerLine = 64;
 const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 const isUtf16 = (first: Buffer): boolean =>
@@ -116,10 +111,14 @@ const lineOf = (bytes: Buffer): FileLine => {
 
 /**
  * Splits a file into lines and holds at most one of them. With `quoted` a line is a row of CSV, whose quoted cells may contain line breaks.
- * A last line without a line break counts too.
+ * A last line without a line break counts too. `spend` gets the cost of each piece in bytes, and its promise delays the next piece.
  * @throws HeraldError `unsupported-media-type` for UTF-16, `body-too-large` for a file with mostly blank or too long lines.
  */
-export async function* splitLines(source: AsyncIterable<Buffer>, quoted: boolean): AsyncGenerator<FileLine[]> {
+export async function* splitLines(
+  source: AsyncIterable<Buffer>,
+  quoted: boolean,
+  spend: (bytes: number) => Promise<void>,
+): AsyncGenerator<FileLine[]> {
   let parts: Buffer[] = [];
   let bytes = 0;
   let junk = 0;
@@ -178,9 +177,10 @@ export async function* splitLines(source: AsyncIterable<Buffer>, quoted: boolean
         lines.push({ problem: "too-long" });
         continue;
       }
-      if (bytes <= 1) waste(blankLineBytes);
+      if (bytes <= 1) waste(bytesPerLine);
       lines.push(take());
     }
+    await spend(chunk.length + bytesPerLine * lines.length);
     if (lines.length > 0) yield lines;
   }
   if (isSkipping) yield [{ problem: "too-long" }];

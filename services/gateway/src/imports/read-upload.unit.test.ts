@@ -11,7 +11,7 @@ const linesOf = async (file: string | Buffer, { quoted = false, size = 7 } = {})
     yield* cut(Buffer.from(file), size);
   };
   const lines: FileLine[] = [];
-  for await (const some of splitLines(source(), quoted)) lines.push(...some);
+  for await (const some of splitLines(source(), quoted, async () => {})) lines.push(...some);
   return lines;
 };
 const texts = async (...given: Parameters<typeof linesOf>) =>
@@ -73,7 +73,7 @@ test("a file of nothing but blank or endless lines is refused before it is read 
       for (; read < 100_000; read++) yield piece;
     };
     const reading = async () => {
-      for await (const _ of splitLines(endless(), false));
+      for await (const _ of splitLines(endless(), false, async () => {}));
     };
     await expect(reading()).rejects.toMatchObject({ code: "body-too-large" });
     expect(read).toBeLessThan(2_000);

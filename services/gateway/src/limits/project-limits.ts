@@ -1,5 +1,5 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { createShares, HeraldError } from "@herald/kit";
 import type { GatewayConfig } from "../config.ts";
 import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
 
@@ -73,30 +73,29 @@ export const createProjectLimits =
 /** Long enough for the gateway to detect a broken connection. */
 const retryAfterSeconds = 5;
 
-/** Limits open streams, imports or exports. `acquire` throws rate-limited, or returns a function that frees the slot once. */
+/**
+ * Shares the places for streams, imports or exports between projects, so that a new project finds one; see `createShares`. `acquire` throws
+ * rate-limited, or returns a function that frees the slot once.
+ */
 export const createSlots = (
   { perProject, total }: { readonly perProject: number; readonly total: number },
   what: "streams" | "imports" | "exports",
 ) => {
   const full = (message: string) => new HeraldError("rate-limited", `${what}: ${message}`, { retryAfterSeconds });
-  const open = new Map<ProjectId, number>();
-  let all = 0;
+  const shares = createShares(total);
   return {
-    openOf: (projectId: ProjectId): number => open.get(projectId) ?? 0,
+    openOf: (projectId: ProjectId): number => shares.of(projectId),
     acquire: (projectId: ProjectId): (() => void) => {
-      const own = open.get(projectId) ?? 0;
-      if (own >= perProject) throw full(`a project may have at most ${perProject} open here`);
-      if (all >= total) throw full(`this gateway has ${total} open, its limit; close one, or try again later`);
-      open.set(projectId, own + 1);
-      all++;
+      if (shares.of(projectId) >= perProject) throw full(`a project may have at most ${perProject} open here`);
+      if (shares.free() === 0) throw full(`this gateway has ${total} open, its limit; close one, or try again later`);
+      if (!shares.has(projectId, 1))
+        throw full(`the last of ${total} places here are for projects that have none; close one, or try again later`);
+      shares.take(projectId, 1);
       let released = false;
       return () => {
         if (released) return;
         released = true;
-        all--;
-        const left = (open.get(projectId) ?? 1) - 1;
-        if (left > 0) open.set(projectId, left);
-        else open.delete(projectId);
+        shares.give(projectId, 1);
       };
     },
   };

@@ -16,6 +16,21 @@ test("each project has a limit, and all projects together have one", () => {
   expect(() => acquire(one)).toThrow(expect.objectContaining({ code: "rate-limited", retryAfterSeconds: 5 }));
 });
 
+test("projects with several slots leave one for a project without", () => {
+  const { acquire } = createSlots({ perProject: 4, total: 32 }, "imports");
+  const projects = Array.from({ length: 8 }, () => newProjectId(new Date()));
+  const refusals: string[] = [];
+  for (const project of projects)
+    for (let n = 0; n < 4; n++)
+      try {
+        acquire(project);
+      } catch (error) {
+        refusals.push(String(error));
+      }
+  expect(refusals).toEqual([expect.stringContaining("the last of 32 places here are for projects that have none")]);
+  acquire(one);
+});
+
 test("releasing a slot twice frees one slot", () => {
   const { acquire } = createSlots({ perProject: 1, total: 1 }, "streams");
   const first = acquire(one);

@@ -1,4 +1,4 @@
-import { errors, type OperatorReference, type ProjectId } from "@herald/contracts";
+import { errors, type ImportId, type OperatorReference, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import type { Caller } from "../auth/caller.ts";
@@ -13,6 +13,11 @@ export const dryRunSeconds = 60;
 
 /** Looking up unknown credentials reads from the bus, which handles this many lookups a second, for all addresses, without effort. */
 const lookupsPerSecond = 200;
+
+/** A connection that breaks every half a minute may be continued. Each upload reads the stored lines again. */
+const uploadsOfImport = { count: 20, seconds: 600 };
+/** Three times as fast as registry stores devices of 400 bytes. Reading this much takes the gateway less than half a second. */
+const importedBytes = 64 * 1_048_576;
 
 /** People sign in a few times a day; a script that signs in for every call must not fill the sessions' bucket within their 8 hours. */
 const signInsPerMinute = 60;
@@ -85,6 +90,11 @@ const limiter = (
     refund: async (key: string, count = 1): Promise<void> => {
       await memory.reward(key, count);
     },
+    /** Counts without refusing. Resolves to the time until the window ends if the limit is used up, in ms; 0 otherwise. */
+    delay: async (key: string, count: number): Promise<number> => {
+      const { consumedPoints, msBeforeNext } = await consume(key, count);
+      return consumedPoints > policy.limit ? msBeforeNext : 0;
+    },
     // Refused requests are counted in memory too, but did not use the limit.
     used: async (key: string): Promise<number> =>
       Math.min(policy.limit, Math.max(0, (await memory.get(key))?.consumedPoints ?? 0)),
@@ -106,6 +116,8 @@ export const createRateLimits = (config: GatewayConfig) => {
   const sends = limiter("sends", maxSends, quotaSeconds, "notifications", "quota-exceeded");
   const dryRuns = limiter("dry-runs", maxDryRuns, dryRunSeconds, "dry runs", "quota-exceeded");
   const signIns = limiter("sign-ins", signInsPerMinute, 60, "sessions of this operator");
+  const uploads = limiter("uploads", uploadsOfImport.count, uploadsOfImport.seconds, "uploads of this import");
+  const imported = limiter("imported-bytes", importedBytes, windowSeconds);
   const maxNewDevices = config.HERALD_GATEWAY_LIMIT_NEW_DEVICES;
   const newDevices = limiter("new-devices", maxNewDevices, quotaSeconds, "identifier: new devices from this address");
   return {
@@ -168,6 +180,10 @@ export const createRateLimits = (config: GatewayConfig) => {
     },
     /** Counts a session or sign-in code of an operator. Throws rate-limited after too many. */
     countSignIn: async (operatorId: OperatorReference) => void (await signIns.count(operatorId)),
+    /** Counts another upload of an import that has stored lines. Throws rate-limited after too many. */
+    countUpload: async (importId: ImportId) => void (await uploads.count(importId)),
+    /** Counts decompressed bytes of a project's imports. Resolves to how long the upload must wait for the next ones, in ms. */
+    countImported: (projectId: ProjectId, bytes: number): Promise<number> => imported.delay(projectId, bytes),
     /** The project's use of its limits in the current windows. */
     usedBy: async (projectId: ProjectId) => {
       const [requests, sent, dry] = await Promise.all([

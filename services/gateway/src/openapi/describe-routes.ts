@@ -36,8 +36,8 @@ const RetryAfter = z.string().meta({ description: "Seconds until it is worth try
 
 const LastEventId = z
   .string()
-  .regex(/^\d{1,15}$/)
-  .meta({ description: "The `id` that was read last: the stream goes on behind it" });
+  .max(100)
+  .meta({ description: "The last `id` that you received: the stream continues after it" });
 
 /** Whether the route streams server-sent events, which a client resumes by the last id. */
 const streams = (route: Route): boolean => Object.values(route.responses).some(({ stream }) => stream === true);

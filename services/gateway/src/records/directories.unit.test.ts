@@ -54,6 +54,8 @@ const createReplica = <Value>(seen: Record<string, Value>, stored: Record<string
       refusal: new HeraldError("rate-limited", ""),
     }),
     countDryRun: async () => {},
+    countUpload: async () => {},
+    countImported: async () => 0,
     usedBy: async () => ({ requests: 0, sends: 0, dryRuns: 0 }),
     countSignIn: async () => {},
     countWhileVerifying: async (_, look) => {

@@ -8,7 +8,7 @@ import { notificationParam } from "./path-params.ts";
 export const followEvents = defineRoute("followEvents", "get /api/v1/events", {
   summary: "Stream the project's events",
   description:
-    "Server-sent events: each `data` is an event, each `id` a position. To resume, send the last `id` as `Last-Event-ID` within 30 days. An event may be sent twice; its `id` inside `data` stays the same. Comment lines are heartbeats. Clients that stop reading are disconnected.",
+    "Server-sent events: each `data` is an event, each `id` an opaque position. To resume, send the last `id` as `Last-Event-ID` within 30 days. An event may be sent twice; its `id` inside `data` stays the same. Comment lines are heartbeats. Clients that stop reading are disconnected.",
   access: project("read"),
   query: EventsQuery,
   responses: {

@@ -18,6 +18,7 @@ import { project } from "../auth/caller.ts";
 import { created, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, type PathParam } from "../http/route.ts";
 import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
+import { createSpend } from "../imports/spend.ts";
 import { storeLines } from "../imports/store-lines.ts";
 
 const importParam: PathParam<typeof ImportId> = { schema: ImportId, error: "import-not-found" };
@@ -29,6 +30,7 @@ const createImport = defineRoute("createImport", "post /api/v1/imports", {
   access: project("devices"),
   body: CreateImport,
   responses: { 201: { description: "The import waits for its file", schema: dataOf(Import) } },
+  errors: ["quota-exceeded"],
   handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) => {
     const { format, dry_run: dryRun = false } = body.import;
     return idempotent({
@@ -71,7 +73,7 @@ const listImportErrors = defineRoute("listImportErrors", "get /api/v1/imports/{i
 const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/content", {
   summary: "Upload the file of an import",
   description:
-    "NDJSON or CSV in UTF-8 by its Content-Type, also as gzip, of any size; `text/plain` for formats with one token or one XML element a line. A line has at most 64 KiB. Herald reads no faster than it processes. The response comes when all lines are stored; they may still be processed then. After a broken connection, send the whole file again with `after_line` = the import's `lines_stored`. A line that cannot be imported is an error of the import and stops nothing.",
+    "NDJSON or CSV in UTF-8 by its Content-Type, also as gzip, of any size; `text/plain` for formats with one token or one XML element a line. A line has at most 64 KiB, and 200 columns in CSV. Herald reads no faster than it processes. The response comes when all lines are stored; they may still be processed then. After a broken connection, send the whole file again with `after_line` = the import's `lines_stored`. A line that cannot be imported is an error of the import and stops nothing.",
   access: project("devices"),
   params: { id: importParam },
   query: ImportContentQuery,
@@ -79,7 +81,7 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
   responses: { 200: { description: "The whole file is stored", schema: dataOf(Import) } },
   errors: ["import-completed", "import-position-mismatch", "malformed-request"],
   handle: async (
-    { sendRequest, acquireUpload, prepareChunk, now },
+    { sendRequest, acquireUpload, prepareChunk, limits, now },
     { caller: { projectId }, params, query, message },
   ) => {
     const one = { projectId, importId: params.id };
@@ -95,15 +97,18 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
           "import-position-mismatch",
           `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
         );
-      allowLongUpload(message);
-      await storeLines(splitLines(readUpload(message), isCsv), {
+      if (afterLine > 0) await limits.countUpload(params.id);
+      const endLongUpload = allowLongUpload(message);
+      const isGone = () => message.socket.destroyed;
+      const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
+      await storeLines(splitLines(readUpload(message), isCsv, spend), {
         ...one,
         isCsv,
         afterLine,
         now,
-        isGone: () => message.socket.destroyed,
+        isGone,
         prepare: prepareChunk,
-      });
+      }).finally(endLongUpload);
       return ok(await sendRequest(GetImport, one));
     } finally {
       release();

@@ -58,7 +58,7 @@ export const systemStatus = (heard: readonly Heard[], broker: true | string, now
   };
 };
 
-type Deps = Pick<StatusReportOptions, "look"> & {
+type Deps = Pick<StatusReportOptions, "failing"> & {
   /** True, or the reason why the bus is unavailable. */
   readonly broker: () => true | string;
   readonly now: () => Date;
@@ -66,7 +66,7 @@ type Deps = Pick<StatusReportOptions, "look"> & {
 
 export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 
-export const createStatusDirectory = ({ look, broker, now }: Deps) => {
+export const createStatusDirectory = ({ failing, broker, now }: Deps) => {
   const heard = new Map<string, Heard>();
   let parts: { stop(): Promise<void> }[] = [];
   return {
@@ -89,7 +89,10 @@ export const createStatusDirectory = ({ look, broker, now }: Deps) => {
           complete = true;
         },
       );
-      parts = [watching, reportStatus(bus, { service: "gateway", look })];
+      parts = [
+        watching,
+        reportStatus(bus, { service: "gateway", failing, look: async () => ({ streams: [], durables: [] }) }),
+      ];
     },
     stop: async () => {
       await Promise.all(parts.map((part) => part.stop()));

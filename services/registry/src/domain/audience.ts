@@ -13,7 +13,15 @@ import { pairFacet, topicFacet, userFacet } from "./facets.ts";
 export const possiblePath = (path: string): boolean =>
   path.split(".").every((key) => key !== "" && !key.startsWith("$") && !key.includes("\0"));
 
-const collect = (condition: Condition, into: Set<string>): void => {
+/**
+ * The parts of a device that decide whether targets match it: fields, and facets by name, because a device has up to 64 of them. All else
+ * of a device stays in the database, whatever its app has stored there.
+ */
+export type Needed = { readonly paths: readonly string[]; readonly facets: readonly string[] };
+
+type Collected = { readonly paths: Set<string>; readonly facets: Set<string> };
+
+const collect = (condition: Condition, into: Collected): void => {
   switch (condition.kind) {
     case "or":
     case "and":
@@ -23,30 +31,38 @@ const collect = (condition: Condition, into: Set<string>): void => {
       collect(condition.part, into);
       break;
     case "topic":
-      into.add("facets");
+      into.facets.add(topicFacet(condition.name));
       break;
     case "seen":
-      into.add("lastSeenAt");
+      into.paths.add("lastSeenAt");
       break;
     case "exists":
-      if (possiblePath(condition.path)) into.add(`${condition.of}.${condition.path}`);
+      if (possiblePath(condition.path)) into.paths.add(`${condition.of}.${condition.path}`);
       break;
     case "compare":
     case "one-of": {
       const { field } = condition;
-      if (field.of !== "platform" && possiblePath(field.path)) into.add(`${field.of}.${field.path}`);
+      if (field.of !== "platform" && possiblePath(field.path)) into.paths.add(`${field.of}.${field.path}`);
     }
   }
 };
 
-/** The fields that conditions read. None contains another: databases refuse such projections. */
-export const neededPaths = (conditions: readonly Condition[]): string[] => {
-  const paths = new Set<string>();
-  for (const condition of conditions) collect(condition, paths);
-  return [...paths].filter((path) => {
+/** What targets need. No path contains another: databases refuse such projections. */
+export const neededBy = (targets: readonly Target[]): Needed => {
+  const collected: Collected = { paths: new Set(), facets: new Set() };
+  const { paths, facets } = collected;
+  for (const target of targets) {
+    const key = keyOf(target);
+    if (target.kind === "condition") collect(target.condition, collected);
+    else if (target.kind === "pair" && key === "unindexed") paths.add(`${target.of}.${target.path}`);
+    else if (target.kind === "token") paths.add("token");
+    else if (typeof key === "object" && key.by === "facets") facets.add(key.key);
+  }
+  const outer = [...paths].filter((path) => {
     const keys = path.split(".");
     return !keys.some((_, at) => at > 0 && paths.has(keys.slice(0, at).join(".")));
   });
+  return { paths: outer, facets: [...facets] };
 };
 
 /** One query for devices that some of the targets may match. */
@@ -60,7 +76,6 @@ export type Lookup = (
       readonly by: "conditions";
       /** Each matching device has one of these; undefined: no index narrows the conditions. */
       readonly facets: readonly string[] | undefined;
-      readonly conditions: readonly Condition[];
     }
 ) & {
   /** Positions of the targets that this query decides. */
@@ -129,7 +144,6 @@ const conditionLookups = (positioned: readonly PositionedCondition[]): Lookup[] 
   const lookup = (some: readonly PositionedCondition[], facets: readonly string[] | undefined): Lookup => ({
     by: "conditions",
     facets,
-    conditions: some.map(({ condition }) => condition),
     targets: some.map(({ at }) => at),
   });
   return [

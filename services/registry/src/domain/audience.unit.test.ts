@@ -1,14 +1,6 @@
-import {
-  type Condition,
-  type DeviceId,
-  type ProjectId,
-  parseCondition,
-  parseTarget,
-  pushTokenHash,
-  type Target,
-} from "@herald/contracts";
+import { type DeviceId, type ProjectId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { assign, audienceOf, isDirect, neededPaths, planOf, wantedKeys } from "./audience.ts";
+import { assign, audienceOf, isDirect, neededBy, planOf, wantedKeys } from "./audience.ts";
 import { checkMatches } from "./matches.ts";
 
 const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac" as DeviceId;
@@ -49,9 +41,7 @@ describe("lookups of an audience", () => {
   });
 
   test("a value that is too long for a facet is looked up in the documents, beside `all` too", () => {
-    const field = { of: "metadata", path: "a.b" };
-    const condition = { kind: "compare", field, operator: "==", value: long };
-    const scan = { by: "conditions", facets: undefined, conditions: [condition], targets: [0] };
+    const scan = { by: "conditions", facets: undefined, targets: [0] };
     expect(audienceOf(targets(`metadata:a.b=${long}`))).toEqual([scan]);
     expect(audienceOf(targets(`metadata:a.b=${long}`, "all"))).toEqual([scan, { by: "all", targets: [1] }]);
   });
@@ -139,24 +129,25 @@ describe("targets that matched", () => {
   });
 });
 
-const condition = (source: string): Condition => {
-  const parsed = parseCondition(source);
-  if ("problem" in parsed) throw new Error(parsed.problem);
-  return parsed.condition;
-};
-
-describe("the fields that conditions read", () => {
-  test.each<[string[], string[]]>([
-    [["platform == 'ios'"], []],
-    [["'a' in topics && !('b' in topics)"], ["facets"]],
+describe("what targets need of a device", () => {
+  test.each<[string[], string[], string[]]>([
+    [["condition:platform == 'ios'"], [], []],
+    [["condition:'a' in topics && !('b' in topics)", "topic:c", "user:ann"], [], ["t:a", "t:b", "t:c", "u:ann"]],
     [
-      ["metadata.a == 1 || identifiers.b in [1, 2]", "metadata.a > 2"],
+      ["condition:metadata.a == 1 || identifiers.b in [1, 2]", "condition:metadata.a > 2"],
       ["metadata.a", "identifiers.b"],
+      [],
     ],
-    [["metadata.a.b == 1 || metadata.a == 1 || metadata.ab == 1"], ["metadata.a", "metadata.ab"]],
-    [["metadata.$where == 1 && !(metadata.a.$gt == 1)"], []],
-  ])("%j: %j", (sources, paths) => {
-    expect(neededPaths(sources.map(condition))).toEqual(paths);
+    [
+      ["condition:metadata.a.b == 1 || metadata.a == 1 || metadata.ab == 1 || last_seen_at > '-1d'"],
+      ["metadata.a", "metadata.ab", "lastSeenAt"],
+      [],
+    ],
+    [["condition:metadata.$where == 1 && !(metadata.a.$gt == 1)"], [], []],
+    [["metadata:plan=pro", `metadata:note=${long}`, "token:abc"], ["metadata.note", "token"], ["m:plan=pro"]],
+    [["all", one], [], []],
+  ])("%j: %j, %j", (sources, paths, facets) => {
+    expect(neededBy(targets(...sources))).toEqual({ paths, facets });
   });
 });
 

@@ -14,14 +14,13 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
+import { type Installation, nameInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
-export type DeviceState = {
+export type DeviceState = Installation & {
   readonly platform: Platform;
   /** Absent: the platform's own provider. */
   readonly provider?: Provider;
-  /** The app's own id of its installation. */
-  readonly installationId?: string;
   readonly token: string;
   /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;
@@ -70,6 +69,8 @@ type CommonChange = {
   readonly metadata?: AppData | undefined;
   readonly identifiers?: AppData | undefined;
   readonly user?: UserChange | undefined;
+  /** Whether the project's backend sent it, and not an app. */
+  readonly byProject?: boolean | undefined;
   /** The client proved only that it knows the push token of a known device. */
   readonly unproven?: boolean | undefined;
   /** Maximum JSON size of metadata and of identifiers, each; absent: the limit of {@link AppData}. */
@@ -250,7 +251,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     ...(environment && { environment }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
-    ...(installationId !== undefined && { installationId }),
+    ...nameInstallation(before, installationId, registration.byProject),
     ...data,
   };
   const names = compare(before, state);
@@ -259,6 +260,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     before.userTokenIat === state.userTokenIat &&
     before.userClaimed === state.userClaimed &&
     before.inactiveReason === state.inactiveReason &&
+    before.installationBy === state.installationBy &&
     // Compared without order: a subscription appends its facet at the end.
     before.facets.length === state.facets.length &&
     state.facets.every((facet) => before.facets.includes(facet));
@@ -284,8 +286,13 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (problems.length > 0) return { problems };
 
   const vapidKeyId = vapidKeyOf(before, token, change);
-  let state: DeviceState = { ...merged.identified, vapidKeyId, ...(keys && { keys }), ...merged.data };
-  if (change.installationId !== undefined) state = { ...state, installationId: change.installationId ?? undefined };
+  let state: DeviceState = {
+    ...merged.identified,
+    vapidKeyId,
+    ...(keys && { keys }),
+    ...nameInstallation(before, change.installationId, change.byProject),
+    ...merged.data,
+  };
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
     if (before.inactiveReason !== "requested") state = active(state);
@@ -296,6 +303,7 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   const same =
     state.inactiveReason === before.inactiveReason &&
     state.userTokenIat === before.userTokenIat &&
+    state.installationBy === before.installationBy &&
     state.userClaimed === before.userClaimed;
   if (names.length === 0 && same) return { state: before, changed: [], subscribed: [] };
   return { state, changed: names, subscribed: [] };

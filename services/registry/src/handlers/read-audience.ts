@@ -1,6 +1,7 @@
 import { type DeviceId, type ProjectId, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
-import { audienceOf, isDirect } from "../domain/audience.ts";
+import { audienceOf, isDirect, neededBy } from "../domain/audience.ts";
+import { maxPerInstallation } from "../domain/installations.ts";
 import { checkMatches, matches } from "../domain/matches.ts";
 import {
   allBuckets,
@@ -10,22 +11,18 @@ import {
   smallAudience,
 } from "../domain/partition-batches.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
-import type { AudienceStore } from "../stores/audience-store.ts";
+import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
 
 /** The fields that show whether two devices are the same app installation of the same user. */
-type Installed = Pick<AudienceRow, "_id" | "platform" | "provider" | "installationId" | "userId">;
+type Installed = Pick<AudienceRow, "_id" | "provider" | "installationKey">;
 
-/** Includes the user: a push for one user must not replace another user's push. A device has only a proven user. */
-const keyOf = ({ platform, installationId, userId }: Installed): string =>
-  JSON.stringify([platform, installationId, userId]);
-
-export const mayBeReachedTwice = ({ provider, installationId }: Installed): boolean =>
-  provider !== undefined && installationId !== undefined;
+export const mayBeReachedTwice = ({ provider, installationKey }: Installed): boolean =>
+  provider !== undefined && installationKey !== undefined;
 
 /**
  * Maps each device that would get the push twice to the device of the same app installation that gets it through the platform's own
- * provider. That device must be active, match one of the targets, and have the same platform, installation and user. Costs one query, or
- * none if no device has both another provider and an installation.
+ * provider. That device must be active and match one of the targets. An installation with more devices than one may have is ignored.
+ * Costs one query, or none if no device has both another provider and an installation.
  */
 export const reachedTwice = async (
   audience: Pick<AudienceStore, "ofInstallations">,
@@ -34,23 +31,32 @@ export const reachedTwice = async (
 ): Promise<ReadonlyMap<DeviceId, DeviceId>> => {
   const asked = devices.filter(mayBeReachedTwice);
   if (asked.length === 0) return new Map();
-  const installations = [...new Set(asked.flatMap(({ installationId }) => installationId ?? []))];
   const yieldIfDue = createYieldIfDue();
-  const reached = new Map<string, DeviceId>();
-  for (const row of await audience.ofInstallations(projectId, installations)) {
-    const candidate = candidateOf(row);
-    for (const target of targets) {
-      const due = yieldIfDue();
-      if (due) await due;
-      if (!matches(target, candidate)) continue;
-      reached.set(keyOf(row), row._id);
-      break;
+  const installations = new Map(
+    asked.map(({ installationKey = "" }) => [
+      installationKey,
+      { devices: 0, reached: undefined as DeviceId | undefined },
+    ]),
+  );
+  const take = async (rows: readonly InstalledRow[]): Promise<void> => {
+    for (const row of rows) {
+      const installation = installations.get(row.installationKey ?? "");
+      if (!installation || ++installation.devices > maxPerInstallation || installation.reached) continue;
+      const candidate = candidateOf(row);
+      for (const target of targets) {
+        const due = yieldIfDue();
+        if (due) await due;
+        if (!matches(target, candidate)) continue;
+        installation.reached = row._id;
+        break;
+      }
     }
-  }
+  };
+  await audience.ofInstallations(projectId, [...installations.keys()], neededBy(targets), take);
   return new Map(
-    asked.flatMap((device) => {
-      const other = reached.get(keyOf(device));
-      return other === undefined ? [] : [[device._id, other] as const];
+    asked.flatMap(({ _id, installationKey = "" }) => {
+      const { devices = 0, reached } = installations.get(installationKey) ?? {};
+      return reached === undefined || devices > maxPerInstallation ? [] : [[_id, reached] as const];
     }),
   );
 };
@@ -106,7 +112,7 @@ export const firstRange = async (audience: AudienceStore, { projectId, lookups }
   return firstPage(size);
 };
 
-export const candidateOf = <Row extends Pick<AudienceRow, "_id" | "facets">>(row: Row) => ({
+export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<AudienceRow, "facets">>>(row: Row) => ({
   ...row,
   id: row._id,
   facets: new Set(row.facets),
@@ -130,19 +136,21 @@ export const readPage = async (
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
   const matched = new Set<number>();
-  const doubtful: AudienceRow[] = [];
+  const doubtful: Installed[] = [];
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
-  await each(lookups, async (lookup) => {
-    const rows = await audience.page(projectId, lookup, range);
-    read += rows.length;
-    const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
-    for (const row of found) {
-      devices.set(row._id, partitionableOf(row));
-      if (mayBeReachedTwice(row)) doubtful.push(row);
-    }
-    for (const position of positions) matched.add(position);
-  });
+  await each(lookups, (lookup) =>
+    audience.page({ projectId, targets }, lookup, range, async (rows) => {
+      read += rows.length;
+      const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
+      for (const row of found) {
+        devices.set(row._id, partitionableOf(row));
+        const { _id, provider, installationKey } = row;
+        if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
+      }
+      for (const position of positions) matched.add(position);
+    }),
+  );
   for (const id of (await reachedTwice(audience, { projectId, targets }, doubtful)).keys()) devices.delete(id);
   return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other), read };
 };

@@ -1,12 +1,17 @@
 import { defineHandler } from "@herald/bus";
-import { errors, ImportChunkV1, type ImportError, importedDeviceId } from "@herald/contracts";
-import { HeraldError, hasCode, type Logger } from "@herald/kit";
+import { errors, ImportChunkV1, type ImportError, importedDeviceId, importLimits } from "@herald/contracts";
+import { createFairGate, type FairGate, HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { type ParsedDevice, type PutResult, parseDevice, startPutDevices } from "./put-devices.ts";
+import { type ParsedDevice, type PutResult, parseDevices, startPutDevices } from "./put-devices.ts";
 import { createReadLine } from "./read-line.ts";
 
-/** Chunks of five hundred devices each. Concurrent chunks share database commands. */
-const concurrency = 4;
+/** Chunks of five hundred devices each. Concurrent chunks share database commands. A project that is alone has four of these places. */
+const places = 6;
+/** Chunks in memory, of which most wait for a place: as many as two projects may have in the stream. */
+const concurrency = 2 * importLimits.waitingChunks;
+
+/** Shares the places between projects. */
+export const createImportGate = (): FairGate => createFairGate({ total: places });
 
 /** A temporary error must not refuse a line: the chunk is retried. */
 const passing = (error: unknown): unknown =>
@@ -26,12 +31,12 @@ const startChunk = async (deps: Deps, chunk: ImportChunkV1) => {
   if (found === undefined || isApplied) return undefined;
   const readLine = createReadLine(found.format, chunk.header);
   const at = new Date(chunk.at);
-  const parsed = chunk.content.map((line): ParsedDevice => {
-    const read = readLine(line);
-    const device = "device" in read ? parseDevice(read.device) : read;
-    return "device" in device ? { ...device, newId: importedDeviceId(importId, line.n, at) } : device;
+  const parsed = await parseDevices(chunk.content, readLine);
+  const devices = parsed.map((one, index): ParsedDevice => {
+    const line = chunk.content[index];
+    return "device" in one && line ? { ...one, newId: importedDeviceId(importId, line.n, at) } : one;
   });
-  return startPutDevices(deps, projectId, parsed, { dryRun: found.dryRun });
+  return startPutDevices(deps, projectId, devices, { dryRun: found.dryRun });
 };
 
 /** Counts the results of a chunk, in the order of its lines. */
@@ -65,12 +70,15 @@ const giveUp = (code: string): PutResult => ({
  * device is derived from its line, and a chunk is counted under its first line. If a chunk fails in `maxTries` deliveries, or crashes the
  * process each time, its lines are refused, so that each import ends.
  */
-export const applyImportChunk = (deps: Deps, { maxTries, log }: { readonly maxTries: number; readonly log: Logger }) =>
+export const applyImportChunk = (
+  deps: Deps,
+  { maxTries, gate, log }: { readonly maxTries: number; readonly gate: FairGate; readonly log: Logger },
+) =>
   defineHandler({
     durable: "registry-import", // renaming a durable replays its stream
     message: ImportChunkV1,
     concurrency,
-    handle: ({ data: chunk, deliveryCount }) => {
+    handle: async ({ data: chunk, deliveryCount }) => {
       const { projectId, importId, firstLine } = chunk;
       const refuse = async (code: string, err?: unknown): Promise<void> => {
         log.error({ err, projectId, importId, firstLine, deliveries: deliveryCount }, "refused a chunk of an import");
@@ -81,8 +89,9 @@ export const applyImportChunk = (deps: Deps, { maxTries, log }: { readonly maxTr
           chunk.content.map(() => giveUp(code)),
         );
       };
+      const leave = await gate.enter(projectId, 1);
       // If an upload repeats a chunk, the second one waits for the first.
-      return deps.keyedMutex(`${importId}/${firstLine}`, async () => {
+      const applying = deps.keyedMutex(`${importId}/${firstLine}`, async () => {
         if (deliveryCount > maxTries) return refuse("internal");
         try {
           // Chunks start in order and continue concurrently. Devices of one push token take turns, so that the later of
@@ -95,5 +104,6 @@ export const applyImportChunk = (deps: Deps, { maxTries, log }: { readonly maxTr
           await refuse(passes instanceof HeraldError ? passes.code : "internal", passes);
         }
       });
+      await applying.finally(leave);
     },
   });

@@ -6,6 +6,7 @@ import {
   ImportChunkV1,
   type ImportError,
   type ImportId,
+  importLimits,
   ListImportErrors,
   ListImports,
   type ProjectId,
@@ -16,6 +17,9 @@ import type { Deps } from "../deps.ts";
 import type { ImportDocument } from "../stores/import-store.ts";
 
 const importNotFound = (): HeraldError => new HeraldError("import-not-found", "id: the project has no such import");
+
+/** An import of a few lines is finished within a second, one of millions in an hour. */
+const fullRetrySeconds = 60;
 
 /** If the stream is empty and the last chunk was applied this long ago, the missing chunks are dead letters. */
 const lostAfterMs = 60_000;
@@ -55,10 +59,24 @@ export const handleImportRequests = (deps: Deps): RequestListener[] => {
   const { bus, imports, projects, now } = deps;
   const find = async (projectId: ProjectId, importId: ImportId) =>
     existing(await imports.find(projectId, importId), importNotFound);
+  const requireFew = async (projectId: ProjectId): Promise<void> => {
+    const { unfinished: max, unfinishedMs } = importLimits;
+    const since = new Date(now().getTime() - unfinishedMs);
+    if ((await imports.countUnfinished(projectId, since, max)) >= max)
+      throw new HeraldError(
+        "quota-exceeded",
+        `imports: a project may have at most ${max} unfinished ones; upload the files of those that wait, which count for a day`,
+        { retryAfterSeconds: fullRetrySeconds },
+      );
+  };
   return [
     handleRequest(bus, CreateImportRequest, async ({ projectId, importId, format, dryRun }) => {
       await projects.requireExisting(projectId);
-      await imports.create({ _id: importId, projectId, format, dryRun, at: now() });
+      const document = { _id: importId, projectId, format, dryRun, at: now() };
+      await deps.keyedMutex(`${projectId} imports`, async () => {
+        if ((await imports.find(projectId, importId)) === undefined) await requireFew(projectId);
+        await imports.create(document);
+      });
       return view(deps, await find(projectId, importId));
     }),
 

@@ -6,7 +6,7 @@ import {
   servingProvider,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, hasCode, parseBody } from "@herald/kit";
+import { createYieldIfDue, HeraldError, hasCode, parseBody } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
 import type { Registered, WantedPut } from "../requests/register-device.ts";
@@ -37,12 +37,27 @@ const refusedFor = (error: unknown): Refused => {
 };
 
 /** Validates a device from a request or a file. */
-export const parseDevice = (sent: unknown): ParsedDevice => {
+const parseDevice = (sent: unknown): ParsedDevice => {
   try {
     return { device: parseBody(PutDevice, sent, { max: maxProblems }) };
   } catch (error) {
     return refusedFor(error);
   }
+};
+
+/** Reads and validates devices, and lets other work of the process run in between. `read`: the device of an entry, or why there is none. */
+export const parseDevices = async <Entry>(
+  entries: readonly Entry[],
+  read: (entry: Entry) => { readonly device: unknown } | Refused,
+): Promise<ParsedDevice[]> => {
+  const yieldIfDue = createYieldIfDue();
+  const parsed: ParsedDevice[] = [];
+  for (const entry of entries) {
+    const found = read(entry);
+    parsed.push("device" in found ? parseDevice(found.device) : found);
+    await yieldIfDue();
+  }
+  return parsed;
 };
 
 type Keys = Awaited<ReturnType<Deps["vapidKeys"]>>;
@@ -84,6 +99,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),
       topics: device.topics ?? [],
       user: userId === undefined ? undefined : { by: "project", userId },
+      byProject: true,
       put: { status: device.status, lastSeenAt: lastSeenAt === undefined ? undefined : new Date(lastSeenAt) },
       newId,
       ...shared,

@@ -1,6 +1,5 @@
-import { fromCsvText, type ImportChunkV1, type ImportFormat, importLimits } from "@herald/contracts";
-import { HeraldError, parseJson } from "@herald/kit";
-import { CsvError, parse as parseCsv } from "csv-parse/sync";
+import { csvRow, fromCsvText, type ImportChunkV1, type ImportFormat, importLimits } from "@herald/contracts";
+import { hasCode, parseJson } from "@herald/kit";
 import { pinpoint, sns } from "./formats/amazon.ts";
 import { azureNh, registrationOf } from "./formats/azure-nh.ts";
 import type { MapRow, Row } from "./formats/fields.ts";
@@ -45,28 +44,37 @@ const refused = (code: string, detail: string): Refused => ({
   problems: [{ field: "", detail, code }],
 });
 
-/** The cells of one row of CSV. @throws CsvError */
-const cellsOf = (text: string): string[] => (parseCsv(text, { relax_column_count: true }) as string[][])[0] ?? [];
+type ReadRow = (text: string) => { readonly row: Row } | Refused;
 
-const csvRow = (columns: readonly string[], text: string): { readonly row: Row } | Refused => {
-  try {
-    const cells = cellsOf(text);
+/** Reads rows of CSV as its header names their cells. */
+const csvReader = (header: string): ReadRow => {
+  const names = csvRow(header, importLimits.columns);
+  if (names === "broken") return () => refused("invalid-format", "cannot be read: the header is not CSV");
+  if (names === "too-many")
+    return () => refused("too-many", `cannot be read: the header has more than ${importLimits.columns} columns`);
+  const columns = names.map((name) => fromCsvText(name.trim()));
+  return (text) => {
+    const cells = csvRow(text, importLimits.columns);
+    if (cells === "broken") return refused("invalid-format", "is not CSV: check its quotes");
+    if (cells === "too-many") return refused("too-many", `has more than ${importLimits.columns} cells`);
     if (cells.length !== columns.length)
       return refused("invalid-format", `has ${cells.length} cells where the header has ${columns.length}`);
     return { row: Object.fromEntries(columns.map((column, at) => [column, fromCsvText(cells[at] ?? "")])) };
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    return refused("invalid-format", "is not CSV: check its quotes");
-  }
+  };
 };
 
-const jsonRow = (text: string): { readonly row: Row } | Refused => {
+const jsonRow: ReadRow = (text) => {
+  const value = parseJson(Buffer.from(text), importLimits.values);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { row: value as Row };
+  return refused("invalid-type", "must be a JSON object; a list of them must be written one per line");
+};
+
+/** Runs a step that parses JSON of the file. */
+const refusingJson = <Result>(step: () => Result): Result | Refused => {
   try {
-    const value = parseJson(Buffer.from(text));
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { row: value as Row };
-    return refused("invalid-type", "must be a JSON object; a list of them must be written one per line");
+    return step();
   } catch (error) {
-    if (!(error instanceof HeraldError)) throw error;
+    if (!hasCode(error, "malformed-json", "validation-failed")) throw error;
     if (error.code === "malformed-json") return refused("invalid-format", "is not JSON; each line must be one object");
     return refused("invalid-value", error.faults.map(({ detail }) => detail).join("; "));
   }
@@ -75,28 +83,21 @@ const jsonRow = (text: string): { readonly row: Row } | Refused => {
 /** Reads lines of a file as devices, not validated yet. With a `header` they are rows of CSV. */
 export const createReadLine = (format: ImportFormat, header: string | undefined): ((line: Line) => Read) => {
   const { object, cells, line: fromLine } = formats[format];
-  let columns: string[] = [];
-  let headerProblem: Refused | undefined;
-  try {
-    if (header !== undefined) columns = cellsOf(header).map((column) => fromCsvText(column.trim()));
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-    headerProblem = refused("invalid-format", "cannot be read: the header is not CSV");
-  }
-  const map = header === undefined ? object : cells;
+  const [map, readRow] = header === undefined ? [object, jsonRow] : [cells, csvReader(header)];
   return (line) => {
     if ("problem" in line) {
       const [code, detail] = broken[line.problem];
       return refused(code, detail);
     }
-    if (headerProblem) return headerProblem;
     if (line.text.includes("\0"))
       return refused("invalid-format", "has NUL characters; is the file UTF-16? It must be UTF-8");
-    const own = header === undefined ? fromLine?.(line.text.trim()) : undefined;
-    const read = own ? { row: own } : header === undefined ? jsonRow(line.text) : csvRow(columns, line.text);
-    if ("result" in read) return read;
-    const device = map(read.row);
-    if (device !== undefined) return { device };
-    return refused("invalid-value", "is no device that Herald can push to: its channel or platform is another one");
+    return refusingJson(() => {
+      const own = header === undefined ? fromLine?.(line.text.trim()) : undefined;
+      const read = own ? { row: own } : readRow(line.text);
+      if ("result" in read) return read;
+      const device = map(read.row);
+      if (device !== undefined) return { device };
+      return refused("invalid-value", "is no device that Herald can push to: its channel or platform is another one");
+    });
   };
 };

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ImportFormat as formats, type ImportFormat } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { parseDevice } from "./put-devices.ts";
+import { parseDevices } from "./put-devices.ts";
 import { createReadLine } from "./read-line.ts";
 
 const apns = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
@@ -12,16 +12,14 @@ const keys = {
 };
 
 /** The devices of a fixture, or why a line is refused. */
-const read = (format: ImportFormat, file: string): unknown[] => {
+const read = async (format: ImportFormat, file: string): Promise<unknown[]> => {
   const text = readFileSync(join(import.meta.dirname, "formats/fixtures", file), "utf8");
   const lines = text.trimEnd().split("\n");
   const header = file.endsWith(".csv") ? lines.shift() : undefined;
   const readLine = createReadLine(format, header);
-  return lines.map((text, at) => {
-    const line = readLine({ n: at + 1, text });
-    const parsed = "device" in line ? parseDevice(line.device) : line;
-    return "device" in parsed ? parsed.device : parsed.problems[0]?.detail;
-  });
+  const numbered = lines.map((text, at) => ({ n: at + 1, text }));
+  const parsed = await parseDevices(numbered, readLine);
+  return parsed.map((one) => ("device" in one ? one.device : one.problems[0]?.detail));
 };
 
 const notPush = expect.stringContaining("no device that Herald can push to");
@@ -192,8 +190,8 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
 
 test.each(Object.entries(fixtures))(
   "%s: every line is the device that it means, or refused",
-  (file, [format, devices]) => {
-    expect(read(format, file)).toEqual(devices);
+  async (file, [format, devices]) => {
+    expect(await read(format, file)).toEqual(devices);
   },
 );
 
@@ -221,6 +219,25 @@ describe("a line that cannot be read is refused with its reason", () => {
   ] as const)("%s", (line, header, expected) => {
     if (expected === undefined) expect(reason(line, header)).toHaveProperty("device");
     else expect(reason(line, header)).toContain(expected);
+  });
+});
+
+describe("a line costs no more than its bytes", () => {
+  const many = (count: number, part: string) => part.repeat(count);
+  const deep = `${many(8_000, '{"a":')}1${many(8_000, "}")}`;
+  const token = `"token":"${apns}"`;
+  test.each<[ImportFormat, string, string | undefined, string]>([
+    ["herald", many(200, ","), many(199, "a,"), "has more than 200 cells"],
+    ["herald", "a", many(200, ","), "the header has more than 200 columns"],
+    ["herald", `{"token":[${many(2_000, "1,")}1]}`, undefined, "at most 2000 values"],
+    ["herald", `a,"${deep.replaceAll('"', '""')}"`, "token,metadata", "nested at most 32 deep"],
+    ["onesignal", `0,"${deep.replaceAll('"', '""')}"`, "device_type,tags", "nested at most 32 deep"],
+    ["firebase", `{${token},"metadata":${JSON.stringify(deep)}}`, undefined, "nested at most 32 deep"],
+    ["firebase", `{${token},"topics":"${many(3_000, "a,")}"}`, undefined, "at most 2000 entries"],
+    ["azure-nh", `<AppleRegistrationDescription >${many(201, "<a></a>")}`, undefined, "more than 200 elements"],
+  ])("%s: %.20s", (format, text, header, expected) => {
+    const found = createReadLine(format, header)({ n: 1, text });
+    expect("problems" in found && found.problems[0]?.detail).toContain(expected);
   });
 });
 

@@ -1,8 +1,9 @@
 import { type Device, type DeviceId, type ProjectId, servingProvider } from "@herald/contracts";
 import { existing, HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { applyChange, type Change, type ChangeResult, seenEveryMs } from "../domain/device-change.ts";
+import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
 import { topicsOf } from "../domain/facets.ts";
+import { installationKey, maxPerInstallation } from "../domain/installations.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
@@ -16,6 +17,25 @@ export const requireValid = (plan: ChangeResult): Extract<ChangeResult, { state:
       "user_token: the device has accepted one that is as new or newer; log in again for a new one",
     );
   return plan;
+};
+
+/**
+ * Refuses a device that would be one too many of its installation. `before`: the device until now.
+ * @throws HeraldError `validation-failed`.
+ */
+export const requireInstallationRoom = async (
+  { devices }: Pick<Deps, "devices">,
+  projectId: ProjectId,
+  state: DeviceState,
+  before?: DeviceState,
+): Promise<void> => {
+  const key = installationKey(state);
+  if (key === undefined || (before !== undefined && key === installationKey(before))) return;
+  if ((await devices.countInstalled(projectId, key)) < maxPerInstallation) return;
+  throw new HeraldError(
+    "validation-failed",
+    `installation_id: ${maxPerInstallation} active devices of this platform and user have it, as many as one installation may have; deactivate or delete some, or send the id of another installation`,
+  );
 };
 
 export const deviceView = (device: DeviceDocument): Device => ({
@@ -71,6 +91,7 @@ export const changeDevice = (
         if (byApp) recordActive(deps, before, at);
         return before;
       }
+      await requireInstallationRoom(deps, projectId, plan.state, before);
       const context = eventContext(projectId, at);
       const { status } = plan.state;
       const events = eventsOfChange(context, id, { changed: plan.changed, status, subscribed: [] });

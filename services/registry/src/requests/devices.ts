@@ -22,7 +22,7 @@ import type { Deps } from "../deps.ts";
 import type { UserChange } from "../domain/device-change.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
-import { parseDevice, putDevices } from "../imports/put-devices.ts";
+import { parseDevices, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound, deviceView } from "./change-device.ts";
 import { exportDevices, formatPosition, listPosition, matchDevices } from "./match-devices.ts";
@@ -68,7 +68,8 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
   return [
     handleRequest(bus, RegisterDeviceRequest, async ({ userId, ...wanted }) => {
       const user = userId === undefined ? undefined : ({ by: "project", userId } as const);
-      const { device, credential, created } = await registerDevice(deps, { ...wanted, user }, "rotate");
+      const registration = { ...wanted, user, byProject: true };
+      const { device, credential, created } = await registerDevice(deps, registration, "rotate");
       return { device: deviceView(device), credential: credential ?? "", created };
     }),
 
@@ -86,7 +87,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, PutDevicesRequest, async ({ projectId, devices: entries }) => {
-      const parsed = entries.map(parseDevice);
+      const parsed = await parseDevices(entries, (device) => ({ device }));
       return { results: await putDevices(deps, projectId, parsed) };
     }),
 
@@ -111,7 +112,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
         const { user_id: userId, user_token: userToken, installation_id: installationId, ...rest } = change;
         const claim = await verifyClaim(deps, projectId, userToken);
         const user = userId === undefined ? claim : ({ by: "project", userId } as const);
-        const whole = { ...rest, ...subscribedWith, installationId, user };
+        const whole = { ...rest, ...subscribedWith, installationId, user, byProject: !byApp };
         const device = await changeDevice(deps, projectId, deviceId, whole, { ofUser, byApp });
         await rejectErasedUser(deps, device, claim);
         return deviceView(device);

@@ -23,7 +23,7 @@ import {
 } from "../domain/registry-events.ts";
 import { unprovenPart } from "../domain/unproven-part.ts";
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
-import { requireValid } from "./change-device.ts";
+import { requireInstallationRoom, requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
 import { requireTopics, withTopics } from "./topics.ts";
 
@@ -135,6 +135,7 @@ export const registerKnown = async (
     if (!isPut) recordLastSeen(deps, before, context);
     return { device: before, created: false, changed: false, ...more };
   }
+  await requireInstallationRoom(deps, context.projectId, plan.state, before);
   if (wanted.dryRun) return { device: before, created: false, changed: true };
   const credential = issue ? newDeviceCredential(context.projectId, before._id) : undefined;
   return subscribing(deps, wanted, context, plan.subscribed, async (subscribed) => {
@@ -177,6 +178,7 @@ const planNew = async (deps: Deps, wanted: Wanted, context: EventContext, creden
   const plan = requireValid(newDevice(platform, wanted, at));
   if (wanted.mayCreate === false)
     throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
+  await requireInstallationRoom(deps, projectId, plan.state);
   if (!wanted.dryRun) await deps.deviceQuota.take(projectId);
   const id = wanted.newId ?? newDeviceId(at);
   const make = (topics: readonly TopicRow[]): NewDevice => {

@@ -5,7 +5,7 @@ import type { DeviceDocument } from "./device-document.ts";
 export const audienceFields = {
   platform: 1,
   provider: 1,
-  installationId: 1,
+  installationKey: 1,
   token: 1,
   tokenUpdatedAt: 1,
   updatedAt: 1,
@@ -40,7 +40,7 @@ const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.document]: named("keys"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
-    ...(["vapidKeyId", "provider", "installationId"] as const),
+    ...(["vapidKeyId", "provider", "installationKey"] as const),
   ),
 };
 

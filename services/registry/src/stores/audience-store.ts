@@ -1,4 +1,4 @@
-import { type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
+import { type DeviceId, deviceBucket, type Platform, type ProjectId, type Target } from "@herald/contracts";
 import {
   anyExisting,
   deadlineOptions,
@@ -9,7 +9,7 @@ import {
   indexName,
 } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
-import { isDirect, type Lookup, neededPaths, type WantedKeys } from "../domain/audience.ts";
+import { isDirect, type Lookup, type Needed, neededBy, type WantedKeys } from "../domain/audience.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
@@ -23,7 +23,20 @@ const fewIds = 10;
 /** A whole page: a second batch would cost as much as the first. */
 const batchSize = 10_000;
 
-type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string; readonly extra?: Document };
+type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string };
+
+/** Of the facets only those that decide: a device has up to 64 of 300 bytes, and anybody may register devices. */
+const projectionOf = ({ paths, facets }: Needed): Document => ({
+  ...Object.fromEntries(paths.map((path) => [path, 1])),
+  ...(facets.length > 0 && { facets: { $setIntersection: ["$facets", { $literal: facets }] } }),
+});
+
+/** What decides which targets of a lookup match a device. Undefined: all of them match all its devices. */
+const neededFor = (lookup: Lookup, targets: readonly Target[]): Needed | undefined => {
+  const decidesAlone = lookup.targets.length === 1 || (lookup.by === "facets" && lookup.facets.length === 1);
+  if (lookup.by === "ids" || lookup.by === "tokens" || (lookup.by !== "conditions" && decidesAlone)) return undefined;
+  return neededBy(lookup.targets.flatMap((at) => targets[at] ?? []));
+};
 
 /** A list, not a range: with two bounds a multikey index would scan the whole facet. */
 const inBuckets = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
@@ -34,7 +47,6 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
       return {
         filter: { projectId, ...inBuckets(buckets) },
         hint: indexName(deviceIndexes.bucket),
-        ...(lookup.targets.length > 1 && { extra: { facets: 1 } }),
       };
     case "facets": {
       const [facet] = lookup.facets;
@@ -42,14 +54,12 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
       return {
         filter: { projectId, facets: several ? { $in: [...lookup.facets] } : facet, ...inBuckets(buckets) },
         hint: indexName(deviceIndexes.facets),
-        ...(several && { extra: { facets: 1 } }),
       };
     }
     case "conditions":
       return {
         filter: { projectId, ...(lookup.facets && { facets: { $in: [...lookup.facets] } }), ...inBuckets(buckets) },
         hint: indexName(lookup.facets ? deviceIndexes.facets : deviceIndexes.bucket),
-        extra: Object.fromEntries(neededPaths(lookup.conditions).map((path) => [path, 1])),
       };
     case "ids": {
       const wanted = buckets && new Set(buckets);
@@ -70,7 +80,23 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
   }
 };
 
-type InstalledRow = AudienceRow & Pick<DeviceDocument, "facets" | "metadata" | "identifiers">;
+/** A device of an installation, with what the targets need of it. */
+export type InstalledRow = Pick<DeviceDocument, "_id" | "platform" | "token"> &
+  Partial<Pick<DeviceDocument, "installationKey" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+
+/** Rows in memory at a time, beside the batch of the driver, which is at most 16 MB. */
+const partSize = 100;
+
+const inParts = async <Row>(rows: AsyncIterable<Row>, take: (part: readonly Row[]) => Promise<void>): Promise<void> => {
+  let part: Row[] = [];
+  for await (const row of rows) {
+    part.push(row);
+    if (part.length < partSize) continue;
+    await take(part);
+    part = [];
+  }
+  if (part.length > 0) await take(part);
+};
 
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
 
@@ -97,22 +123,32 @@ export const createAudienceStore = (db: Db) => {
   };
 
   return guardStore({
-    /** The active devices of a page that a lookup finds, unsorted. */
-    page: async (projectId: ProjectId, lookup: Lookup, range: BucketRange): Promise<AudienceRow[]> => {
+    /**
+     * Gives `take` the active devices of a page that a lookup of `targets` finds, unsorted and in parts. What a condition reads of a device
+     * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
+     */
+    page: async (
+      { projectId, targets }: { readonly projectId: ProjectId; readonly targets: readonly Target[] },
+      lookup: Lookup,
+      range: BucketRange,
+      take: (rows: readonly AudienceRow[]) => Promise<void>,
+    ): Promise<void> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets) return findActive(projectId, lookup.ids);
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets)
+        return take(await findActive(projectId, lookup.ids));
       const query = queryOf(projectId, lookup, buckets);
-      if (!query) return [];
+      if (!query) return;
+      const needed = neededFor(lookup, targets);
       const options = {
         hint: query.hint,
-        projection: { ...audienceFields, ...query.extra },
+        projection: { ...audienceFields, ...(needed && projectionOf(needed)) },
         batchSize,
         ...deadlineOptions(),
       };
       const filter = { ...query.filter, status: "active" as const };
-      if (query.extra) return devices.find<AudienceRow>(filter, options).toArray();
+      if (needed) return inParts(devices.find<AudienceRow>(filter, options), take);
       const rows = await devices.find<Uint8Array>(filter, { ...options, raw: true }).toArray();
-      return rows.map(readAudienceRow);
+      return take(rows.map(readAudienceRow));
     },
 
     /** The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. */
@@ -136,34 +172,36 @@ export const createAudienceStore = (db: Db) => {
           : find({ platform: { $in: [...platforms] }, tokenHash: anyExisting(hashes) }, deviceIndexes.token, {
               tokenHash: 1,
             }),
-        facets.length === 0 ? [] : find({ facets: { $in: [...facets] } }, deviceIndexes.facets, { facets: 1 }),
+        facets.length === 0
+          ? []
+          : find({ facets: { $in: [...facets] } }, deviceIndexes.facets, projectionOf({ paths: [], facets })),
       ]);
       if (byFacet.length > limit) return undefined;
       for (const row of byId) add(row._id, row);
       for (const row of byHash) if (row.tokenHash !== undefined) add(row.tokenHash, row);
-      const wanted = new Set(facets);
-      for (const row of byFacet) for (const facet of row.facets ?? []) if (wanted.has(facet)) add(facet, row);
+      for (const row of byFacet) for (const facet of row.facets ?? []) add(facet, row);
       return byKey;
     },
 
-    /** The active devices of app installations that their platform's own provider serves, with all fields that a target may need. */
-    ofInstallations: (projectId: ProjectId, installationIds: readonly string[]): Promise<InstalledRow[]> =>
-      devices
-        .find<InstalledRow>(
-          {
-            projectId,
-            installationId: anyExisting(installationIds),
-            provider: { $exists: false },
-            status: "active",
-          },
+    /** Gives `take` the active devices of installations that their platform's own provider serves, in parts. */
+    ofInstallations: (
+      projectId: ProjectId,
+      keys: readonly string[],
+      needed: Needed,
+      take: (rows: readonly InstalledRow[]) => Promise<void>,
+    ): Promise<void> =>
+      inParts(
+        devices.find<InstalledRow>(
+          { projectId, installationKey: anyExisting(keys), status: "active", provider: { $exists: false } },
           {
             hint: indexName(deviceIndexes.installation),
-            projection: { ...audienceFields, facets: 1, metadata: 1, identifiers: 1, lastSeenAt: 1 },
+            projection: { platform: 1, token: 1, installationKey: 1, ...projectionOf(needed) },
             batchSize,
             ...deadlineOptions(),
           },
-        )
-        .toArray(),
+        ),
+        take,
+      ),
 
     /** How many devices a lookup may find, up to `limit`. Inactive devices count too: the index does not contain the status. */
     countUpTo: (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> =>

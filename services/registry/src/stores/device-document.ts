@@ -8,6 +8,7 @@ import {
 } from "@herald/contracts";
 import { type IndexSpec, outboxIndex } from "@herald/mongo";
 import type { DeviceState } from "../domain/device-change.ts";
+import { installationKey } from "../domain/installations.ts";
 
 export type DeviceDocument = DeviceState & {
   readonly _id: DeviceId;
@@ -18,6 +19,8 @@ export type DeviceDocument = DeviceState & {
   readonly tokenHash?: string;
   /** SHA-256. Empty for a device that the project's backend sent, until the device first identifies itself. */
   readonly credentialHash: string;
+  /** See `installationKey`; kept, so that an index finds the devices of one phone. */
+  readonly installationKey?: string | undefined;
   /** Copy of `identifiers.current_locale`, so that an expansion need not read all identifiers. */
   readonly locale?: string;
   /** Grows with every change, so that one of two concurrent changes is retried. */
@@ -58,9 +61,9 @@ export const deviceIndexes = {
     partial: { keys: { $exists: true } },
   },
   installation: {
-    fields: { projectId: 1, installationId: 1 },
+    fields: { projectId: 1, installationKey: 1, status: 1 },
     purpose: "expand",
-    partial: { installationId: { $exists: true } },
+    partial: { installationKey: { $exists: true } },
   },
   outbox: outboxIndex,
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
@@ -84,6 +87,8 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   platform: state.platform,
   provider: state.provider,
   installationId: state.installationId,
+  installationBy: state.installationBy,
+  installationKey: installationKey(state),
   token: state.token,
   tokenHash: pushTokenHash(state.token),
   tokenUpdatedAt: state.tokenUpdatedAt,

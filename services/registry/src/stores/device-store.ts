@@ -28,6 +28,7 @@ import {
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
+import { maxPerInstallation } from "../domain/installations.ts";
 import { type EventContext, registryEvent, type TopicRow } from "../domain/registry-events.ts";
 import { recordOpened, recordSeen, retireDevice, retireStale } from "./device-activity.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
@@ -44,6 +45,8 @@ export const deviceCollection = (db: Db): Collection<DeviceDocument> => db.colle
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
 type Holding = Served & { readonly projectId: ProjectId; readonly tokenHash: string };
+
+type Installed = { readonly projectId: ProjectId; readonly key: string };
 
 /** A platform has at most this many providers. */
 const maxProviders = 2;
@@ -79,6 +82,30 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     return asked.map((one) => holders.get(keyOf(one)));
   };
   const findHolder = inOneCommand(findHolders);
+  /** For each one, how many active devices its installation has, and how many of the ones before it are of the same. */
+  const countInstalled = inOneCommand(async (asked: readonly Installed[]): Promise<number[]> => {
+    const found = await findSome(
+      devices,
+      {
+        projectId: anyOf(asked.map(({ projectId }) => projectId)),
+        installationKey: anyExisting(asked.map(({ key }) => key)),
+        status: "active",
+      },
+      {
+        hint: indexName(deviceIndexes.installation),
+        projection: { projectId: 1, installationKey: 1 },
+        limit: asked.length * maxPerInstallation,
+      },
+    );
+    const counts = new Map<string, number>();
+    const count = ({ projectId, key }: Installed): number => {
+      const before = counts.get(`${projectId}/${key}`) ?? 0;
+      counts.set(`${projectId}/${key}`, before + 1);
+      return before;
+    };
+    for (const { projectId, installationKey: key = "" } of found) count({ projectId, key });
+    return asked.map(count);
+  });
 
   return guardStore({
     ...projectRows(devices, deviceIndexes, deviceIndexes.list),
@@ -95,6 +122,12 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     /** The same for many, in one command. */
     findByTokens: (asked: readonly Holding[]): Promise<(DeviceDocument | undefined)[]> =>
       withinDeadline(findHolders(asked)),
+
+    /**
+     * How many active devices an installation has; more than that if several requests of the same moment ask, so that together they do
+     * not exceed a limit.
+     */
+    countInstalled: (projectId: ProjectId, key: string): Promise<number> => countInstalled({ projectId, key }),
 
     /** At most one device for each platform and provider. */
     findHolders: (projectId: ProjectId, token: string, on: readonly Platform[] = platforms) => {
@@ -169,6 +202,8 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             userClaimed: "",
             userTokenIat: "",
             installationId: "",
+            installationBy: "",
+            installationKey: "",
           },
           $inc: { version: 1 },
           $push: { outbox: registryEvent(context, "DeviceDeletedV1", id, { device_id: id }) },

@@ -13,6 +13,7 @@ import {
   type Counts,
   findPage,
   guardStore,
+  having,
   type IndexSpec,
   indexName,
   insertMissing,
@@ -28,6 +29,8 @@ export type ImportDocument = {
   readonly format: ImportFormat;
   readonly dryRun: boolean;
   readonly at: Date;
+  /** When it began; absent once its last chunk is applied. */
+  readonly unfinishedSince?: Date;
 };
 
 const results = ["created", "updated", "unchanged", "refused"] as const;
@@ -61,10 +64,18 @@ const indexes = {
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
   age: { fields: { at: 1 }, purpose: "retention" },
 } as const satisfies Record<string, IndexSpec>;
+const unfinished = {
+  fields: { projectId: 1, unfinishedSince: 1 },
+  purpose: "unfinished",
+  partial: having("unfinishedSince"),
+} as const satisfies IndexSpec;
 const ofImport = {
   list: { fields: { projectId: 1, importId: 1, _id: 1 }, purpose: "list" },
   age: indexes.age,
 } as const satisfies Record<string, IndexSpec>;
+
+/** A chunk has up to 5,000 errors. */
+const errorsAtATime = 500;
 
 const keyOf = (importId: ImportId, line: number): string => `${importId}/${String(line).padStart(9, "0")}`;
 
@@ -77,7 +88,7 @@ export const createImportStore = (db: Db, counts: Counts) => {
   const errors = db.collection<ErrorDocument>("importErrors");
 
   const all = [
-    projectRows(imports, indexes, indexes.list),
+    projectRows(imports, { ...indexes, unfinished }, indexes.list),
     projectRows(chunks, ofImport, ofImport.list),
     projectRows(errors, ofImport, ofImport.list),
   ];
@@ -89,8 +100,12 @@ export const createImportStore = (db: Db, counts: Counts) => {
 
     /** A repeat changes nothing. */
     create: async (document: ImportDocument): Promise<void> => {
-      await insertMissing(imports, [document]);
+      await insertMissing(imports, [{ ...document, unfinishedSince: document.at }]);
     },
+
+    /** How many of the project's imports began after `since` and are not finished; at most `limit`. */
+    countUnfinished: (projectId: ProjectId, since: Date, limit: number): Promise<number> =>
+      imports.countDocuments({ projectId, unfinishedSince: { $gt: since } }, { hint: indexName(unfinished), limit }),
 
     find: async (projectId: ProjectId, importId: ImportId): Promise<ImportDocument | undefined> =>
       (await imports.findOne({ projectId, _id: importId })) ?? undefined,
@@ -118,8 +133,12 @@ export const createImportStore = (db: Db, counts: Counts) => {
           importId,
           at,
         }));
-        if (rows.length > 0) await insertMissing(errors, rows);
+        // In parts: the database driver serialises the rows of one insert without letting other work run.
+        for (let from = 0; from < rows.length; from += errorsAtATime)
+          await insertMissing(errors, rows.slice(from, from + errorsAtATime));
       }
+      // Before the chunk, because a chunk that is stored is not applied again.
+      if (last) await imports.updateOne({ projectId, _id: importId }, { $unset: { unfinishedSince: "" } });
       const _id = keyOf(importId, firstLine);
       const row = { _id, ...found, projectId, importId, lines, lastLine, errors: problems.length, at };
       await insertMissing(chunks, [{ ...row, ...(last && { end: lastLine }) }]);

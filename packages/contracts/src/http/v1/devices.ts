@@ -33,7 +33,7 @@ export const InstallationId = z
   .meta({
     id: "InstallationId",
     description:
-      "The app's own id of its installation, such as the Firebase Installation ID. Of two devices of the same platform, user and installation, one push goes out: through the platform's own provider",
+      "The app's own id of its installation, such as the Firebase Installation ID. Of two devices of the same platform, user and installation, one push goes out: through the platform's own provider. Counts for devices with a user, and for devices whose id the project's backend sent. At most 8 active devices of a platform and user may have it",
     examples: ["cHkUvHDRT0mVg6gvEbWFaR"],
   });
 

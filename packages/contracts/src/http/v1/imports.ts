@@ -8,14 +8,23 @@ export const ImportFormat = z
   .meta({ id: "ImportFormat", description: "Whose export the file is" });
 export type ImportFormat = z.infer<typeof ImportFormat>;
 
-/** `lineBytes`: per line of a file; `errors`: stored per import; `junkBytes`: of blank and too long lines per upload. */
+/**
+ * `lineBytes`: per line of a file; `columns`: of CSV, and elements of a line of XML; `values`: per line of JSON; `errors`: stored per import;
+ * `junkBytes`: of blank and too long lines per upload; `unfinished`: imports of a project that began within `unfinishedMs` and are not
+ * processed to their end; `waitingChunks`: of a project in the stream.
+ */
 export const importLimits = {
   lineBytes: 65_536,
+  columns: 200,
+  values: 2_000,
   chunkLines: 500,
   chunkBytes: 524_288,
   lines: 50_000_000,
   errors: 10_000,
   junkBytes: 64 * 1_048_576,
+  unfinished: 20,
+  unfinishedMs: 86_400_000,
+  waitingChunks: 16,
 } as const;
 
 /** Body of `POST /imports`. */

@@ -1,3 +1,5 @@
+import { importLimits } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { compact, device, list, type MapRow, platformOf, type Row, text } from "./fields.ts";
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
@@ -9,15 +11,21 @@ const decoded = (value: string): string =>
     return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
   });
 
-/** The fields of a registration as the export writes it: one flat XML element a line. Undefined for other lines. */
+/**
+ * The fields of a registration as the export writes it: one flat XML element a line. Undefined for other lines.
+ * @throws HeraldError `validation-failed` for too many elements.
+ */
 export const registrationOf = (line: string): Row | undefined => {
   const kind = line.match(/<([A-Za-z0-9]+RegistrationDescription)[\s>]/)?.[1];
   if (kind === undefined) return undefined;
-  const fields = [...line.matchAll(/<([A-Za-z0-9]+)>([^<]*)<\/\1>/g)].map(([, name, value]) => [
-    name,
-    decoded(value ?? ""),
-  ]);
-  return { kind, ...Object.fromEntries(fields) };
+  const row: Record<string, unknown> = { kind };
+  let elements = 0;
+  for (const [, name, value] of line.matchAll(/<([A-Za-z0-9]+)>([^<]*)<\/\1>/g)) {
+    if (++elements > importLimits.columns)
+      throw new HeraldError("validation-failed", `line: has more than ${importLimits.columns} elements`);
+    row[name ?? ""] = decoded(value ?? "");
+  }
+  return row;
 };
 
 /** Azure Notification Hubs: registrations as XML, or installations as JSON, one a line. */

@@ -1,3 +1,6 @@
+import { importLimits } from "@herald/contracts";
+import { HeraldError, hasCode, parseJson } from "@herald/kit";
+
 /** A row of an export: the fields of a JSON object, or the cells of a CSV row by their columns. */
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -15,12 +18,16 @@ export const record = (value: unknown): Row =>
 
 export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-/** Parses text as JSON; undefined if it is not JSON. Other values are returned unchanged. */
+/**
+ * Parses text as JSON; undefined if it is not JSON. Other values are returned unchanged.
+ * @throws HeraldError `validation-failed` for JSON that is too deep or has too many values.
+ */
 export const jsonIn = (value: unknown): unknown => {
   if (typeof value !== "string") return value ?? undefined;
   try {
-    return JSON.parse(value);
-  } catch {
+    return parseJson(Buffer.from(value), importLimits.values);
+  } catch (error) {
+    if (!hasCode(error, "malformed-json")) throw error;
     return undefined;
   }
 };
@@ -45,8 +52,11 @@ export const compact = (fields: Row): Record<string, unknown> | undefined => {
 /**
  * The device with only the fields that the export has. `labels`: tags or channels; those that are valid topic names become topics, the
  * others become `tags` in the metadata.
+ * @throws HeraldError `validation-failed` for too many labels.
  */
 export const device = ({ labels, metadata, identifiers, ...fields }: Row): Record<string, unknown> => {
+  if (list(labels).length > importLimits.values)
+    throw new HeraldError("validation-failed", `topics: may have at most ${importLimits.values} entries`);
   const names = [...new Set(list(labels).flatMap((label) => text(label) ?? []))];
   const topics = names.filter((name) => topicName.test(name));
   const tags = names.filter((name) => !topicName.test(name));

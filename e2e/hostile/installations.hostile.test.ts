@@ -1,0 +1,166 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expectStatus } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { percentile } from "../../bench/src/table.ts";
+import { apnsToken, type Project } from "../harness/project.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { cpuFor } from "./cpu.ts";
+import { show } from "./figures.ts";
+import { memoryOf } from "./memory.ts";
+import { scale } from "./scale.ts";
+import { stranger } from "./stranger.ts";
+
+/** Strangers who register devices of one app installation, and ordinary sends that one of these devices joins. */
+let system: System;
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(() => system?.stop());
+logOnFailure(() => system);
+
+const addresses = scale(16, 2);
+const projects = scale(8, 2);
+const attackMs = scale(600_000, 15_000);
+/** A tenant's ordinary traffic, for each project. */
+const sendEveryMs = 1_000;
+
+/** As much as a client may store, in a value that no index contains. */
+const filler = "x".repeat(10_000);
+
+type Attacked = { readonly project: Project; readonly installation: string };
+
+const identification = ({ project, installation }: Attacked, more: object): string =>
+  JSON.stringify({ project_id: project.id, platform: "ios", installation_id: installation, ...more });
+
+/** A device that joins the audience `metadata:plan=free`, and whose installation Herald must look up. */
+const join = async (attacked: Attacked): Promise<void> => {
+  const address = stranger(system.gateway, "127.9.0.1");
+  const body = identification(attacked, {
+    ...{ provider: "fcm", identifier: `joined-${attacked.project.id}`, metadata: { plan: "free" } },
+  });
+  expect((await address.ask("PUT", "/api/v1/identification", { body })).status).toBe(201);
+  address.close();
+};
+
+/** Registers devices of the installations as fast as the address may. Resolves to the number of new ones. */
+const flood = async (at: number, attacked: readonly Attacked[], goesOn: () => boolean): Promise<number> => {
+  const { ask, close } = stranger(system.gateway, `127.9.1.${at + 1}`);
+  let registered = 0;
+  const one = async () => {
+    for (let n = at; goesOn(); n++) {
+      const target = attacked[n % attacked.length];
+      if (!target) break;
+      const body = identification(target, { identifier: apnsToken(), metadata: { note: filler } });
+      const { status, headers } = await ask("PUT", "/api/v1/identification", { body });
+      if (status === 201) registered++;
+      else if (status === 429) await sleep(Math.min(2, Number(headers["retry-after"] ?? 1)) * 1_000);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, one));
+  close();
+  return registered;
+};
+
+/** How long each send took from its POST to its push. */
+const timesOf = async (project: Project, goesOn: (sent: number) => boolean): Promise<number[]> => {
+  const arrived = system.simulators.follow();
+  const { device } = await project.register();
+  const sentAt = new Map<string, number>();
+  const times: number[] = [];
+  const take = async () => {
+    for (const push of await arrived()) {
+      const since = sentAt.get(payloadOf(push).notification_id);
+      if (since !== undefined) times.push(Date.parse(push.at) - since);
+    }
+  };
+  while (goesOn(sentAt.size)) {
+    const at = Date.now();
+    const { id } = await project.send({ title: "Code", targets: [`device:${device.id}`] });
+    sentAt.set(id, at);
+    await sleep(100);
+    if (sentAt.size % 10 === 0) await take();
+  }
+  await expect.poll(async () => take().then(() => times.length), { timeout: 30_000 }).toBe(sentAt.size);
+  return times;
+};
+
+test("devices of one installation, registered by strangers, make no send dearer", async ({ task }) => {
+  const neighbour = await system.project("Neighbour");
+  const attacked: Attacked[] = [];
+  for (let n = 0; n < projects; n++)
+    attacked.push({ project: await system.project(`Attacked ${n}`), installation: `installation-${n}` });
+  const [{ project }] = attacked as [Attacked];
+  const send = () => project.send({ title: "News", targets: ["metadata:plan=free"] });
+  const sends = 20;
+  const cpu = () =>
+    cpuFor(system, "registry", sends, async () => {
+      const sent: string[] = [];
+      for (let n = 0; n < sends; n++) sent.push((await send()).id);
+      for (const id of sent) await project.final(id, 60_000);
+    });
+  await Promise.all(attacked.map(join));
+  await cpu();
+  const cpuBefore = await cpu();
+  const atRest = await timesOf(neighbour, (sent) => sent < 50);
+
+  const endsAt = Date.now() + attackMs;
+  const goesOn = () => Date.now() < endsAt;
+  let maxMemory = 0;
+  const watch = async () => {
+    for (; goesOn(); await sleep(250)) maxMemory = Math.max(maxMemory, await memoryOf(system, "registry"));
+  };
+  const sending = async (one: Project) => {
+    const sent: string[] = [];
+    for (; goesOn(); await sleep(sendEveryMs))
+      sent.push((await one.send({ title: "News", targets: ["metadata:plan=free"] })).id);
+    for (const id of sent) expect((await one.final(id, 60_000)).counts.devices).toBeGreaterThan(0);
+    return sent.length;
+  };
+  const [devices, sentMeanwhile, times] = await Promise.all([
+    Promise.all(Array.from({ length: addresses }, (_, at) => flood(at, attacked, goesOn))),
+    Promise.all(attacked.map((one) => sending(one.project))),
+    timesOf(neighbour, goesOn),
+    watch(),
+  ]);
+  const cpuAfter = await cpu();
+  const { pid } = system.services.registry;
+  const sum = (counts: readonly number[]) => counts.reduce((all, one) => all + one, 0);
+  show(task, {
+    addresses,
+    projects,
+    "devices registered": sum(devices),
+    "sends that they join": sum(sentMeanwhile),
+    "CPU ms of registry a send before": cpuBefore,
+    "CPU ms after": cpuAfter,
+    "another's send at rest, p50 ms": percentile(atRest, 50),
+    "p50 ms meanwhile": percentile(times, 50),
+    "p99 ms meanwhile": percentile(times, 99),
+    "registry's memory at max, MB": maxMemory,
+  });
+  expect(sum(devices)).toBeGreaterThan(scale(20_000, 500));
+  expect(cpuAfter).toBeLessThan(3 * cpuBefore + 5);
+  expect(percentile(times, 50)).toBeLessThan(3 * Math.max(10, percentile(atRest, 50)));
+  expect(maxMemory).toBeLessThan(300);
+  expect(system.services.registry.pid).toBe(pid);
+});
+
+test("a stranger's device with a phone's installation id takes no push away from the phone", async ({ task }) => {
+  const project = await system.project("Stolen");
+  const { ask, close } = stranger(system.gateway, "127.9.2.1");
+  const identify = async (body: object) =>
+    JSON.parse((await ask("PUT", "/api/v1/identification", { body: JSON.stringify(body) })).text);
+  const phone = {
+    project_id: project.id,
+    platform: "ios",
+    installation_id: "of-the-victim",
+    metadata: { plan: "pro" },
+  };
+  const victim = await identify({ ...phone, provider: "fcm", identifier: "fcm-token-of-the-victim" });
+  await identify({ ...phone, identifier: apnsToken() });
+  const list = expectStatus(await project.call("GET /devices?match=all"), 200).body.data;
+  const reached = list.some(({ id }: { id: string }) => id === victim.data.id);
+  show(task, { "victims that a send still reaches": reached ? 1 : 0 });
+  expect(reached).toBe(true);
+  close();
+});
