@@ -75,7 +75,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
       const user = await verifyClaim(deps, wanted.projectId, userToken);
-      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes, byClient: true };
+      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes };
       const { device, credential, created, ignored } = await registerDevice(deps, registration, "first");
       await rejectErasedUser(deps, device, user);
       return {

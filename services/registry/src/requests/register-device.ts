@@ -30,8 +30,6 @@ import { requireTopics, withTopics } from "./topics.ts";
 export type Wanted = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
-  /** A client sent it, which must prove that it is the device; otherwise the project's backend did. */
-  readonly byClient?: boolean | undefined;
   /** The device's token until now; counts only if proven, see `provesDevice`. */
   readonly previousToken?: string | undefined;
   /** The device whose credential the request contains. */
@@ -125,7 +123,7 @@ export const registerKnown = async (
   context: EventContext,
   credentials: Credentials,
 ): Promise<Registered | typeof conflict> => {
-  const isProven = wanted.byClient !== true || provesDevice(wanted, before);
+  const isProven = wanted.byProject === true || provesDevice(wanted, before);
   const { registration, ignored } = isProven ? { registration: wanted, ignored: [] } : unprovenPart(wanted);
   const more = ignored.length > 0 ? { ignored } : {};
   const plan = requireValid(applyRegistration(before, registration, context.at));
