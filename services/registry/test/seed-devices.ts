@@ -8,8 +8,7 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { newDevice } from "../src/domain/device-change.ts";
-import type { UserChange } from "../src/domain/device-proof.ts";
+import { newDevice, type UserChange } from "../src/domain/device-change.ts";
 import { type DeviceDocument, newDeviceDocument } from "../src/stores/device-document.ts";
 import { deviceCollection } from "../src/stores/device-store.ts";
 import { topicCollection } from "../src/stores/topic-store.ts";

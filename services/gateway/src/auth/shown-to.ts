@@ -15,7 +15,8 @@ const seesTokens = (caller: Shown): boolean => has(caller, "devices", "export");
 const maxShown = 8;
 
 /** No provider accepts `…` in a push token, so the result cannot be registered by mistake. */
-const endOf = (token: string): string => `…${token.slice(Math.max(token.length - maxShown, Math.ceil(token.length / 2)))}`;
+const endOf = (token: string): string =>
+  `…${token.slice(Math.max(token.length - maxShown, Math.ceil(token.length / 2)))}`;
 
 const tokenPrefix = "token:";
 

@@ -13,7 +13,6 @@ import {
   tokenProblems,
   type WebPushKeys,
 } from "@herald/contracts";
-import { type UserChange, withUser } from "./device-proof.ts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
 import { type Installation, nameInstallation } from "./installations.ts";
 
@@ -53,8 +52,16 @@ export type DeviceState = Installation & {
 /** Apps register on each start. A registration that changes nothing is stored at most once in this time. */
 export const seenEveryMs = 86_400_000;
 
+export type UserChange =
+  | { readonly by: "project"; readonly userId: string | null }
+  | { readonly by: "token"; readonly userId: string; readonly issuedAt: number };
+
+/** Whether a request that shows this user token is of the device, without its credential. */
+export const provesUser = (user: UserChange | undefined, device: DeviceState): boolean =>
+  user?.by === "token" && user.userId === device.userId && device.userClaimed === undefined;
+
 /** `metadata` and `identifiers` are merge patches; absent fields stay as they are. */
-export type CommonChange = {
+type CommonChange = {
   readonly keys?: WebPushKeys | undefined;
   /** The VAPID key of the subscription. `currentVapidKeyId`: the default for a new one. */
   readonly vapidKeyId?: string | undefined;
@@ -132,6 +139,26 @@ const facetProblems = (before: readonly string[], after: readonly string[]): str
   return [
     `device: may have at most ${maxFacets} topics and single values of metadata and identifiers together; this makes ${count}. Values in arrays do not count, for no target finds them`,
   ];
+};
+
+/** The same object when nothing changes. Undefined when the user token is not newer than the last one. */
+const withUser = (
+  before: DeviceState,
+  { user: change, unproven }: CommonChange,
+  now: Date,
+): DeviceState | undefined => {
+  if (change === undefined) return before;
+  const { userId: _, identifiedAt: __, userClaimed, ...rest } = before;
+  if (change.by === "project") {
+    if (change.userId === null) return before.userId === undefined ? before : rest;
+    const same = change.userId === before.userId && userClaimed === undefined;
+    return same ? before : { ...rest, userId: change.userId, identifiedAt: now };
+  }
+  const { userId, issuedAt } = change;
+  if (before.userTokenIat !== undefined && issuedAt <= before.userTokenIat)
+    return userId === before.userId ? before : undefined;
+  const claimed = unproven === true && !provesUser(change, before);
+  return { ...rest, userId, identifiedAt: now, userTokenIat: issuedAt, ...(claimed && { userClaimed: true }) };
 };
 
 const sameJson = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

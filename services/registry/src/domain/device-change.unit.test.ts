@@ -7,7 +7,7 @@ import {
   type DeviceState,
   newDevice,
 } from "./device-change.ts";
-import { unprovenPart } from "./device-proof.ts";
+import { unprovenPart } from "./unproven-part.ts";
 
 const then = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-02T00:00:00Z");

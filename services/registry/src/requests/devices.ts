@@ -19,7 +19,7 @@ import {
 import { existing, HeraldError } from "@herald/kit";
 import { encodeAfter, mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
-import type { UserChange } from "../domain/device-proof.ts";
+import type { UserChange } from "../domain/device-change.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
 import { parseDevices, putDevices } from "../imports/put-devices.ts";
@@ -75,7 +75,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
       const user = await verifyClaim(deps, wanted.projectId, userToken);
-      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes, byClient: true };
+      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes };
       const { device, credential, created, ignored } = await registerDevice(deps, registration, "first");
       await rejectErasedUser(deps, device, user);
       return {

@@ -12,8 +12,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { applyRegistration, newDevice, type Registration, seenEveryMs } from "../domain/device-change.ts";
-import { provesUser, unprovenPart } from "../domain/device-proof.ts";
+import { applyRegistration, newDevice, provesUser, type Registration, seenEveryMs } from "../domain/device-change.ts";
 import {
   deviceSubscribed,
   type EventContext,
@@ -22,6 +21,7 @@ import {
   registryEvent,
   type TopicRow,
 } from "../domain/registry-events.ts";
+import { unprovenPart } from "../domain/unproven-part.ts";
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
 import { requireInstallationRoom, requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
@@ -30,8 +30,6 @@ import { requireTopics, withTopics } from "./topics.ts";
 export type Wanted = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
-  /** A client sent it, which must prove that it is the device; otherwise the project's backend did. */
-  readonly byClient?: boolean | undefined;
   /** The device's token until now; counts only if proven, see `provesDevice`. */
   readonly previousToken?: string | undefined;
   /** The device whose credential the request contains. */
@@ -125,7 +123,7 @@ export const registerKnown = async (
   context: EventContext,
   credentials: Credentials,
 ): Promise<Registered | typeof conflict> => {
-  const isProven = wanted.byClient !== true || provesDevice(wanted, before);
+  const isProven = wanted.byProject === true || provesDevice(wanted, before);
   const { registration, ignored } = isProven ? { registration: wanted, ignored: [] } : unprovenPart(wanted);
   const more = ignored.length > 0 ? { ignored } : {};
   const plan = requireValid(applyRegistration(before, registration, context.at));

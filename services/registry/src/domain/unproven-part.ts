@@ -1,0 +1,21 @@
+import type { Registration } from "./device-change.ts";
+
+/** Fields that decide whether and where pushes arrive, by their names in the API. */
+const provenFields = [
+  ["environment", "environment"],
+  ["installationId", "installation_id"],
+  ["keys", "keys"],
+  ["tokenKind", "token_kind"],
+] as const;
+
+/**
+ * The part of a registration that needs only the push token of a known device, and the fields that it leaves out. They do not depend on
+ * what is stored, so they reveal nothing.
+ */
+export const unprovenPart = <One extends Registration>(
+  registration: One,
+): { readonly registration: One; readonly ignored: readonly string[] } => {
+  const { environment: _, tokenKind: __, keys: ___, vapidKeyId: ____, installationId: _____, ...rest } = registration;
+  const ignored = provenFields.flatMap(([field, name]) => (registration[field] === undefined ? [] : [name]));
+  return { registration: { ...rest, unproven: true } as One, ignored };
+};
