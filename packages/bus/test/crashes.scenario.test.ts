@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { closeBus, consume, createUnanswered, publish, sendGroupedRequest, sendRequest } from "@herald/bus";
+import { createUnanswered, publish, sendGroupedRequest, sendRequest } from "@herald/bus";
 import { CountOpens, newNotificationId, SendV1 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -17,8 +17,7 @@ import {
   shortenAckWait,
   startBusTest,
 } from "./fixture.ts";
-import { connectAs } from "./nats-login.ts";
-import { durable, onSend, publishSend, sendsSettled } from "./send-fixture.ts";
+import { durable } from "./send-fixture.ts";
 
 let t: BusTest;
 let stopChild = async () => {};
@@ -63,27 +62,15 @@ const keepRunning = (fatal: string, most = 16) => {
 /** Two beside other messages, one that leaves a note, three alone. */
 const maxDeaths = 6;
 
-const idsOf = (sends: readonly SendV1[]) => new Set(sends.map(({ notificationId }) => notificationId));
+/** A process needs seconds to start while the machine is busy. */
+const patient = { timeoutMs: 120_000 };
 
-test("a message that fails leaves a note from its third delivery on, while it is handled", async () => {
-  const bus = await connectAs(t, "dispatch");
-  const notes: number[] = [];
-  const consuming = consume(bus, [
-    onSend(async ({ deliveryCount }) => {
-      notes.push(await messagesIn(t, "KV_push_status"));
-      if (deliveryCount < 4) throw new Error("try again");
-    }),
-  ]);
-  await publishSend(t);
-  await sendsSettled(t);
-  // The removal of a note is a message, too.
-  expect(notes).toEqual([0, 0, 1, 1]);
-  const [last] = (await readStream(t, "KV_push_status")).slice(-1);
-  expect(headersOf(last)).toMatchObject({ "KV-Operation": ["DEL"] });
-  expect(t.logged.filter(({ msg }) => msg.includes("note"))).toEqual([]);
-  await consuming.stop(2_000);
-  await closeBus(bus);
-});
+const publishAll = (sends: readonly SendV1[]) =>
+  Promise.all(sends.map((send) => publish(t.bus, SendV1, send, { id: send.notificationId })));
+
+const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0), patient);
+
+const idsOf = (sends: readonly SendV1[]) => new Set(sends.map(({ notificationId }) => notificationId));
 
 describe("processes that end abruptly", () => {
   test("over a message make it a dead letter after a few deaths, and the messages beside it are handled", async () => {
@@ -91,9 +78,9 @@ describe("processes that end abruptly", () => {
     const fatal = sendOf();
     const others = Array.from({ length: 60 }, () => sendOf());
     const sends = others.toSpliced(20, 0, { ...fatal, content: { ...fatal.content, title: "fatal" } });
-    for (const send of sends) await publish(t.bus, SendV1, send, { id: send.notificationId });
+    await publishAll(sends);
     const state = keepRunning("fatal");
-    await sendsSettled(t);
+    await allSettled();
     const letters = await readStream(t, "PUSH_DLQ");
     expect(letters.map(({ data }) => JSON.parse(new TextDecoder().decode(data)).notificationId)).toEqual([
       fatal.notificationId,
@@ -101,24 +88,24 @@ describe("processes that end abruptly", () => {
     expect(headersOf(letters[0])).toMatchObject({ "Herald-Dead-Reason": ["process-crashed"] });
     expect(state.deaths).toBeLessThanOrEqual(maxDeaths);
     await eventually(() => expect(state.handled).toEqual(idsOf(others)));
-  }, 120_000);
+  });
 
   test("at random make no message a dead letter", async () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 300);
     const sends = Array.from({ length: 1_000 }, () => sendOf());
-    for (const send of sends) await publish(t.bus, SendV1, send, { id: send.notificationId });
+    await publishAll(sends);
     const state = keepRunning("none");
-    for (let kills = 0; kills < 10; kills++) {
+    for (let kills = 0; kills < 8; kills++) {
       const before = state.handled.size;
       const more = Math.ceil(Math.random() * 10);
-      await eventually(() => expect(state.handled.size).toBeGreaterThanOrEqual(before + more));
+      await eventually(() => expect(state.handled.size).toBeGreaterThanOrEqual(before + more), patient);
       state.kill();
       await eventually(() => expect(state.deaths).toBe(kills + 1));
     }
-    await sendsSettled(t);
+    await allSettled();
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
     await eventually(() => expect(state.handled).toEqual(idsOf(sends)));
-  }, 120_000);
+  });
 
   test("over a request make it refused after a few deaths, and the requests beside it are answered", async () => {
     const request = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
@@ -130,7 +117,7 @@ describe("processes that end abruptly", () => {
     const askOnce = async (one: typeof fatal) => {
       try {
         const [id = ""] = one.notificationIds;
-        const suspect = { suspect: id, timeoutMs: 1_000 };
+        const suspect = { suspect: id, timeoutMs: 2_000 };
         return await (unanswered.isSuspect(one) ? sendRequest(t.bus, CountOpens, one, suspect) : ask(one));
       } catch (error) {
         unanswered.count(one, error);
@@ -138,12 +125,12 @@ describe("processes that end abruptly", () => {
         return hasCode(error, "process-crashed") ? "refused" : error;
       }
     };
-    const repeat = (one: typeof fatal) => eventually(() => askOnce(one), { timeoutMs: 90_000 });
+    const repeat = (one: typeof fatal) => eventually(() => askOnce(one), patient);
     const answers = await Promise.all([fatal, ...others].map(repeat));
     expect(answers).toEqual(["refused", ...others.map(({ notificationIds: [id = ""] }) => ({ counts: { [id]: 1 } }))]);
     expect(state.deaths).toBeLessThanOrEqual(maxDeaths);
     const before = state.deaths;
     await expect(repeat(fatal)).resolves.toBe("refused");
     expect(state.deaths).toBe(before);
-  }, 120_000);
+  });
 });
