@@ -49,10 +49,10 @@ const changes = ({ method }: RouteCall) => method !== "GET" && method !== "HEAD"
 /** The header that an operator needs outside of `/admin/v1`. */
 const forProject = ({ path }: RouteCall): Record<string, string> =>
   path.startsWith("/api/") ? { "herald-project": world.project.id } : {};
-/** The state without the traces of the attack itself: audit rows of its allowed sign-ins. */
+/** The state without audit rows, which the attack's allowed sign-ins leave, and without what jobs write at their own times. */
 const stateOf = async (): Promise<Snapshot> => {
-  const { "registry.auditRows": _, "registry.auditHeads": __, ...others } = await restingSnapshotOf(system);
-  return others;
+  const all = Object.entries(await restingSnapshotOf(system));
+  return Object.fromEntries(all.filter(([name]) => !/\.(auditRows|auditHeads|positions|retentionClaims)$/.test(name)));
 };
 
 test("a viewer and an operator on every route above their role change nothing", async ({ task }) => {

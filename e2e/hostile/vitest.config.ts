@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { scale } from "./scale.ts";
 
 const conditions = ["@herald/source"];
 const report = process.env.HERALD_TEST_REPORT;
@@ -38,7 +39,7 @@ const shared = {
 const test = {
   root: import.meta.dirname,
   globalSetup: ["../../packages/testing/src/global-setup.ts"],
-  testTimeout: 3_600_000, // a thousand examples of each operation take their time
+  testTimeout: scale(3_600_000, 600_000), // a thousand examples of each operation take their time
   hookTimeout: 180_000,
   chaiConfig: { truncateThreshold: 1_000 }, // what was wrong is a list, which a report must name
 };
