@@ -54,7 +54,7 @@ const orderNews = [
 const userId = (index: number) => `u_${String(index % 90).padStart(3, "0")}`;
 
 /** Again and again a few users get news of their orders. */
-const orders = Array.from({ length: 24 }, (_, round) => ({
+const orders = Array.from({ length: 12 }, (_, round) => ({
   ...orderNews[round % orderNews.length],
   link_to: "/orders/42",
   targets: Array.from({ length: 4 + ((round * 5) % 7) }, (_, index) => `user:${userId(round * 11 + index * 7)}`),
@@ -141,7 +141,7 @@ export async function makeDemoHistory(
   const { data: pushes } = await control<{ data: Push[] }>("GET /pushes");
   const received = pushes.flatMap((push) => (push.status === 200 || push.status === 201 ? (openOf(push) ?? []) : []));
   await inParallel(
-    received.filter((_, at) => at % 7 < 3),
+    received.filter((_, at) => at % 7 < 2),
     ({ id, token }) => open(id, token),
   );
   await control("PUT /script", before);
