@@ -1,5 +1,6 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { ShareOwner } from "../auth/caller.ts";
 import type { GatewayConfig } from "../config.ts";
 import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
 
@@ -79,24 +80,27 @@ export const createSlots = (
   what: "streams" | "imports" | "exports",
 ) => {
   const full = (message: string) => new HeraldError("rate-limited", `${what}: ${message}`, { retryAfterSeconds });
-  const open = new Map<ProjectId, number>();
+  const open = new Map<ShareOwner, number>();
   let all = 0;
   return {
     openOf: (projectId: ProjectId): number => open.get(projectId) ?? 0,
-    acquire: (projectId: ProjectId): (() => void) => {
-      const own = open.get(projectId) ?? 0;
-      if (own >= perProject) throw full(`a project may have at most ${perProject} open here`);
+    acquire: (owner: ShareOwner): (() => void) => {
+      const own = open.get(owner) ?? 0;
+      if (own >= perProject)
+        throw full(
+          `${owner.startsWith("prj_") ? "a project" : "an operator"} may have at most ${perProject} open here`,
+        );
       if (all >= total) throw full(`this gateway has ${total} open, its limit; close one, or try again later`);
-      open.set(projectId, own + 1);
+      open.set(owner, own + 1);
       all++;
       let released = false;
       return () => {
         if (released) return;
         released = true;
         all--;
-        const left = (open.get(projectId) ?? 1) - 1;
-        if (left > 0) open.set(projectId, left);
-        else open.delete(projectId);
+        const left = (open.get(owner) ?? 1) - 1;
+        if (left > 0) open.set(owner, left);
+        else open.delete(owner);
       };
     },
   };
