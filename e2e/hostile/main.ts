@@ -14,6 +14,7 @@ const attacks = [
   "projects",
   "operators",
   "access",
+  "operator-floods",
   "names",
   "secrets",
   "content",
