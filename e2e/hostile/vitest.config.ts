@@ -15,6 +15,7 @@ const measuring = [
   "imports",
   "installations",
   "neighbour",
+  "operator-floods",
   "queues",
   "requests",
   "shares",

@@ -38,6 +38,8 @@ const expectedSequence = "Nats-Expected-Last-Subject-Sequence";
  */
 const minBatch = 20;
 
+const ttlText = (ms: number): string => `${Math.max(1, Math.ceil(ms / 1000))}s`;
+
 const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
 
 /** What {@link openBucket} returns for entries of this type. */
@@ -67,8 +69,7 @@ export const openBucket = <Schema extends z.ZodType>(bus: Bus, name: BucketName,
     if (ttlMs !== undefined && !("markerTtlMs" in buckets[name])) {
       throw new TypeError(`${name}: a TTL of one key needs markerTtlMs`);
     }
-    const ttl: Record<string, string> =
-      ttlMs === undefined ? {} : { [brokerHeaders.ttl]: `${Math.max(1, Math.ceil(ttlMs / 1000))}s` };
+    const ttl: Record<string, string> = ttlMs === undefined ? {} : { [brokerHeaders.ttl]: ttlText(ttlMs) };
     return {
       subject: subjectOf(key),
       body: JSON.stringify(schema.parse(value)),
@@ -145,7 +146,10 @@ export const openBucket = <Schema extends z.ZodType>(bus: Bus, name: BucketName,
     /** Writes only if `revision` is still the last; resolves to false otherwise. The earlier revision's TTL no longer applies. */
     update: writeOnto,
     async delete(key: string): Promise<void> {
-      await requestAck(connection, subjectOf(key), "", plainHeaders({ "KV-Operation": "DEL" }));
+      const { markerTtlMs } = { markerTtlMs: 0, ...buckets[name] };
+      // Without a TTL, the marker of each key that ever existed would stay in the bucket.
+      const ttl: Record<string, string> = markerTtlMs > 0 ? { [brokerHeaders.ttl]: ttlText(markerTtlMs) } : {};
+      await requestAck(connection, subjectOf(key), "", plainHeaders({ "KV-Operation": "DEL", ...ttl }));
     },
     /**
      * Calls `onEntry` for every existing entry, then `onReady`, then `onEntry` for every change; a deleted entry has no value.

@@ -65,6 +65,15 @@ describe("a bucket", () => {
     for (const { key } of entries) expect((await keys.get(key))?.value.released).toBe(true);
   });
 
+  test("leaves a marker that expires where it deletes an entry, if its bucket has markers", async () => {
+    await keys.put("deleted", started());
+    await keys.delete("deleted");
+    const marker = await t.raw.jsm.streams.getMessage("KV_push_idempotency", {
+      last_by_subj: "$KV.push_idempotency.deleted",
+    });
+    expect([marker?.header.get("KV-Operation"), marker?.header.get("Nats-TTL")]).toEqual(["DEL", "60s"]);
+  });
+
   test("creates together where some keys were deleted, and each with its own TTL", async () => {
     const entries = Array.from({ length: 40 }, (_, index) => ({
       key: `ttl-${index}`,

@@ -709,7 +709,7 @@ export type AuditRow = {
   request_id?: string;
   /** What was there, without secrets */
   before?: Record<string, unknown> | null;
-  /** The fields that the request set, secrets masked */
+  /** The fields that the request set, secrets masked; under `/api/v1` only their names, as `fields` */
   after?: Record<string, unknown> | null;
   at: string;
   previous_hash: string;

@@ -106,7 +106,7 @@ export const createFairGate = ({ total, perKey, line: room }: Limits) => {
     if (weights.has(key, weight) && !isFull()) return undefined;
     dropGone(key, lines.get(key) ?? [], true);
     if (!weights.has(key, weight))
-      return crowded("rate-limited", "requests: too many requests of this project are waiting to be answered");
+      return crowded("rate-limited", "requests: too many of your requests are waiting to be answered");
     return isFull() ? crowded("service-unavailable", "too many requests are waiting to be answered") : undefined;
   };
 

@@ -33,7 +33,14 @@ export { retryAfterMs } from "./outbound/retry-after.ts";
 export { socketErrorText } from "./outbound/socket-error-text.ts";
 export { parseBody, parseQuery, parseSearch } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
-export { createDeadline, currentDeadline, currentRequestId, withinDeadline, withRequestId } from "./request-context.ts";
+export {
+  createDeadline,
+  currentDeadline,
+  currentOwnRequestId,
+  currentRequestId,
+  withinDeadline,
+  withRequestId,
+} from "./request-context.ts";
 export { runService } from "./run-service.ts";
 export { bareSchemas } from "./schema-at.ts";
 export { failSpan, inSpan, meter, secondsHistogram, startClientSpan } from "./telemetry/spans.ts";

@@ -1,16 +1,23 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 
-type Context = { readonly requestId?: string | undefined; readonly deadline?: Deadline | undefined };
+type Context = {
+  readonly requestId?: string | undefined;
+  readonly ownRequestId?: string | undefined;
+  readonly deadline?: Deadline | undefined;
+};
 
 const storage = new AsyncLocalStorage<Context>();
 
-/** Runs a function, and all work that it starts, with a request id. */
-export const withRequestId = <T>(id: string, fn: () => T): T =>
-  storage.run({ ...storage.getStore(), requestId: id }, fn);
+/** Runs a function, and all work that it starts, with a request id. `ownId`: the id that this process made for the request, if it did. */
+export const withRequestId = <T>(id: string, fn: () => T, ownId?: string): T =>
+  storage.run({ ...storage.getStore(), requestId: id, ownRequestId: ownId }, fn);
 
 /** The request id of the current work, if it has one. */
 export const currentRequestId = (): string | undefined => storage.getStore()?.requestId;
+
+/** The id of the current HTTP request that no client chose: its request id if Herald made that. */
+export const currentOwnRequestId = (): string | undefined => storage.getStore()?.ownRequestId;
 
 /** Runs a function, and all work that it starts, for a caller who waits until the deadline. */
 export const withinDeadline = <T>(deadline: Deadline | undefined, fn: () => T): T =>

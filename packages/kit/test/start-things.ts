@@ -8,7 +8,7 @@ import { type HttpRoute, serveRoutes } from "../src/http/serve-routes.ts";
 import { startHttp } from "../src/http/start-http.ts";
 import { createLogger } from "../src/logger.ts";
 import { parseBody, parseQuery, parseSearch } from "../src/parse-request.ts";
-import { currentRequestId } from "../src/request-context.ts";
+import { currentOwnRequestId, currentRequestId } from "../src/request-context.ts";
 
 /** Bytes of a body. */
 export const limit = 2_000;
@@ -32,6 +32,7 @@ export const startThings = async () => {
       "/things/:id",
       async (_request, response, { params: { id = "" } }) => {
         if (id.length > 3) throw new HeraldError("validation-failed", "id: must have at most 3 characters");
+        response.setHeader("x-own-id", currentOwnRequestId() ?? "");
         json(response, { id, requestId: currentRequestId() });
       },
     ],

@@ -12,6 +12,7 @@ import {
 } from "@herald/contracts";
 import {
   clientAddress,
+  createFairGate,
   createHealth,
   createHttpApp,
   createLifecycle,
@@ -64,6 +65,9 @@ const stopDeadlineMs = 25_000;
 /** Event streams: a heartbeat twice within the shortest usual proxy timeout, and the time for which a client may stop reading. */
 const heartbeatMs = 15_000;
 const drainTimeoutMs = 30_000;
+
+/** Requests that read many audit rows wait for each other: of one operator, and of all. */
+const auditLine = { perKey: 4, total: 64 };
 
 /** Concurrent file uploads. Each holds a chunk of half a mebibyte. */
 const uploadSlots = { perProject: 4, total: 32 };
@@ -173,23 +177,24 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     prepareChunk: createPrepareChunk(connection.bus),
     eventStreams,
     exportStreams,
+    auditGate: createFairGate({ total: 1, perKey: 1, line: auditLine }),
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: dedupeOpens(opens.record),
   };
 
-  const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
+  const { HERALD_GATEWAY_TRUST_PROXY: publicProxies, HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
+  const adminProxies = adminPort === undefined ? publicProxies : config.HERALD_GATEWAY_ADMIN_TRUST_PROXY;
   const memory = createMemoryLimit({
     maxBytes: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY,
     maxPerAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY,
   });
-  const connectionLimit = {
+  const connectionLimit = (proxies: number) => ({
     max: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
     maxPerAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
-  };
-  const { HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
-  const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
+  });
   /** Serves the routes, the documents and the probes on one port; with `folder` the console too. */
-  const openDoor = (routes: readonly Route[], withoutOperators: boolean, folder?: string) => {
+  const openDoor = (routes: readonly Route[], proxies: number, withoutOperators: boolean, folder?: string) => {
+    const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
     const edge = { proxies, memory, withoutOperators };
     const served = routes.map(
       (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
@@ -197,7 +202,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     return createHttpApp(log, serveGateway(new Map(served), health.routes, count, folder), allowBrowsers(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
-  const everything = openDoor(allRoutes, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
+  const everything = openDoor(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
   const replicas = [tokens, projectRecords, operatorRecords, sessionRecords, status];
   const startReplicas = (bus: Bus) => {
     for (const replica of replicas) replica.start(bus);
@@ -213,21 +218,24 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         metricsPort: config.HERALD_GATEWAY_METRICS_PORT,
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
       });
-      const listening = await startHttp(adminPort === undefined ? everything : openDoor(publicRoutes, true), {
-        host: config.HERALD_GATEWAY_HOST,
-        port: config.HERALD_GATEWAY_PORT,
-        limit: connectionLimit,
-      });
+      const listening = await startHttp(
+        adminPort === undefined ? everything : openDoor(publicRoutes, publicProxies, true),
+        {
+          host: config.HERALD_GATEWAY_HOST,
+          port: config.HERALD_GATEWAY_PORT,
+          limit: connectionLimit(publicProxies),
+        },
+      );
       server = listening;
       // The admin port has its own connection limit, so that clients cannot lock operators out.
       if (adminPort !== undefined)
         adminServer = await startHttp(everything, {
           host: config.HERALD_GATEWAY_ADMIN_HOST,
           port: adminPort,
-          limit: connectionLimit,
+          limit: connectionLimit(adminProxies),
         });
       const unobserve = registerLoadMetrics(
-        { now: listening.connections, limit: connectionLimit.max },
+        { now: listening.connections, limit: config.HERALD_GATEWAY_LIMIT_CONNECTIONS },
         { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY },
       );
       connection.start(startReplicas);

@@ -35,6 +35,8 @@ export const GatewayConfig = z.object({
    * could claim any address.
    */
   HERALD_GATEWAY_TRUST_PROXY: variables.integer({ min: 0, max: 16 }).default(0),
+  /** The same for the admin port, which most operators reach without the proxies of the public port. */
+  HERALD_GATEWAY_ADMIN_TRUST_PROXY: variables.integer({ min: 0, max: 16 }).default(0),
   /**
    * Refused credentials and opens per address in 10 seconds. Ten a second are far more than a misconfigured client needs and far
    * too few to guess a token. Valid requests are never counted.
@@ -76,7 +78,7 @@ export const GatewayConfig = z.object({
   /** Running exports of one project. The last places are for projects that have none. */
   HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(2),
   /**
-   * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a program in a loop leaves
+   * Requests with one project token, or of one operator, in 10 seconds. 500 a second are more than a backend needs, and a program in a loop leaves
    * room for the project's other tokens.
    */
   HERALD_GATEWAY_LIMIT_TOKEN: variables.integer({ min: 1, max: maxPerWindow }).default(5_000),

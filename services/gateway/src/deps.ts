@@ -1,7 +1,9 @@
 import type { OpenGroupV1, ProjectId } from "@herald/contracts";
+import type { FairGate } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
 import type { Audit } from "./audit/audit.ts";
 import type { createAuthenticate } from "./auth/authenticate.ts";
+import type { ShareOwner } from "./auth/caller.ts";
 import type { SendRequest } from "./bus-connection.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
@@ -33,12 +35,14 @@ export type RouteDeps = {
   readonly sends: SendCommands;
   readonly deadLetters: DeadLetters;
   /** Takes a slot for the upload of a file. Throws rate-limited. */
-  readonly acquireUpload: (projectId: ProjectId) => () => void;
+  readonly acquireUpload: (owner: ShareOwner) => () => void;
   /** Resolves when the stream has stored the lines. Throws bus-unavailable or queue-full. */
   readonly prepareChunk: PrepareChunk;
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly status: Pick<StatusDirectory, "read">;
   readonly exportStreams: Pick<ExportStreams, "open">;
+  /** Permits one request at a time that reads many audit rows; operators take turns. */
+  readonly auditGate: FairGate;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */
   readonly recordOpen: (projectId: ProjectId, open: OpenGroupV1["opens"][number]) => Promise<void>;

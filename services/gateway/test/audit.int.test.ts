@@ -37,6 +37,24 @@ test("a change has who, what, from where, and what was there before, without sec
   });
 });
 
+test("the request id of a row is none that a client chose", async () => {
+  const answer = await system.call(`PATCH /admin/v1/projects/${project.id}`, {
+    token: adminToken,
+    headers: { "x-request-id": "chosen" },
+    body: { project: { name: "Store" } },
+  });
+  expect(answer.headers.get("x-request-id")).toBe("chosen");
+  expect((await last())?.request_id).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test("a change of a device has the names of its fields alone", async () => {
+  const token = await system.operator("operator");
+  const device = { platform: "ios", token: "ab".repeat(32), metadata: { name: "Ann" }, identifiers: { id: "ann" } };
+  await system.call("POST /api/v1/devices", { token, headers: { "herald-project": project.id }, body: { device } });
+  const fields = ["device.token", "device.platform", "device.metadata", "device.identifiers"];
+  expect(await last()).toMatchObject({ action: "registerDevice", after: { fields } });
+});
+
 test("keys of a provider are in no row", async () => {
   const settings = table.putApnsProvider?.body?.({} as World) as { private_key: string; key_id: string };
   const put = () =>

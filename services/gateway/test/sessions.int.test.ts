@@ -48,9 +48,24 @@ describe("a session", () => {
     expect(JSON.stringify(body)).not.toContain("hss_");
   });
 
-  test("is sent over https alone when it was made there", async () => {
-    const { headers } = await signIn({ token: adminToken, headers: { "x-forwarded-proto": "https" } });
-    expect(headers.get("set-cookie")).toMatch(/; Secure$/);
+  test("is sent over https alone when it was made there, and is the host's own", async () => {
+    const https = { "x-forwarded-proto": "https" };
+    const { headers } = await signIn({ token: adminToken, headers: https });
+    expect(headers.get("set-cookie")).toMatch(/^__Host-herald_session=hss_[\w-]+; Path=\/; .*; Secure$/);
+    const cookie = headers.get("set-cookie")?.split(";")[0] ?? "";
+    expect((await current({ cookie, ...https })).status).toBe(200);
+    const { cookie: planted } = await system.session(adminToken);
+    expect((await current({ cookie: planted, ...https })).status).toBe(401);
+  });
+
+  test("ends when its operator starts 20 others", async () => {
+    const { token, session } = await newOperator("viewer");
+    const others: Session[] = [];
+    for (let n = 0; n < 19; n++) others.push(await system.session(token));
+    expect((await current(session)).status).toBe(200);
+    const last = await system.session(token);
+    await eventually(async () => expect((await current(session)).status).toBe(401), soon);
+    for (const one of [...others, last]) expect((await current(one)).status).toBe(200);
   });
 
   test("says who is signed in, as a token does without a CSRF token", async () => {

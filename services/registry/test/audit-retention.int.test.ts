@@ -23,15 +23,16 @@ const rows = () => db.collection<AuditDocument>("auditRows");
 const sequences = async () => (await rows().find({}).sort({ _id: 1 }).toArray()).map(({ _id }) => _id);
 /** Appends one row per day, beginning with day `from`. */
 const append = async (store: ReturnType<typeof storeWith>, from: number, count: number) => {
-  for (let index = 0; index < count; index++)
-    await store.append({
+  await store.append(
+    Array.from({ length: count }, (_, index) => ({
       eventId: randomUUID(),
       operator: { id: "root", name: "root", role: "admin" },
       action: "changeProject",
       target: "/admin/v1/projects",
       address: "127.0.0.1",
       at: day(from + index),
-    });
+    })),
+  );
 };
 
 test("old rows are removed, and the rest is checked from the checkpoint on, also after further rows", async () => {

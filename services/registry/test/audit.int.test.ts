@@ -4,6 +4,7 @@ import { type AuditCheck, type AuditRow, installation, ListAudit, newProjectId, 
 import { eventually } from "@herald/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AuditDocument } from "../src/domain/audit-chain.ts";
+import { createAuditStore } from "../src/stores/audit-store.ts";
 import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 
 let registry: RegistryTest;
@@ -62,6 +63,25 @@ test("events become rows of one chain, each once", async () => {
   });
   for (const [index, row] of found.entries()) if (index > 0) expect(row.previous_hash).toBe(found[index - 1]?.hash);
   expect(await verify()).toMatchObject({ valid: true, checked: 4, head: { sequence: 4 }, next: null });
+});
+
+test("two processes that append at once make one chain, with one row for each event", async () => {
+  const store = () => createAuditStore(registry.db, [{ id: "m1", secret: Buffer.alloc(32, 7) }]);
+  const facts = (eventId: string) => ({
+    eventId,
+    operator: { id: "root", name: "root", role: "admin" } as const,
+    ...{ action: "changeProject", target: "/admin/v1/projects", address: "127.0.0.1", at: new Date() },
+  });
+  const shared = Array.from({ length: 20 }, () => facts(randomUUID()));
+  const appended = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => {
+      const own = Array.from({ length: 30 }, () => facts(randomUUID()));
+      return store().append(n % 2 ? [...shared, ...own] : [...own, ...shared, ...own]);
+    }),
+  );
+  expect(appended.flat()).toHaveLength(20 + 8 * 30);
+  expect(await rows().countDocuments()).toBe(20 + 8 * 30);
+  expect(await verify()).toMatchObject({ valid: true, checked: 20 + 8 * 30, next: null });
 });
 
 test("rows are found by operator, action, project and time, newest first, page by page", async () => {

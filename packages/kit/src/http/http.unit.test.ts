@@ -15,9 +15,13 @@ test("answers, under the request id that came or a new one", async () => {
   const given = await t.call("GET", "/api/v1/things/1", { headers: { "x-request-id": "abc-1" } });
   expect(given.headers.get("x-request-id")).toBe("abc-1");
   expect(given.body).toEqual({ id: "1", requestId: "abc-1" });
+  const own = given.headers.get("x-own-id");
+  expect(own).toMatch(/^[0-9a-f-]{36}$/);
+  expect(JSON.parse(t.lines.at(-1) ?? "{}")).toMatchObject({ requestId: "abc-1", ownRequestId: own });
   const made = await t.call("GET", "/api/v1/things/1");
   expect(made.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   expect(made.body.requestId).toBe(made.headers.get("x-request-id"));
+  expect(made.headers.get("x-own-id")).toBe(made.headers.get("x-request-id"));
 });
 
 test.each(["a b", "a;b", "x".repeat(129), "é"])("the request id %j is not taken over", async (id) => {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorCode } from "@herald/contracts";
 import { context, type Histogram, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
@@ -15,7 +16,9 @@ export const observeRequests = (log: Logger) => {
   let durations: Histogram | undefined;
   return (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
     const begin = performance.now();
-    const requestId = acceptRequestId(request.headers["x-request-id"]);
+    const sent = request.headers["x-request-id"];
+    const requestId = acceptRequestId(sent);
+    const ownId = requestId === sent ? randomUUID() : requestId;
     response.setHeader("x-request-id", requestId);
     const method = request.method && knownMethods.has(request.method) ? request.method : "_OTHER";
     const parent = propagation.extract(context.active(), request.headers);
@@ -52,14 +55,18 @@ export const observeRequests = (log: Logger) => {
       withRequestId(requestId, () =>
         context.with(active, () =>
           log[level](
-            { method, route, status, ms: Math.round(ms * 10) / 10, code, aborted: aborted || undefined },
+            {
+              ...{ method, route, status, ms: Math.round(ms * 10) / 10, code, aborted: aborted || undefined },
+              // Audit rows contain this id, which no client can choose.
+              ownRequestId: ownId === requestId ? undefined : ownId,
+            },
             "request",
           ),
         ),
       );
     });
 
-    withRequestId(requestId, () => context.with(active, next));
+    withRequestId(requestId, () => context.with(active, next), ownId);
   };
 };
 

@@ -34,7 +34,8 @@ const stateBefore = async (reader: Route, request: HandledRequest, deps: RouteDe
 
 const stateAfter = (route: Route, { body }: HandledRequest) => {
   if (route.method === "delete") return null;
-  return route.tag === "Notifications" && route.body !== undefined ? auditedSend(body) : auditedState(body);
+  if (route.tag === "Notifications" && route.body !== undefined) return auditedSend(body);
+  return route.path.startsWith("/api/") ? auditedFields(body) : auditedState(body);
 };
 
 /**
@@ -115,6 +116,22 @@ export const auditedState = (value: unknown): Record<string, unknown> | undefine
   typeof value === "object" && value !== null && !Array.isArray(value)
     ? (stateOf(value, "", 0) as Record<string, unknown>)
     : undefined;
+
+/** Fields whose content and names an app chooses. */
+const ofApps: ReadonlySet<string> = new Set(["metadata", "identifiers"]);
+
+/**
+ * Shows only the names of the fields that a request sets, such as `device.metadata`: what belongs to a project may be personal data, and
+ * an erasure cannot reach audit rows. Every name but those below `metadata` and `identifiers` is one that the route declares.
+ */
+export const auditedFields = (body: unknown): Record<string, unknown> | undefined => {
+  if (typeof body !== "object" || body === null) return undefined;
+  const namesIn = ([name, value]: [string, unknown]): string[] =>
+    typeof value !== "object" || value === null || Array.isArray(value) || ofApps.has(name)
+      ? [name]
+      : Object.keys(value).map((inner) => `${name}.${inner}`);
+  return { fields: Object.entries(body).flatMap(namesIn).slice(0, maxItems) };
+};
 
 type SendBody = {
   readonly notification?: { readonly targets?: readonly unknown[]; readonly dry_run?: boolean };

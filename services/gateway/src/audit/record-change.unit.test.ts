@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { auditedSend, auditedState } from "./record-change.ts";
+import { auditedFields, auditedSend, auditedState } from "./record-change.ts";
 
 describe("an audited state", () => {
   test("shows what is known to be no secret, numbers and flags, and masks every other text", () => {
@@ -42,6 +42,18 @@ describe("an audited state", () => {
       Array.from({ length: 4 }, () => undefined),
     );
   });
+});
+
+test.each([
+  [
+    { device: { platform: "ios", metadata: { ann: 1 }, user_id: "ann" } },
+    ["device.platform", "device.metadata", "device.user_id"],
+  ],
+  [{ metadata: { ann: 1 }, identifiers: { ann: "ann" } }, ["metadata", "identifiers"]],
+  [{ devices: [{ token: "ann" }] }, ["devices"]],
+  [{}, []],
+])("of a change in a project only the names of fields are shown: %j", (body, fields) => {
+  expect(auditedFields(body)).toEqual({ fields });
 });
 
 test("of a send only its size is shown", () => {

@@ -9,7 +9,7 @@ import {
   parseDeviceCredential,
   roleIncludes,
   type Scope,
-  sessionCookie,
+  sessionCookieName,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { SendRequest } from "../bus-connection.ts";
@@ -162,10 +162,10 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
   return value === undefined ? undefined : String(value);
 };
 
-const cookieOf = (header: string | undefined): string | undefined => {
+const cookieOf = (header: string | undefined, wanted: string): string | undefined => {
   for (const pair of header?.split(";", 100) ?? []) {
     const [name, value] = pair.split("=", 2);
-    if (name?.trim() === sessionCookie) return value?.trim();
+    if (name?.trim() === wanted) return value?.trim();
   }
   return undefined;
 };
@@ -182,8 +182,9 @@ const isFromOtherOrigin = (request: IncomingMessage): boolean => {
   return !URL.canParse(origin) || new URL(origin).host !== request.headers.host;
 };
 
-export const credentialsOf = (request: IncomingMessage): Credentials => {
-  const session = cookieOf(request.headers.cookie);
+/** The credentials of a request. `secure`: its connection is encrypted, see {@link isSecure}. */
+export const credentialsOf = (request: IncomingMessage, secure: boolean): Credentials => {
+  const session = cookieOf(request.headers.cookie, sessionCookieName(secure));
   return {
     authorization: request.headers.authorization,
     project: headerOf(request, operatorHeaders.project),

@@ -49,6 +49,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   const tokens = createTokenDirectory(
     {
       get: (key) => (key === secretHash(token) ? record : undefined),
+      entries: () => new Map().entries(),
       fetch: async (_, permit) => {
         await permit();
         return undefined;
@@ -62,6 +63,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   );
   const none = {
     get: () => undefined,
+    entries: () => new Map().entries(),
     fetch: async () => undefined,
     ready: () => true,
     start: () => {},

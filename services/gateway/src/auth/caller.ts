@@ -52,6 +52,8 @@ export type Access<Kind extends CallerKind = CallerKind> = {
   readonly orDevice?: true;
   /** Signs in, so an earlier session is ignored. */
   readonly signsIn?: true;
+  /** Each request counts as a sign-in of its operator, before it has an audit row. */
+  readonly countsAsSignIn?: true;
 };
 
 export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
@@ -77,7 +79,14 @@ export const viewer = byRole("viewer");
 export const operator = byRole("operator");
 export const admin = byRole("admin");
 /** An operator's token, or a sign-in code in the body. */
-export const signIn: Access<"operator" | "client"> = { by: ["operator", "client"], role: "viewer", signsIn: true };
+export const signIn: Access<"operator" | "client"> = {
+  by: ["operator", "client"],
+  role: "viewer",
+  signsIn: true,
+  countsAsSignIn: true,
+};
+/** Creates a sign-in code. */
+export const createCode: Access<"operator"> = { ...admin, countsAsSignIn: true };
 
 const highest = (roles: readonly OperatorRole[]): OperatorRole =>
   roles.reduce((role, other) => (roleIncludes(role, other) ? role : other), "viewer");
@@ -91,6 +100,10 @@ export const roleOf = ({ by, role, scopes }: Access): OperatorRole | undefined =
 /** The scopes that a role has in every project. */
 export const scopesOf = (role: OperatorRole): Scope[] =>
   (Object.keys(roleOfScope) as Scope[]).filter((scope) => roleIncludes(role, roleOfScope[scope]));
+
+/** Whose share of the open streams, exports and uploads a request takes: an operator has one for all projects. */
+export type ShareOwner = ProjectId | OperatorReference;
+export const shareOwner = ({ operator, projectId }: CallerOf<"project">): ShareOwner => operator?.id ?? projectId;
 
 /**
  * The device of a request. Throws forbidden when a device credential names another device, existing or not. Registry checks that the

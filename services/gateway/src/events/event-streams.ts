@@ -2,11 +2,13 @@ import type { ServerResponse } from "node:http";
 import { type Bus, eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, hasCode, type Logger } from "@herald/kit";
+import type { ShareOwner } from "../auth/caller.ts";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
 import type { EventPositions } from "./event-positions.ts";
 
 export type EventStreamRequest = Start & {
   readonly projectId: ProjectId;
+  readonly owner: ShareOwner;
   /** Absent: all types. */
   readonly types?: ReadonlySet<string> | undefined;
   /** Throws when the caller is no longer allowed to read: a token can be revoked while its stream is open. */
@@ -109,7 +111,7 @@ export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbe
   return {
     /** Returns a function that writes the stream until the client disconnects. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
     open: (request: EventStreamRequest) =>
-      streams.open(request.projectId, async () => {
+      streams.open(request.owner, async () => {
         const positions = positionsOf(request.projectId);
         const start = await startSequence(bus(), positions, request, now());
         return (response, signal) => run(request, start, positions, response, signal);

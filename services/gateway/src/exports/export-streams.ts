@@ -1,9 +1,10 @@
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
 import { createGzip } from "node:zlib";
-import { type ExportFormat, type ProjectId, toCsvText } from "@herald/contracts";
+import { type ExportFormat, toCsvText } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 import type { z } from "zod";
+import type { ShareOwner } from "../auth/caller.ts";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
 import { createSpeedLimit } from "../limits/speed-limit.ts";
 
@@ -11,7 +12,7 @@ import { createSpeedLimit } from "../limits/speed-limit.ts";
 export type ExportPage = { readonly rows: readonly string[]; readonly next: string | null };
 
 export type ExportRequest = {
-  readonly projectId: ProjectId;
+  readonly owner: ShareOwner;
   readonly format: RowFormat;
   readonly gzip: boolean;
   /** The export begins after this id; absent: at the first row. */
@@ -105,7 +106,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
     } catch (error) {
       if (error !== streamEnded) {
         const level = error instanceof HeraldError ? "info" : "error";
-        log[level]({ err: error, projectId: request.projectId }, "an export was cut");
+        log[level]({ err: error, owner: request.owner }, "an export was cut");
       }
       // Cuts the connection: a missing end of the body shows the client that rows are missing.
       gzip?.destroy();
@@ -119,7 +120,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
      * sees that rows are missing. Throws rate-limited, and the errors of `read`.
      */
     open: (request: ExportRequest) =>
-      streams.open(request.projectId, async () => {
+      streams.open(request.owner, async () => {
         const first = await request.read(request.after, firstRows);
         return (response, signal) => run(request, first, response, signal);
       }),

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
-import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { ShareOwner } from "../auth/caller.ts";
 import { createSlots } from "../limits/project-limits.ts";
 
 type Options = {
@@ -33,12 +33,12 @@ export const createResponseStreams = ({ limits, what, whenStopped }: Options) =>
     openOf: slots.openOf,
     /** Takes a slot until the response is written or `begin` throws. Throws rate-limited, and the errors of `begin`. */
     open: async (
-      projectId: ProjectId,
+      owner: ShareOwner,
       begin: () => Promise<Write>,
     ): Promise<(response: ServerResponse) => Promise<void>> => {
       if (stopping.signal.aborted)
         throw new HeraldError("service-unavailable", `this gateway is shutting down; ${whenStopped}`);
-      const release = slots.acquire(projectId);
+      const release = slots.acquire(owner);
       try {
         const write = await begin();
         return async (response) => {

@@ -168,10 +168,12 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
   return async (request, response, match) => {
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
-    const credentials = { ...credentialsOf(request), withoutOperators };
+    const secure = isSecure(request, proxies);
+    const credentials = { ...credentialsOf(request, secure), withoutOperators };
     const authenticate = () => deps.authenticate(route.access, credentials, address);
     const caller = await authenticate();
     setHeaders(response, await deps.limits.countRequest(caller));
+    if (route.access.countsAsSignIn && caller.kind === "operator") await deps.limits.countSignIn(caller.operator.id);
 
     const serve = async () => {
       const params = parsePath(route.params ?? {}, match.params);
@@ -196,7 +198,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
         recheck: authenticate,
         message: request,
         address,
-        secure: isSecure(request, proxies),
+        secure,
       };
       await recordChange(route, reader, handling, deps);
       const reply = await route.handle(deps, handling).catch((error: unknown) => {

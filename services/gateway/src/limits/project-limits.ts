@@ -1,5 +1,6 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
 import { createShares, HeraldError } from "@herald/kit";
+import type { ShareOwner } from "../auth/caller.ts";
 import type { GatewayConfig } from "../config.ts";
 import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
 
@@ -85,17 +86,18 @@ export const createSlots = (
   const shares = createShares(total);
   return {
     openOf: (projectId: ProjectId): number => shares.of(projectId),
-    acquire: (projectId: ProjectId): (() => void) => {
-      if (shares.of(projectId) >= perProject) throw full(`a project may have at most ${perProject} open here`);
+    acquire: (owner: ShareOwner): (() => void) => {
+      const who = owner.startsWith("prj_") ? "a project" : "an operator";
+      if (shares.of(owner) >= perProject) throw full(`${who} may have at most ${perProject} open here`);
       if (shares.free() === 0) throw full(`this gateway has ${total} open, its limit; close one, or try again later`);
-      if (!shares.has(projectId, 1))
+      if (!shares.has(owner, 1))
         throw full(`the last of ${total} places here are for projects that have none; close one, or try again later`);
-      shares.take(projectId, 1);
+      shares.take(owner, 1);
       let released = false;
       return () => {
         if (released) return;
         released = true;
-        shares.give(projectId, 1);
+        shares.give(owner, 1);
       };
     },
   };

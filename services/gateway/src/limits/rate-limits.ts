@@ -162,6 +162,8 @@ export const createRateLimits = (config: GatewayConfig) => {
       if (caller.kind === "project")
         return rateLimitHeaders([await token.count(caller.tokenId), await project.count(caller.projectId)]);
       if (caller.kind === "device") return rateLimitHeaders([await device.count(caller.deviceId)]);
+      // As for a project, where an operator's id is the token's: one limit for all that an operator does.
+      if (caller.kind === "operator") return rateLimitHeaders([await token.count(caller.operator.id)]);
       return {};
     },
     /**

@@ -37,10 +37,19 @@ test("the headers contain what is left and when the window ends", async () => {
   expect((await countRequest(one)).ratelimit).toMatch(/^"token";r=1;t=\d+, "project";r=3;t=\d+$/);
   const device = { kind: "device", projectId: newProjectId(now), deviceId: newDeviceId(now) } as const;
   expect((await countRequest(device)).ratelimit).toBe('"device";r=1;t=10');
-  expect(
-    await countRequest({ kind: "operator", operator: { id: "root", name: "root", role: "admin", tokenHash: "" } }),
-  ).toEqual({});
   expect(await countRequest({ kind: "client" })).toEqual({});
+});
+
+test("an operator has one limit for all projects and for what belongs to none", async () => {
+  const { countRequest } = limits();
+  const operator = { id: "root", name: "root", role: "admin", tokenHash: "" } as const;
+  expect(await countRequest({ kind: "operator", operator })).toEqual({
+    "ratelimit-policy": '"token";q=3;w=10',
+    ratelimit: '"token";r=2;t=10',
+  });
+  await countRequest({ ...caller(), tokenId: "root", operator } as Caller);
+  await countRequest({ ...caller(), tokenId: "root", operator } as Caller);
+  await expect(countRequest({ kind: "operator", operator })).rejects.toMatchObject({ code: "rate-limited" });
 });
 
 test("a token beyond its limit leaves room for the others of its project, and does not affect other projects", async () => {

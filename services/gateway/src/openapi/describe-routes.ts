@@ -6,7 +6,7 @@ import {
   events,
   Problem,
   PutDevice,
-  sessionCookie,
+  sessionCookieName,
 } from "@herald/contracts";
 import { version } from "@herald/kit";
 import { z } from "zod";
@@ -280,9 +280,9 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
           operatorSession: {
             type: "apiKey",
             in: "cookie",
-            name: sessionCookie,
+            name: sessionCookieName(true),
             description:
-              "An operator's session (POST /admin/v1/sessions). Changes need the header `Herald-Csrf`; routes of a project need `Herald-Project`.",
+              "An operator's session (POST /admin/v1/sessions); `herald_session` without https. Changes need the header `Herald-Csrf`; routes of a project need `Herald-Project`.",
           },
         },
       },

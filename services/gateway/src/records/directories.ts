@@ -34,6 +34,7 @@ export const replicateBucket = <Schema extends z.ZodType>(name: BucketName, sche
   let watching: ReturnType<Bucket<Value>["watch"]> | undefined;
   return {
     get: (key: string) => known.get(key),
+    entries: () => known.entries(),
     /**
      * Reads a key from the bus if it is not in memory, so that a record works as soon as it is written. `permit` may refuse the read.
      * Throws bus-unavailable.

@@ -28,6 +28,7 @@ const createReplica = <Value>(seen: Record<string, Value>, stored: Record<string
   let barred = false;
   const replica: BucketReplica<Value> = {
     get: (key) => seen[key],
+    entries: () => new Map(Object.entries(seen)).entries(),
     fetch: async (key, permit) => {
       await permit();
       looked.push(key);

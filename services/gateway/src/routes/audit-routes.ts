@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import {
   AuditCheck,
   AuditExportQuery,
@@ -9,15 +9,26 @@ import {
   VerifyAudit,
   VerifyAuditQuery,
 } from "@herald/contracts";
+import type { FairGate } from "@herald/kit";
 import type { z } from "zod";
-import { viewer } from "../auth/caller.ts";
+import { type ActingOperator, viewer } from "../auth/caller.ts";
+import { rowFormat } from "../exports/export-streams.ts";
 import { keysetRequest, ok, pageReply } from "../http/reply.ts";
-import { dataOf, defineRoute, type StreamBody } from "../http/route.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
 
 /** Rows of one page of an export. */
 const exportPage = 100;
-/** A client that reads nothing for this long is disconnected. */
-const drainTimeoutMs = 30_000;
+
+/** Runs a request that reads many rows when it is its operator's turn. Throws rate-limited if too many of the operator wait. */
+const inTurn = async <Result>(
+  gate: FairGate,
+  { id }: ActingOperator,
+  { socket }: IncomingMessage,
+  work: () => Promise<Result>,
+): Promise<Result> => {
+  const leave = await gate.enter(id, 1, { isGone: () => socket.destroyed });
+  return work().finally(leave);
+};
 
 const filtersOf = (query: z.output<typeof AuditExportQuery>) => ({
   operator: query.operator,
@@ -41,41 +52,35 @@ const listAudit = defineRoute("listAudit", "get /admin/v1/audit", {
 const exportAudit = defineRoute("exportAudit", "get /admin/v1/audit/export", {
   summary: "Export what operators did, as NDJSON",
   description:
-    "One audit row a line, newest first. If Herald cannot read on, it closes the connection without the last chunk.",
+    "One audit row a line, newest first. If Herald cannot read on, it closes the connection without the last chunk. An operator has as many exports at a time as a project.",
   access: viewer,
   query: AuditExportQuery,
   responses: { 200: { description: "Audit rows, one a line", schema: AuditRow, download: ["application/x-ndjson"] } },
-  handle: async ({ sendRequest }, { query }) => {
-    const read = (after: string) =>
-      sendRequest(ListAudit, { page: { after, perPage: exportPage }, ...filtersOf(query) });
-    // Reads before the response begins, so that an unavailable database causes a 503.
-    const first = await read("");
-    const write: StreamBody = async (response) => {
-      try {
-        for (let page = first; ; page = await read(page.next)) {
-          const lines = page.data.map((row) => `${JSON.stringify(row)}\n`).join("");
-          if (lines !== "" && !response.write(lines))
-            await once(response, "drain", { signal: AbortSignal.timeout(drainTimeoutMs) });
-          if (page.next === null) break;
-        }
-        response.end();
-      } catch {
-        // The client disconnected or stopped reading, or a read failed. Ending the response would make it look like a complete export.
-        response.destroy();
-      }
-    };
-    return { status: 200 as const, body: write, headers: { "content-type": "application/x-ndjson; charset=utf-8" } };
+  handle: async ({ sendRequest, exportStreams, auditGate }, { query, caller: { operator }, message, recheck }) => {
+    const format = rowFormat("ndjson", AuditRow);
+    const read = (after = "", limit: number) =>
+      inTurn(auditGate, operator, message, async () => {
+        const page = { after, perPage: Math.min(limit, exportPage) };
+        const { data, next } = await sendRequest(ListAudit, { page, ...filtersOf(query) });
+        return { rows: data.map((row) => JSON.stringify(row)), next };
+      });
+    const request = { owner: operator.id, format, gzip: false, after: undefined, read, recheck };
+    const body = await exportStreams.open(request);
+    return { status: 200 as const, body, headers: { "content-type": format.contentType } };
   },
 });
 
 const verifyAudit = defineRoute("verifyAudit", "get /admin/v1/audit/verify", {
   summary: "Check the chain of audit rows",
   description:
-    "Each row contains the hash of the row before it, sealed with a master key of registry. Finds rows that were changed, forged or removed. Checks up to 10,000 rows and continues with `after`.",
+    "Each row contains the hash of the row before it, sealed with a master key of registry. Finds rows that were changed, forged or removed. Checks up to 10,000 rows, or for a second, and continues with `after`. Herald runs one check at a time; operators take turns.",
   access: viewer,
   query: VerifyAuditQuery,
   responses: { 200: { description: "The result for these rows", schema: dataOf(AuditCheck) } },
-  handle: async ({ sendRequest }, { query }) => ok(await sendRequest(VerifyAudit, { after: Number(query.after ?? 0) })),
+  handle: async ({ sendRequest, auditGate }, { query, caller: { operator }, message }) => {
+    const after = Number(query.after ?? 0);
+    return ok(await inTurn(auditGate, operator, message, () => sendRequest(VerifyAudit, { after })));
+  },
 });
 
 export const auditRoutes = [listAudit, exportAudit, verifyAudit];

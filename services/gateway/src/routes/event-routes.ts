@@ -1,6 +1,6 @@
 import { EventMessage, EventsQuery, OpenNotification } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { project, signedBody } from "../auth/caller.ts";
+import { project, shareOwner, signedBody } from "../auth/caller.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { notificationParam } from "./path-params.ts";
@@ -15,10 +15,12 @@ export const followEvents = defineRoute("followEvents", "get /api/v1/events", {
     200: { description: "An endless stream of events", schema: EventMessage, stream: true },
   },
   errors: ["position-gone"],
-  handle: async ({ eventStreams }, { caller: { projectId }, query: { types, since }, message, recheck }) => {
+  handle: async ({ eventStreams }, { caller, query: { types, since }, message, recheck }) => {
     const wanted = types === undefined ? undefined : new Set(types.split(","));
     const lastEventId = message.headers["last-event-id"] as string | undefined;
-    const body = await eventStreams.open({ projectId, types: wanted, since, lastEventId, recheck });
+    const { projectId } = caller;
+    const owner = shareOwner(caller);
+    const body = await eventStreams.open({ projectId, owner, types: wanted, since, lastEventId, recheck });
     return { status: 200 as const, body };
   },
 });

@@ -16,7 +16,7 @@ import {
   type ProjectId,
 } from "@herald/contracts";
 import { z } from "zod";
-import { type CallerOf, project } from "../auth/caller.ts";
+import { type CallerOf, project, shareOwner } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { acceptsGzip, type ExportPage, preferredFormat, rowFormat } from "../exports/export-streams.ts";
 import { pageRequest } from "../http/reply.ts";
@@ -46,7 +46,7 @@ type Read = (page: { projectId: ProjectId; after?: string; limit: number }) => P
 
 const exportReply = async (
   { exportStreams }: RouteDeps,
-  { caller: { projectId }, query, message: { headers }, recheck }: Request,
+  { caller, query, message: { headers }, recheck }: Request,
   row: z.ZodObject,
   read: Read,
 ) => {
@@ -54,8 +54,8 @@ const exportReply = async (
   const gzip = acceptsGzip(headers["accept-encoding"]);
   const after = query.after === "" ? undefined : query.after;
   const body = await exportStreams.open({
-    ...{ projectId, format, gzip, after, recheck },
-    read: (from, limit) => read({ projectId, limit, ...(from === undefined ? {} : { after: from }) }),
+    ...{ owner: shareOwner(caller), format, gzip, after, recheck },
+    read: (from, limit) => read({ projectId: caller.projectId, limit, ...(from === undefined ? {} : { after: from }) }),
   });
   return {
     status: 200 as const,

@@ -14,7 +14,7 @@ import {
 } from "@herald/contracts";
 import { allowLongUpload, HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { project } from "../auth/caller.ts";
+import { project, shareOwner } from "../auth/caller.ts";
 import { created, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, type PathParam } from "../http/route.ts";
 import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
@@ -80,12 +80,10 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
   upload: uploadTypes,
   responses: { 200: { description: "The whole file is stored", schema: dataOf(Import) } },
   errors: ["import-completed", "import-position-mismatch", "malformed-request"],
-  handle: async (
-    { sendRequest, acquireUpload, prepareChunk, limits, now },
-    { caller: { projectId }, params, query, message },
-  ) => {
+  handle: async ({ sendRequest, acquireUpload, prepareChunk, limits, now }, { caller, params, query, message }) => {
+    const { projectId } = caller;
     const one = { projectId, importId: params.id };
-    const release = acquireUpload(projectId);
+    const release = acquireUpload(shareOwner(caller));
     try {
       const { status, lines_stored: stored } = await sendRequest(GetImport, one);
       const isCsv = isCsvUpload(message);

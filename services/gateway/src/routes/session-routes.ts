@@ -1,6 +1,6 @@
-import { CreateSession, CurrentSession, Session, SignInCode, sessionCookie } from "@herald/contracts";
+import { CreateSession, CurrentSession, Session, SignInCode, sessionCookieName } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type ActingOperator, admin, invalidCredential, signIn, viewer } from "../auth/caller.ts";
+import { type ActingOperator, createCode, invalidCredential, signIn, viewer } from "../auth/caller.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 
@@ -9,7 +9,7 @@ const signedIn = ({ id, name, role }: ActingOperator) => ({ id, name, role });
 /** Scripts cannot read the cookie, and browsers do not send it with requests from other sites. */
 const cookie = (value: string, attributes: { readonly secure: boolean; readonly expires: Date }): string =>
   [
-    `${sessionCookie}=${value}`,
+    `${sessionCookieName(attributes.secure)}=${value}`,
     "Path=/",
     `Expires=${attributes.expires.toUTCString()}`,
     "HttpOnly",
@@ -20,7 +20,7 @@ const cookie = (value: string, attributes: { readonly secure: boolean; readonly 
 const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
   summary: "Sign an operator in",
   description:
-    "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` when the request came by https. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role.",
+    "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` and named `__Host-herald_session` when the request came by https, otherwise `herald_session`. An operator has at most 20 sessions: another one ends the oldest. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role.",
   access: signIn,
   body: CreateSession,
   responses: {
@@ -36,10 +36,11 @@ const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
       ? await operators.findByHash(await sessions.redeemCode(code ?? "", address), address)
       : caller.operator;
     if (operator === undefined) throw invalidCredential("code: the operator who created it no longer exists");
-    await limits.countSignIn(operator.id);
-    // The code is in the body, so this request got no audit row before its handler.
-    if (byCode)
+    // The code is in the body, so this request was not counted before its handler, and has no audit row yet.
+    if (byCode) {
+      await limits.countSignIn(operator.id);
       await audit({ operator: signedIn(operator), action: "createSession", target: "/admin/v1/sessions", address });
+    }
     const { secret, csrfToken, expiresAt } = await sessions.start(operator.tokenHash);
     const data = { operator: signedIn(operator), csrf_token: csrfToken, expires_at: expiresAt.toISOString() };
     return { ...created(data), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };
@@ -77,10 +78,9 @@ const createSignInCode = defineRoute("createSignInCode", "post /admin/v1/session
   summary: "Create a sign-in code",
   description:
     "The code signs in once, within 10 minutes, as the operator who created it. It may stand in a link's fragment, `/console#code=…`; a token may not.",
-  access: admin,
+  access: createCode,
   responses: { 201: { description: "The code", schema: dataOf(SignInCode) } },
-  handle: async ({ sessions, limits }, { caller: { operator } }) => {
-    await limits.countSignIn(operator.id);
+  handle: async ({ sessions }, { caller: { operator } }) => {
     const { code, expiresAt } = await sessions.createCode(operator.tokenHash);
     return created({ code, expires_at: expiresAt.toISOString() });
   },

@@ -3,6 +3,7 @@ import type { Bucket } from "@herald/bus";
 import {
   isSessionSecret,
   isSignInCode,
+  maxSessions,
   newSessionSecret,
   newSignInCode,
   type SessionRecord,
@@ -34,9 +35,19 @@ export const createSessions = ({ replica, bucket, limits, now }: Deps) => {
   const isOver = ({ expiresAt }: SessionRecord): boolean => Date.parse(expiresAt) <= now().getTime();
   const after = (ms: number): Date => new Date(now().getTime() + ms);
 
+  /** Ends the oldest sessions of an operator who has no room for another. */
+  const makeRoom = async (operatorTokenHash: string): Promise<void> => {
+    const own = [...replica.entries()]
+      .filter(([key, one]) => key.startsWith(sessionKey("")) && one.operatorTokenHash === operatorTokenHash)
+      .toSorted(([, one], [, other]) => Date.parse(one.expiresAt) - Date.parse(other.expiresAt));
+    const oldest = own.slice(0, Math.max(0, own.length - maxSessions + 1));
+    await Promise.all(oldest.map(([key]) => bucket().delete(key)));
+  };
+
   return {
-    /** Starts a session of 8 h. `secret` is the cookie's value. */
+    /** Starts a session of 8 h; the operator's oldest ends if it has 20. `secret` is the cookie's value. */
     start: async (operatorTokenHash: string) => {
+      await makeRoom(operatorTokenHash);
       const secret = newSessionSecret();
       const sessionHash = secretHash(secret);
       const expiresAt = after(sessionMs);

@@ -31,7 +31,16 @@ export type AuditDocument = AuditFacts & {
 /** The hash before the first row. */
 export const firstHash = "0".repeat(64);
 
-const keyOf = (secret: Buffer): Buffer => Buffer.from(hkdfSync("sha256", secret, "", "herald audit chain", 32));
+const derivedKeys = new WeakMap<Buffer, Buffer>();
+
+/** Derived once for each master key: for every row it would take most of the time of a check. */
+const keyOf = (secret: Buffer): Buffer => {
+  const known = derivedKeys.get(secret);
+  if (known !== undefined) return known;
+  const key = Buffer.from(hkdfSync("sha256", secret, "", "herald audit chain", 32));
+  derivedKeys.set(secret, key);
+  return key;
+};
 
 const sealWith = (secret: Buffer, row: Omit<AuditDocument, "hash">): string => {
   const { operator, at } = row;

@@ -1,15 +1,17 @@
 import type { AuditCheck, KeysetPageOf, ListAuditRequest } from "@herald/contracts";
 import { HeraldError, type MasterKeys } from "@herald/kit";
 import {
+  deadlineOptions,
   ensureIndexes,
   guardStore,
   type IndexSpec,
   indexName,
   insertMissing,
+  isDuplicateKey,
   type RemovedBatch,
   retentionBatch,
 } from "@herald/mongo";
-import type { Db, Filter } from "mongodb";
+import { type Db, type Filter, MongoBulkWriteError } from "mongodb";
 import {
   type AuditDocument,
   type AuditFacts,
@@ -33,8 +35,11 @@ const indexes = {
   action: { fields: { action: 1, _id: 1 }, purpose: "list" },
 } as const satisfies Record<string, IndexSpec>;
 
-/** Rows that one check reads, in a few hundred milliseconds. */
+/** A check ends after this many rows or this time, whichever comes first: its caller continues with `next`. */
 const checkedTogether = 10_000;
+const checkMs = 1_000;
+/** Rows that are checked without a pause for other requests, in some ten milliseconds. */
+const readTogether = 250;
 
 type Head = { readonly _id: "head"; readonly sequence: number };
 type Start = Checkpoint & { readonly _id: "start" };
@@ -55,6 +60,19 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
   /** Whether another process has removed rows since `start` was read: then rows after it are missing for a good reason. */
   const hasMoved = async (start: Checkpoint | null): Promise<boolean> =>
     (await readStart())?.sequence !== start?.sequence;
+
+  /**
+   * Inserts rows up to the first one whose place another process has taken, so that the chain has no gap. Resolves to the number of
+   * inserted rows.
+   */
+  const insertInOrder = async (added: readonly AuditDocument[]): Promise<number> => {
+    try {
+      return (await rows.insertMany([...added], { ordered: true })).insertedCount;
+    } catch (error) {
+      if (error instanceof MongoBulkWriteError && isDuplicateKey(error)) return error.insertedCount;
+      throw error;
+    }
+  };
 
   /** Checks the next rows of the chain that begins after `start`. */
   const checkAfter = async (start: Checkpoint | null, after: number): Promise<AuditCheck> => {
@@ -78,14 +96,23 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
     const forged = start ? checkpointFault(masterKeys, start) : undefined;
     if (start && forged !== undefined) return broken(start.sequence, forged);
     if (from > 0 && last === undefined) return broken(from, "the row is missing");
-    const cursor = rows.find({ _id: { $gt: from } }, { hint: "_id_", sort: { _id: 1 }, limit: checkedTogether });
-    for await (const row of cursor) {
-      const fault = faultOf(masterKeys, last, row);
-      if (fault !== undefined) return broken(row._id, fault);
-      last = row;
-      checked++;
+    const begun = performance.now();
+    for (;;) {
+      const found = await rows
+        .find(
+          { _id: { $gt: last?._id ?? 0 } },
+          { hint: "_id_", sort: { _id: 1 }, limit: readTogether, ...deadlineOptions() },
+        )
+        .toArray();
+      for (const row of found) {
+        const fault = faultOf(masterKeys, last, row);
+        if (fault !== undefined) return broken(row._id, fault);
+        last = row;
+        checked++;
+      }
+      if (found.length < readTogether) break;
+      if (checked >= checkedTogether || performance.now() - begun > checkMs) return valid(String(last?._id));
     }
-    if (checked === checkedTogether) return valid(String(last?._id));
     const written = (await heads.findOne({ _id: "head" }))?.sequence ?? 0;
     // A row may have been appended after the rows were read.
     const missing = (last?._id ?? 0) + 1;
@@ -96,19 +123,33 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(rows, Object.values(indexes)),
 
-    /** Appends a row, once for each event. Undefined: the event has a row already. */
-    append: async (facts: AuditFacts): Promise<AuditDocument | undefined> => {
+    /** Appends rows in this order, one for each event. Resolves to the rows of these events that had none before. */
+    append: async (all: readonly AuditFacts[]): Promise<AuditDocument[]> => {
+      const wanted = [...new Map(all.map((facts) => [facts.eventId, facts])).values()];
+      const stored = async () =>
+        new Set(
+          (await rows.distinct("eventId", { eventId: { $in: wanted.map(({ eventId }) => eventId) } })) as string[],
+        );
+      const appended: AuditDocument[] = [];
       for (;;) {
-        if (await rows.findOne({ eventId: facts.eventId }, { projection: { _id: 1 } })) return undefined;
+        const known = await stored();
+        const missing = wanted.filter(({ eventId }) => !known.has(eventId));
+        if (missing.length === 0) return appended;
         // The head is read first, so the last row cannot be older than the head. If it is, rows were removed, and the gap must stay.
         const head = await heads.findOne({ _id: "head" });
-        const last = await lastRow();
-        const sequence = Math.max(last?._id ?? 0, head?.sequence ?? 0);
-        const row = nextRow(masterKeys, { _id: sequence, hash: last?.hash ?? firstHash }, facts);
-        // Another process may have appended a row meanwhile.
-        if (!(await insertMissing(rows, [row]))) continue;
-        await heads.updateOne({ _id: "head" }, { $max: { sequence: row._id } }, { upsert: true });
-        return row;
+        const newest = await lastRow();
+        const sequence = Math.max(newest?._id ?? 0, head?.sequence ?? 0);
+        let last: Predecessor = { _id: sequence, hash: newest?.hash ?? firstHash };
+        const added = missing.map((facts) => {
+          const row = nextRow(masterKeys, last, facts);
+          last = row;
+          return row;
+        });
+        const inserted = added.slice(0, await insertInOrder(added));
+        appended.push(...inserted);
+        const end = inserted.at(-1);
+        if (end) await heads.updateOne({ _id: "head" }, { $max: { sequence: end._id } }, { upsert: true });
+        if (inserted.length === missing.length) return appended;
       }
     },
 
@@ -132,7 +173,12 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
       const index =
         (targetProjectId && indexes.project) ?? (operator && indexes.operator) ?? (action && indexes.action);
       const found = await rows
-        .find(filter, { hint: index ? indexName(index) : "_id_", sort: { _id: -1 }, limit: page.perPage + 1 })
+        .find(filter, {
+          hint: index ? indexName(index) : "_id_",
+          sort: { _id: -1 },
+          limit: page.perPage + 1,
+          ...deadlineOptions(),
+        })
         .toArray();
       const data = found.slice(0, page.perPage);
       return { data, next: found.length > page.perPage ? String(data.at(-1)?._id) : null };

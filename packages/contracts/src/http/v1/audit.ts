@@ -26,7 +26,7 @@ export const AuditRow = named("AuditRow", {
     .meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
   before: State.meta({ description: "What was there, without secrets", examples: [{ name: "Shop" }] }),
   after: State.meta({
-    description: "The fields that the request set, secrets masked",
+    description: "The fields that the request set, secrets masked; under `/api/v1` only their names, as `fields`",
     examples: [{ name: "Store" }],
   }),
   at: z.iso.datetime(),

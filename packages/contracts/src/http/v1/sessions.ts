@@ -5,11 +5,17 @@ import { OperatorRole } from "./operators.ts";
 
 /** The lifetime of a session: a working day. */
 export const sessionMs = 8 * 3_600_000;
+/** An operator's sessions at a time: a person uses a few browsers, and sessions must not fill their bucket. */
+export const maxSessions = 20;
 /** The lifetime of a sign-in code: enough to click a link. */
 export const signInCodeMs = 600_000;
 
-/** The cookie of a session, and the headers of operators' requests. */
-export const sessionCookie = "herald_session";
+/**
+ * The name of a session's cookie. Over https it has the prefix with which browsers take it only from this host itself, and only
+ * encrypted: no other host of the domain can plant one.
+ */
+export const sessionCookieName = (secure: boolean): string => (secure ? "__Host-herald_session" : "herald_session");
+/** The headers of operators' requests. */
 export const operatorHeaders = { csrf: "Herald-Csrf", project: "Herald-Project" } as const;
 
 /** An operator, or `root`: the holder of HERALD_ADMIN_TOKEN. */
