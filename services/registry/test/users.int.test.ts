@@ -7,6 +7,7 @@ import {
   CreateIdentityKeyRequest,
   DeleteDevice,
   EraseUser,
+  GetDevice,
   GetUser,
   IdentifyDevice,
   ListUsers,
@@ -212,15 +213,21 @@ describe("an erasure", () => {
   test("rejects tokens from before it in every request, and accepts later ones", async () => {
     const old = userToken("ann");
     const { device } = await identify("one");
+    const { device: stranger } = await registry.register(projectId, apnsToken("stranger"), { userId: "bob" });
     await registry.ask(EraseUser, { projectId, userId: "ann" });
     const soon = userToken("ann", seconds() + 30);
     const attempts = [
       () => identify("new", { userToken: old }),
       () => registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { user_token: old } }),
       () => identify("soon", { userToken: soon }),
+      () => identify("stranger", { userToken: old }),
     ];
     for (const attempt of attempts) expect(await failure(attempt())).toMatchObject({ code: "user-token-invalid" });
     expect(await reached("ann")).toBe(0);
+    // The push token of a device does not let an erased account remove it.
+    for (const { id } of [device, stranger])
+      expect(await registry.ask(GetDevice, { projectId, deviceId: id })).toMatchObject({ id });
+    expect(await reached("bob")).toBe(1);
     // As if the erasure had been two minutes ago.
     const past = new Date(Date.now() - 120_000);
     await registry.db.collection("erasures").updateMany({ projectId }, { $set: { at: past } });

@@ -36,28 +36,44 @@ const equalHashes = (one: string, other: string): boolean =>
 
 type TokenClaim = Extract<UserChange, { by: "token" }>;
 
+/** Whether the claim's user was erased after the token was issued. */
+const isErased = async (
+  { erasures }: Deps,
+  projectId: ProjectId,
+  { userId, issuedAt }: TokenClaim,
+): Promise<boolean> => {
+  const erasedAt = await erasures.find(projectId, userKey(projectId, userId));
+  return erasedAt !== undefined && issuedAt * 1_000 <= erasedAt.getTime() + leewaySeconds * 1_000;
+};
+
+const erasedUser = () => invalidUserToken("was made before this user was erased; a new account needs a new login");
+
 /** Undefined without a user token. @throws HeraldError `user-token-invalid`. */
 const verifyClaim = async (
-  { verifyUserToken }: Deps,
+  deps: Deps,
   projectId: ProjectId,
   userToken: string | undefined,
-): Promise<TokenClaim | undefined> =>
-  userToken === undefined ? undefined : { by: "token", ...(await verifyUserToken(projectId, userToken)) };
+): Promise<TokenClaim | undefined> => {
+  if (userToken === undefined) return undefined;
+  const claim: TokenClaim = { by: "token", ...(await deps.verifyUserToken(projectId, userToken)) };
+  // Before anything is written: otherwise an erased account could take a device whose push token it knows, and with it remove the device.
+  if (await isErased(deps, projectId, claim)) throw erasedUser();
+  return claim;
+};
 
 /**
- * Call it after the device is written: removes it again if its user was erased after the token was issued. An erasure is stored before its
- * devices are read, so either the erasure finds the device or this function finds the erasure.
+ * Call it after the device is written: removes it again if its user was erased meanwhile. An erasure is stored before its devices are read,
+ * so either the erasure finds the device or this function finds the erasure.
  */
 const rejectErasedUser = async (
-  { erasures, devices, publishQueue, now }: Deps,
+  deps: Deps,
   { projectId, _id }: Pick<DeviceDocument, "projectId" | "_id">,
   claim: TokenClaim | undefined,
 ): Promise<void> => {
-  if (claim === undefined) return;
-  const erasedAt = await erasures.find(projectId, userKey(projectId, claim.userId));
-  if (erasedAt === undefined || claim.issuedAt * 1_000 > erasedAt.getTime() + leewaySeconds * 1_000) return;
+  if (claim === undefined || !(await isErased(deps, projectId, claim))) return;
+  const { devices, publishQueue, now } = deps;
   if (await devices.remove(eventContext(projectId, now()), _id, claim.userId)) publishQueue.devices(projectId, [_id]);
-  throw invalidUserToken("was made before this user was erased; a new account needs a new login");
+  throw erasedUser();
 };
 
 /** Maximum of metadata and of identifiers, each, from clients without a credential. */
