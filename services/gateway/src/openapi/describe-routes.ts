@@ -102,8 +102,18 @@ const problemOf = (code: ErrorCode): Problem => {
   };
 };
 
-const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiResponsesObject =>
-  Object.fromEntries(
+/** Node refuses such a request before a route sees it. */
+const headersTooLarge: ZodOpenApiResponseObject = {
+  id: "headers-too-large",
+  description: "The URL and the headers are larger than 16 KiB (`malformed-request`)",
+  headers: z.object({ "X-Request-Id": RequestId }),
+  content: {
+    "application/problem+json": { schema: Problem, example: { ...problemOf("malformed-request"), status: 431 } },
+  },
+};
+
+const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiResponsesObject => ({
+  ...Object.fromEntries(
     [...Map.groupBy(errorsOf(route), (code) => errors[code].status)].map(([status, codes]) => {
       // Routes with the same errors share a component; otherwise the document would be five times as long.
       const id = codes.toSorted().join(".");
@@ -116,7 +126,9 @@ const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObjec
       known.set(id, response);
       return [`${status}` as `${4 | 5}${string}`, response];
     }),
-  );
+  ),
+  431: headersTooLarge,
+});
 
 /** CSV is text; every other media type contains values of the schema. */
 const contentOf = (schema: z.ZodType, types: readonly string[]) =>
