@@ -108,7 +108,7 @@ test("the page's way without a URL shows the same", async () => {
       const shell = `curl() { command curl --max-time 3 "$@" || [ $? = 28 ]; }\n${command}`;
       const { stdout } = await run("sh", ["-e", "-c", shell], { env });
       expect(stdout).toMatch(
-        new RegExp(`^id: \\d+\\ndata: \\{.*"type":"io.herald.notification.completed.v1".*${id}.*\\}$`, "m"),
+        new RegExp(`^id: [\\w-]+\\ndata: \\{.*"type":"io.herald.notification.completed.v1".*${id}.*\\}$`, "m"),
       );
     },
     { timeoutMs: 20_000 },
