@@ -14,7 +14,10 @@ export const beforeFile = async (path: string): Promise<string | undefined> => {
   return added === "" ? undefined : `${added}^`;
 };
 
-/** Checks out Herald at a commit into this folder, with this tree's dependencies. Throws NotHere without a git history. */
+/**
+ * Checks out Herald at a commit into this folder. Its dependencies are linked to this tree's if they are the same, and installed otherwise.
+ * Throws NotHere without a git history.
+ */
 export async function olderTree(folder: string, asked: string | undefined): Promise<{ tree: string; commit: string }> {
   const commit = await git("rev-parse", "--verify", `${asked}^{commit}`).catch(() => {
     throw new NotHere("there is no older commit in this copy");
@@ -25,6 +28,16 @@ export async function olderTree(folder: string, asked: string | undefined): Prom
   await git("archive", "--output", archive, commit);
   await run("tar", ["-xf", archive, "-C", tree]);
 
+  const sameDependencies = await git("diff", "--quiet", commit, "--", "package-lock.json").then(
+    () => true,
+    () => false,
+  );
+  if (sameDependencies) await linkDependencies(tree);
+  else await run("npm", ["ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"], { cwd: tree });
+  return { tree, commit };
+}
+
+const linkDependencies = async (tree: string): Promise<void> => {
   const modules = join(tree, "node_modules");
   await mkdir(join(modules, "@herald"), { recursive: true });
   const link = (name: string) => symlink(join(root, "node_modules", name), join(modules, name));
@@ -33,5 +46,4 @@ export async function olderTree(folder: string, asked: string | undefined): Prom
   for (const kind of ["packages", "services"])
     for (const name of await readdir(join(tree, kind)))
       await symlink(join(tree, kind, name), join(modules, "@herald", name));
-  return { tree, commit };
-}
+};

@@ -28,10 +28,8 @@ function unknownIn(config: string, name: ServiceName, environment: NodeJS.Proces
 const configOf = (tree: string, name: ServiceName): Promise<string> =>
   readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
 
-/** Unless a commit is given, an upgrade starts before the one that added this file: this version reads what that one wrote. */
-const firstUpgradable = "packages/contracts/src/http/v1/operators.ts";
-/** The same for running beside this version: that one also reads what this one writes. Before it, no version was released. */
-const firstBeside = "packages/kit/src/version.ts";
+/** Unless a commit is given, the older version is the one before this file was added: it and this one read each other's messages. */
+const firstAfterOlder = "packages/kit/src/version.ts";
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 
@@ -40,7 +38,7 @@ export const sideBySide: Row = {
   fault: "an older version of each service beside the new one, then the new ones stopped one by one, and back",
   pass: "0 errors, no dead letter; the older versions read what the new ones write, and the other way round",
   run: async ({ long, start, folder, older, defer }) => {
-    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstBeside)));
+    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstAfterOlder)));
     const system = await start({ env: { HERALD_LOG_LEVEL: "debug" } });
     const from = system.logs.lines.length;
     // Older versions had a single NATS user: the new users may not read the inboxes that older requests use.
@@ -97,7 +95,7 @@ export const upgrade: Row = {
     "an older version under load, upgraded service by service: bootstrap first, then each is stopped and the new one started",
   pass: "0 errors, no dead letter, no send is refused, no id that was given out is a 404, no duplicate, marked or not",
   run: async ({ long, start, folder, older }) => {
-    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstUpgradable)));
+    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstAfterOlder)));
     await bundle(tree, [...names]);
     const upgraded = new Set<ServiceName>();
     const configs = new Map(await Promise.all(names.map(async (name) => [name, await configOf(tree, name)] as const)));
