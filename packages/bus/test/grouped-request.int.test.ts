@@ -1,10 +1,11 @@
 import { closeBus, connectBus, handleRequest, type RequestListener, sendGroupedRequest } from "@herald/bus";
-import { CountOpens, defineRequest, newNotificationId } from "@herald/contracts";
+import { CountOpens, defineRequest, newNotificationId, ResolveSends } from "@herald/contracts";
 import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
 import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type BusTest, newProject, startBusTest } from "./fixture.ts";
+import { connectAs } from "./nats-login.ts";
 
 let t: BusTest;
 let answering: RequestListener[] = [];
@@ -36,6 +37,25 @@ const messagesOf = async (work: () => Promise<unknown>): Promise<number> => {
   seen.unsubscribe();
   return messages;
 };
+
+test("a slow reply of a group, and the parts of a long one, reach a service with rights for single requests", async () => {
+  const [registry, dispatch] = [await connectAs(t, "registry"), await connectAs(t, "dispatch")];
+  const slow = Promise.withResolvers<void>();
+  const long = Array.from({ length: 40 }, () => "x".repeat(60_000));
+  const answering = handleRequest(registry, ResolveSends, async ({ limit }) => {
+    if (limit === 2) await slow.promise;
+    return { sends: [{ batches: [], unmatched: limit === 2 ? [] : long }] };
+  });
+  const ask = sendGroupedRequest(() => dispatch, ResolveSends);
+  const projectId = newProject();
+  const send = (limit: number) => ask({ projectId, sends: [{ projectId, targets: ["all"] }], limit });
+  const [first, second] = [send(1), send(2)];
+  expect((await first).sends[0]?.unmatched).toHaveLength(long.length);
+  slow.resolve();
+  expect((await second).sends[0]?.unmatched).toEqual([]);
+  await answering.stop();
+  for (const bus of [registry, dispatch]) await closeBus(bus);
+});
 
 describe("requests of the same moment", () => {
   test("share messages and keep their own answers and request ids", async () => {

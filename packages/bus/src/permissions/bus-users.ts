@@ -184,11 +184,18 @@ export const askedOf = (service: BusService): string[] => (service === "gateway"
 export const heardBy = (service: BusService): string[] =>
   (grants[service].reads ?? []).flatMap((stream) => streams[stream].subjects);
 
+/** The parts of a long reply, and the later replies of a group, are requested one by one from the service that makes them. */
+const restOf = (requests: readonly string[]): string[] => {
+  const single = requests.filter((subject) => !subject.endsWith(".>"));
+  return [...new Set(single.map((subject) => `${subject.split(".").slice(0, 4).join(".")}.rest.*`))];
+};
+
 const publishOf = (service: BusService): string[] => {
   const { publishes, requests, looksUp = [], inspects = [], reads = [], measures, ...more } = grants[service];
   const { readsKeys = [], watches = [], writes = {}, also = [] } = more;
   return [
     ...requests,
+    ...restOf(requests),
     ...(askedOf(service).length > 0 ? [answersTo] : []),
     ...publishes.map((name) => messages[name].filter),
     ...also,

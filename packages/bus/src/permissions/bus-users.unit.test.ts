@@ -66,6 +66,8 @@ describe("every contract has users", () => {
     const others: readonly BusService[] = besides[subject] ?? [];
     expect(asking).toEqual([...others, "gateway" as const].toSorted(byService));
     expect(may(service, "_R_.x")).toBe(true);
+    // Of a reply in parts, each part but the first is requested.
+    for (const one of asking) expect(may(one, `push.req.v1.${service}.rest.x`)).toBe(true);
   });
 });
 
