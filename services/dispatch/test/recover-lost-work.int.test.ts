@@ -71,8 +71,12 @@ test("a batch that never came to the ledger has its notification expanded again,
   await publish(bus, ExpandedV1, expanded, { id: `${id}/first` });
   await eventually(async () => expect(await stateOf(id)).toMatchObject({ expanded: { batches: 2 } }));
   await hands.purge("PUSH_CMD");
-  await checkNow(id);
-  await eventually(async () => expect(await stateOf(id)).toMatchObject({ expansion: "running" }));
+  await eventually(async () => {
+    const state = await stateOf(id);
+    // Again, because the batch's message is acked after its row is final, and a check before that finds the message.
+    if (state?.expansion !== "running") await checkNow(id);
+    expect(state).toMatchObject({ expansion: "running" });
+  });
   expect(await stateOf(id)).not.toHaveProperty("expanded");
   await partition(projectId, id, [[second]], { from: 1, of: 3 });
   await publish(bus, ExpandedV1, expanded, { id: `${id}/second` });
