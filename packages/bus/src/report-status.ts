@@ -16,7 +16,7 @@ import { type BusService, durablesOf, ownerOf, streamsMeasuredBy } from "./permi
 
 /** Each report is one fsynced message. */
 const reportEveryMs = 5_000;
-/** A change is reported at once: nobody should read for five seconds that a start is not over. */
+/** A change is reported at once: a finished start must not look unfinished for five seconds. */
 const checkEveryMs = 500;
 
 export type StatusReportOptions = {

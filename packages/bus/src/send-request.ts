@@ -143,7 +143,7 @@ const sendGroup = async (
     }
     throw new Error(`${service} left out a reply of a group`);
   } catch (error) {
-    // The service has taken the group, so nobody to ask for the rest means that it does not reply.
+    // The service has taken the group: if no service takes the request for the rest, it has ended.
     const failure = isTaken && hasCode(error, "service-unavailable") ? noReply(service, error) : error;
     // Has no effect on replies that are settled.
     for (const { reject } of replies) reject(failure);

@@ -32,7 +32,7 @@ async function end(why: string, exitCode: number): Promise<void> {
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void end(signal, 0));
 // The terminal, npm or the reader of a pipe (`npm start | head`) may end first. This process must still stop its parts.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-process.stdout.once("error", () => void end("nobody reads the output", 0));
+process.stdout.once("error", () => void end("the output was closed", 0));
 if (process.env.npm_lifecycle_event) {
   const parent = process.ppid;
   setInterval(() => process.ppid !== parent && void end("npm has ended", 0), 1_000).unref();
