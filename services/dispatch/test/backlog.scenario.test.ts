@@ -136,9 +136,10 @@ test("a backlog whose drain message is gone gets another one", async () => {
   const id = nextTo([]);
   const [known] = await documents().find({ projectId }).limit(1).toArray();
   if (!known) throw new Error("nothing is stored");
-  const { final: _, rows = [], ...rest } = known;
+  const { end: _, rows = [], ...rest } = known;
   const row = { ...rows[0], _id: `${id}/0/0`, state: "started" as const, devices: [device("cc")] };
-  await documents().insertOne({ ...rest, _id: id, queued: true, rows: [row as never] });
+  const state = { status: "sending", step: "sending", queued: true } as const;
+  await documents().insertOne({ ...rest, ...state, _id: id, rows: [row as never] });
   expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { devices: 1 } });
   await empty(projectId);
 });

@@ -58,7 +58,10 @@ export const createBacklog = (deps: BacklogDeps) => {
 
   const resume = async (projectId: ProjectId, id: NotificationId, claim: Claim, signal: AbortSignal) => {
     const found = await sends.findWithEvents(projectId, id);
-    if (found) await smallSend.resume(found.document, found.events, found.document.sending ?? claim, signal);
+    if (!found) return;
+    const { document, events } = found;
+    const holder = document.step === "sending" ? document.claim : undefined;
+    await smallSend.resume(document, events, holder ?? claim, signal);
   };
 
   /** Sends a slice. A send that fails, although all dependencies are available, leaves the backlog and is retried separately. */

@@ -46,8 +46,8 @@ export const createNotificationCache = (
     document: { ...document, content: { ...document.content, targets: [] } },
     personal: isPersonal(document.content.targets),
     verdicts: { judged: 0, unregistered: 0, spike: false },
-    cancelled: document.cancelledAt !== undefined,
-    abandoned: document.abandonedAt !== undefined,
+    cancelled: document.stop?.kind === "cancelled",
+    abandoned: document.stop?.kind === "abandoned",
     running: 0,
     checkedAt: now().getTime(),
   });
@@ -70,8 +70,8 @@ export const createNotificationCache = (
     const at = now().getTime();
     const document = await notifications.getState(projectId, _id);
     // Deleting a project removes its notifications.
-    cached.cancelled ||= document === null || document.cancelledAt !== undefined;
-    cached.abandoned ||= document?.abandonedAt !== undefined;
+    cached.cancelled ||= document === null || document.stop?.kind === "cancelled";
+    cached.abandoned ||= document?.stop?.kind === "abandoned";
     cached.checkedAt = at;
   };
 

@@ -15,6 +15,9 @@ const document: NotificationRecord = {
   content: { title: "Hello", targets: ["topic:news"] },
   acceptedAt: new Date(start),
   expiresAt: new Date(start + 3_600_000),
+  status: "sending",
+  step: "delivering",
+  nextAt: new Date(start + 60_000),
 };
 const never = new AbortController().signal;
 const accepted: Outcome = { kind: "accepted" };

@@ -33,7 +33,10 @@ export const createSmallSend = (deps: SmallSendDeps) => {
   const { sends, deliveries, outbox, pipeline, checkWaiting, finisher, cache } = deps;
   const now = coarseClock(deps.now);
   /** Publishes the events of a send so far. A repeat has the same ids. */
-  const publish = async (document: NotificationRecord, events?: readonly OutboxEvent[]): Promise<void> => {
+  const publish = async (
+    document: Parameters<typeof eventsOfSend>[0],
+    events?: readonly OutboxEvent[],
+  ): Promise<void> => {
     await Promise.all(eventsOfSend(document, events).map(deps.publish));
   };
 
@@ -44,7 +47,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
       signal: AbortSignal,
       moved: ReadonlySet<DeviceId> = noDevices,
     ): Promise<void> => {
-      if (document.final) return publish(document);
+      if (document.end) return publish(document);
       const cached = cache.pin(document);
       try {
         const sent = await Promise.all(
@@ -57,10 +60,10 @@ export const createSmallSend = (deps: SmallSendDeps) => {
           ? await retryWhileUnavailable(() => sends.end(document, sent, at), signal, outcomeRetries)
           : undefined;
         if (ended) {
-          const { final, events, stored } = ended;
+          const { state, events, stored } = ended;
           if (stored.length > 0) await outbox.publishEnd({ ...document, outbox: [...stored] });
           const rest = events.filter((event) => !stored.includes(event));
-          return await publish({ ...document, final }, rest);
+          return await publish({ ...document, ...state }, rest);
         }
         // Some devices wait, or the send was cancelled or taken over: it continues as a large send.
         await retryWhileUnavailable(
@@ -83,11 +86,11 @@ export const createSmallSend = (deps: SmallSendDeps) => {
       signal: AbortSignal,
     ): Promise<void> => {
       const { projectId, _id: notificationId } = document;
-      if (document.final) return publish(document, events);
+      if (document.end) return publish(document, events);
       await sends.moveToDeliveries(projectId, notificationId);
       // Another process may have ended the send since it was read, and died before it published the end.
       const late = await sends.findWithEvents(projectId, notificationId);
-      if (late?.document.final) return publish(late.document, late.events);
+      if (late?.document.end) return publish(late.document, late.events);
       const batches = document.expanded?.batches ?? 0;
       const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
       const personal = isPersonal(document.content.targets);
@@ -171,9 +174,9 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     const { document, events } = found;
     if (document.queued) return backlog.ensureDrain(send.projectId);
     // It became a large send, perhaps because its message was dead-lettered.
-    if (!document.final && !document.expanded) return sendAsLarge(send);
-    const { sending } = document;
-    if (sending && (sending.sequence !== claim.sequence || sending.at !== claim.at)) return; // another message's to end
+    if (!document.end && (!document.expanded || document.expanded.lost)) return sendAsLarge(send);
+    const holder = document.step === "sending" ? document.claim : undefined;
+    if (holder && (holder.sequence !== claim.sequence || holder.at !== claim.at)) return; // another message's to end
     await smallSend.resume(document, events, claim, signal);
   };
 
@@ -183,7 +186,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     } catch (error) {
       if (hasCode(error, "process-crashed")) {
         // The dead-letter handler would make it a large send, whose expansion would end registry's processes again.
-        await notifications.insert(send, now(), { abandonedAt: now() });
+        await notifications.insertAbandoned(send, now());
         await notifications.expansionLost(send.projectId, send.notificationId, now());
       }
       throw error;
@@ -208,7 +211,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
       if (!resolution) return sendAsLarge(send);
       const stored = await store(send, resolution, undefined);
       if (!stored) return resume(send, message);
-      await (stored.document.final ? smallSend.push(stored, message.signal) : backlog.ensureDrain(send.projectId));
+      await (stored.document.end ? smallSend.push(stored, message.signal) : backlog.ensureDrain(send.projectId));
     } finally {
       leave();
     }

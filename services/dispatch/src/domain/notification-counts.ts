@@ -62,15 +62,3 @@ export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): Fi
   if (cancelled) return "cancelled";
   return devices > 0 && expired === devices ? "expired" : "completed";
 };
-
-type Progress = { readonly cancelledAt?: Date; readonly dueAt?: Date; readonly expansion?: "queued" | "running" };
-
-/**
- * The status that clients see before the end. `cancelled` shows at once, although pushes in flight still have to be counted. `dueAt`: its
- * `send_at`, if that is in the future. `expansion`: whether it waits for its project's turn to be expanded.
- */
-export const currentStatus = ({ cancelledAt, dueAt, expansion }: Progress): NotificationStatus => {
-  if (cancelledAt) return "cancelled";
-  if (dueAt) return "scheduled";
-  return expansion === "queued" ? "accepted" : "sending";
-};

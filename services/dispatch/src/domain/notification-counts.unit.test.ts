@@ -1,20 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { currentStatus, finalStatus, noDevices } from "./notification-counts.ts";
-
-const at = new Date();
-
-describe("the status before the end", () => {
-  test.each([
-    ["accepted", { expansion: "queued" }],
-    ["scheduled", { dueAt: at }],
-    ["sending", {}],
-    ["sending", { expansion: "running" }],
-    ["cancelled", { cancelledAt: at, expansion: "queued" }],
-    ["cancelled", { cancelledAt: at, dueAt: at }],
-  ] as const)("%s", (status, notification) => {
-    expect(currentStatus(notification)).toBe(status);
-  });
-});
+import { finalStatus, noDevices } from "./notification-counts.ts";
 
 describe("the status at the end", () => {
   test.each([

@@ -23,8 +23,8 @@ export const startNotification = ({
     if (inserted) cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
-    if (!document || document.final || document.expanded) return;
-    if (document.dueAt) await dueMessages.schedule(document, document.dueAt);
+    if (!document || document.end || document.expanded) return;
+    if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
     else await expandQueued(document.projectId, inserted?.document);
     if (inserted) await outbox.publishNotification({ ...document, outbox: inserted.outbox });
     else await outbox.flushNotification(document);

@@ -19,10 +19,11 @@ import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { freshMs } from "../delivery/notification-cache.ts";
-import { currentStatus, noDevices, shownCounts } from "../domain/notification-counts.ts";
+import { noDevices, shownCounts } from "../domain/notification-counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
-import { type NotificationRecord, newState } from "../stores/notification-document.ts";
+import { type NotificationRecord, newFacts } from "../stores/notification-document.ts";
+import { firstStep } from "../stores/notification-steps.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 const dayMs = 86_400_000;
@@ -73,18 +74,18 @@ export const createFindNotification =
 
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: NotificationRecord, sums?: Sums): Notification => {
-  const { _id, content, acceptedAt, expanded, final } = document;
-  const { tally, failures } = final ?? sums ?? { tally: noDevices, failures: {} };
+  const { _id, content, acceptedAt, status, expanded, end } = document;
+  const { tally, failures } = end ?? sums ?? { tally: noDevices, failures: {} };
   return {
     ...content,
     id: _id,
     unmatched: expanded?.unmatched ?? [],
     created_at: acceptedAt.toISOString(),
-    status: final?.status ?? currentStatus(document),
-    counts: shownCounts(tally, final ? undefined : expanded?.devices),
+    status,
+    counts: shownCounts(tally, end ? undefined : expanded?.devices),
     failures: { ...failures },
     skips: { ...tally.skips },
-    ...(final && { completed_at: final.at.toISOString() }),
+    ...(end && { completed_at: end.at.toISOString() }),
   };
 };
 
@@ -126,7 +127,7 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, now } = deps;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
-    document.final || document.dueAt
+    document.end || document.step === "scheduled"
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
 
@@ -140,16 +141,17 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
         continue;
       }
       const { document } = found;
-      if (document.final)
+      if (document.end)
         throw new HeraldError(
           "notification-final",
-          `the notification is ${document.final.status}: nothing is left to cancel`,
+          `the notification is ${document.status}: nothing is left to cancel`,
         );
-      const done = document.dueAt
+      const waits = document.step === "scheduled";
+      const done = waits
         ? await notifications.cancelScheduled(document, now())
-        : await notifications.cancelBegun(projectId, notificationId, now());
+        : await notifications.cancelBegun(document, now());
       // Otherwise its state has changed since it was read: find it again.
-      if (done) return document.dueAt === undefined;
+      if (done) return !waits;
     }
   };
 
@@ -196,4 +198,4 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
 
 /** An accepted notification that is not in the database yet. */
 export const acceptedView = (send: SendV1, now: Date): Notification =>
-  notificationView({ ...newState(send, now), content: send.content, expansion: "queued" });
+  notificationView({ ...newFacts(send), ...firstStep(send, now), content: send.content });

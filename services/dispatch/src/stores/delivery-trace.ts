@@ -29,17 +29,14 @@ type Row = WithId<DeliveryDocument>;
 export type DeviceRow = { readonly row: Row; readonly index: number };
 
 /** The fields of a notification that locate a device in its ledger. */
-export type Located = Pick<
-  NotificationDocument,
-  "_id" | "projectId" | "rows" | "sending" | "queued" | "expansionLostAt"
-> & {
+export type Located = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "queued"> & {
   readonly expanded?: Omit<NonNullable<NotificationDocument["expanded"]>, "devices" | "unmatched">;
 };
 
 export const locatedFields = {
   ...carriedFields,
-  expansionLostAt: 1,
   "expanded.batches": 1,
+  "expanded.lost": 1,
   "expanded.at": 1,
   "expanded.pages": 1,
 } as const;
@@ -59,8 +56,8 @@ const find = (rows: readonly Row[], id: DeviceId): DeviceRow[] =>
  * The ids of the batches that may contain the device: the batches of its page. Undefined when any batch may contain it: while the
  * notification is being expanded, or after a lost expansion.
  */
-export const batchesOf = ({ _id, expanded, expansionLostAt }: Located, id: DeviceId): string[] | undefined => {
-  if (expansionLostAt) return undefined;
+export const batchesOf = ({ _id, expanded }: Located, id: DeviceId): string[] | undefined => {
+  if (expanded?.lost) return undefined;
   // A small send has a single page.
   const pages = expanded?.at ? expanded.pages : expanded && { buckets: Number.POSITIVE_INFINITY, ...expanded };
   if (!pages) return undefined;

@@ -9,13 +9,12 @@ import type {
 } from "@herald/contracts";
 import { deadlineOptions, decodeAfter, encodeAfter, findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
-import { currentStatus } from "../domain/notification-counts.ts";
 import { batchesOf, findDeviceRows, type Located, locatedFields, traceOf } from "./delivery-trace.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
 
-type Candidate = Located & Pick<NotificationDocument, "acceptedAt" | "cancelledAt" | "dueAt" | "final">;
+type Candidate = Located & Pick<NotificationDocument, "acceptedAt" | "status">;
 
-const fields = { ...locatedFields, acceptedAt: 1, cancelledAt: 1, dueAt: 1, "final.status": 1 } as const;
+const fields = { ...locatedFields, acceptedAt: 1, status: 1 } as const;
 
 /** Large sends of the project that a page searches. Each costs a row of up to 1,000 devices. */
 const maxLarge = 100;
@@ -69,12 +68,12 @@ export const createDeviceTimeline = (db: Db) => {
     const found = await findByIds(notifications, ids, { projectId }, { projection: { content: 1 } });
     const contents = new Map(found.map(({ _id, content }) => [_id, JSON.parse(content) as NotificationContent]));
     return entries.map(({ candidate, rest }) => {
-      const { _id, acceptedAt, final, cancelledAt, dueAt } = candidate;
+      const { _id, acceptedAt, status } = candidate;
       const { title, body } = contents.get(_id) ?? {};
       return {
         notification: {
           id: _id,
-          status: final?.status ?? currentStatus({ cancelledAt, dueAt }),
+          status,
           ...(title !== undefined && { title }),
           ...(body !== undefined && { body }),
           created_at: acceptedAt.toISOString(),

@@ -94,7 +94,7 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
   /** Erases a user from embedded rows. If the send has not ended, its rows move to `deliveries`, which {@link eraseRows} rewrites later. */
   const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
     const { _id, projectId, rows = [] } = document;
-    if (document.sending || (document.queued && !document.final)) return moveToDeliveries(projectId, _id);
+    if (document.step === "sending") return moveToDeliveries(projectId, _id);
     const changes = rows.flatMap((row, at): [string, string][] => {
       const owners = ownersOf(row);
       return owners.some((owner) => owner !== undefined && isTheirs(owner))

@@ -4,7 +4,6 @@ import { findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Claim, Run } from "./delivery-document.ts";
 import {
-  checkEveryMs,
   findProjectAfter,
   type NotificationRecord,
   type NotificationState,
@@ -12,6 +11,7 @@ import {
   notificationHints,
   toRecord,
 } from "./notification-document.ts";
+import { checkAfter, toExpanding, toExpandingAgain } from "./notification-steps.ts";
 import { runsOf } from "./small-send-store.ts";
 
 /** A small send that waits in its project's backlog. */
@@ -38,7 +38,7 @@ export const createBacklogStore = (db: Db) => {
       const found = await findSome(notifications, later, { hint, sort: { _id: 1 }, limit });
       return found.map((document) => ({
         document: toRecord(document),
-        runs: document.sending || document.final ? [] : runsOf(document, now),
+        runs: document.claim || document.end ? [] : runsOf(document, now),
       }));
     },
 
@@ -54,20 +54,22 @@ export const createBacklogStore = (db: Db) => {
     ): Promise<ReadonlySet<NotificationId>> => {
       const slice = randomUUID();
       const { modifiedCount } = await notifications.updateMany(
-        { _id: { $in: ids.toSorted() }, projectId, queued: some, rows: some, sending: { $exists: false } },
         {
-          $set: {
-            sending: { at, sequence, slice, open: true },
-            checkAt: new Date(now.getTime() + checkEveryMs),
-          },
+          _id: { $in: ids.toSorted() },
+          projectId,
+          queued: some,
+          rows: some,
+          step: "sending",
+          claim: { $exists: false },
         },
+        { $set: { claim: { at, sequence, slice, open: true }, nextAt: checkAfter(now) } },
         { hint: "_id_" },
       );
       if (modifiedCount === ids.length) return new Set(ids);
       const claimed = await findByIds(
         notifications,
         ids,
-        { projectId, "sending.slice": slice },
+        { projectId, "claim.slice": slice },
         { projection: { _id: 1 } },
       );
       return new Set(claimed.map(({ _id }) => _id));
@@ -87,68 +89,43 @@ export const createBacklogStore = (db: Db) => {
       notifications.countDocuments({ projectId, queued: some }, { hint, limit }),
 
     /** The first project with a backlog whose id is greater than `projectId`. */
-    projectAfter: findProjectAfter(db, "queued", hint),
+    projectAfter: findProjectAfter(db, { queued: some }, hint),
   });
 };
 
 /** Which notifications of each project are being expanded, and which wait for their turn. */
-export const createExpansionQueue = (db: Db) => {
+export const createExpansionStore = (db: Db) => {
   const notifications = notificationCollection(db);
-  const hint = notificationHints.expansions;
+  const hint = notificationHints.steps;
 
   return guardStore({
     /** How many expansions of a project are running, counted up to `limit`. */
     countRunning: (projectId: ProjectId, limit: number): Promise<number> =>
-      notifications.countDocuments(
-        { projectId, expansion: { ...some, $eq: "running" }, expanded: { $exists: false } },
-        { hint, limit },
-      ),
+      notifications.countDocuments({ projectId, step: "expanding" }, { hint, limit }),
 
-    /** The oldest queued notifications of a project. */
+    /** The oldest notifications of a project that wait to be expanded. */
     oldest: async (projectId: ProjectId, limit: number): Promise<NotificationId[]> => {
-      const filter = { projectId, expansion: { ...some, $eq: "queued" } } as const;
-      const queued = await findSome(notifications, filter, { hint, sort: { _id: 1 }, limit, projection: { _id: 1 } });
-      return queued.map(({ _id }) => _id);
+      const options = { hint, sort: { _id: 1 }, limit, projection: { _id: 1 } } as const;
+      const waiting = await findSome(notifications, { projectId, step: "accepted" }, options);
+      return waiting.map(({ _id }) => _id);
     },
 
-    /** Marks expansions as running after they were commanded. From then on, the sweep checks these notifications. */
-    start: async (projectId: ProjectId, ids: readonly NotificationId[], checkAt: Date): Promise<void> => {
-      await notifications.updateMany(
-        { _id: { $in: [...ids] }, projectId, expansion: { ...some, $eq: "queued" } },
-        { $set: { expansion: "running", checkAt } },
-      );
-    },
-
-    /** Queues a notification that was never queued, unless it is expanded or final. */
-    add: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
-      await notifications.updateOne(
-        {
-          _id: id,
-          projectId,
-          final: { $exists: false },
-          expanded: { $exists: false },
-          expansion: { $exists: false },
-        },
-        { $set: { expansion: "queued" }, $unset: { checkAt: "" } },
-      );
+    /** Records that expansions were commanded. From then on, the sweep checks these notifications. */
+    start: async (projectId: ProjectId, ids: readonly NotificationId[], now: Date): Promise<void> => {
+      let left = ids.length;
+      for (const { filter, update } of toExpanding(now)) {
+        if (left <= 0) return;
+        left -= (await notifications.updateMany({ ...filter, _id: { $in: [...ids] }, projectId }, update)).matchedCount;
+      }
     },
 
     /** Restarts the expansion of an expanded notification, with the same batch ids. False when it has changed since it was read. */
-    restart: async ({ _id, projectId, expanded }: NotificationState, checkAt: Date): Promise<boolean> => {
-      const { modifiedCount } = await notifications.updateOne(
-        {
-          _id,
-          projectId,
-          final: { $exists: false },
-          expanded: some,
-          "expanded.at": expanded?.at ?? { $exists: false },
-        },
-        { $unset: { expanded: "" }, $set: { expansion: "running", checkAt } },
-      );
-      return modifiedCount === 1;
+    restart: async ({ _id, projectId, expanded }: NotificationState, now: Date): Promise<boolean> => {
+      const { filter, update } = toExpandingAgain(expanded, now);
+      return (await notifications.updateOne({ ...filter, _id, projectId }, update)).modifiedCount === 1;
     },
 
-    /** The first project with a queued or running expansion whose id is greater than `projectId`. */
-    projectAfter: findProjectAfter(db, "expansion", hint),
+    /** The first project with a notification that waits to be expanded whose id is greater than `projectId`. */
+    projectAfter: findProjectAfter(db, { step: "accepted" }, hint),
   });
 };

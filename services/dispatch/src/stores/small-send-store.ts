@@ -1,8 +1,8 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
 import { findBatched, findByIds, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
-import { Binary, type Db, type UpdateFilter } from "mongodb";
+import { Binary, type Db } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
-import { addFailures, addTallies, finalStatus, noDevices } from "../domain/notification-counts.ts";
+import { addFailures, addTallies, type FinalStatus, noDevices } from "../domain/notification-counts.ts";
 import type { Settlement } from "../domain/settle-batch.ts";
 import {
   type Claim,
@@ -16,15 +16,15 @@ import {
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 import {
-  checkEveryMs,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
   newDocument,
-  newState,
+  newFacts,
   notificationCollection,
   toRecord,
 } from "./notification-document.ts";
+import { checkAfter, ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
 
 export const embed = ({
   projectId: _p,
@@ -39,16 +39,16 @@ export const embed = ({
 }: DeliveryDocument): EmbeddedRow => row;
 
 /** The fields of a notification that its embedded rows need. */
-export const carriedFields = { projectId: 1, rows: 1, sending: 1, queued: 1 } as const;
+export const carriedFields = { projectId: 1, rows: 1, claim: 1, queued: 1 } as const;
 
-export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "sending" | "queued" | "tags">;
+export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "queued" | "tags">;
 
 /** The claim of rows that move from a backlog to `deliveries` before any process began to send them. */
 export const unclaimed: Claim = { at: -1, sequence: -1 };
 
 /** The embedded rows of a notification, as documents of `deliveries`. */
-export const rowsOf = ({ _id, projectId, rows = [], sending, queued, tags }: Carrier): DeliveryDocument[] => {
-  const waits = sending ? sending.at === unclaimed.at : queued;
+export const rowsOf = ({ _id, projectId, rows = [], claim, queued, tags }: Carrier): DeliveryDocument[] => {
+  const waits = claim ? claim.at === unclaimed.at : queued;
   return rows.map((row) => ({
     ...row,
     projectId,
@@ -57,12 +57,12 @@ export const rowsOf = ({ _id, projectId, rows = [], sending, queued, tags }: Car
     generation: rootGeneration,
     ...(tags && { tags }),
     ...(waits && row.state === "started" ? { state: "waiting", dueAt: row.storedAt, starts: 0 } : { starts: 1 }),
-    ...(sending && !waits && { claim: { at: sending.at, sequence: sending.sequence } }),
+    ...(claim && !waits && { claim: { at: claim.at, sequence: claim.sequence } }),
   }));
 };
 
 /** The embedded rows of a notification, as runs that are sent for the first time. */
-export const runsOf = (document: Omit<Carrier, "sending" | "queued">, startedAt: Date): Run[] =>
+export const runsOf = (document: Omit<Carrier, "claim" | "queued">, startedAt: Date): Run[] =>
   rowsOf(document).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
 
 /** Finds the embedded rows of notifications. Rows in `deliveries` are not included. */
@@ -101,15 +101,10 @@ export const createSmallSendStore = (db: Db) => {
       now: Date,
     ): Promise<StoredSend | null> => {
       const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
-      const checkAt = new Date(now.getTime() + checkEveryMs);
       const state: NotificationState = {
-        ...newState(send, now),
+        ...newFacts(send),
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
-        ...(batches.length === 0
-          ? { final: { status: finalStatus(false, noDevices), at: now, tally: noDevices, failures: {} } }
-          : claim
-            ? { sending: { ...claim, open: true }, checkAt }
-            : { queued: true }),
+        ...firstStepOfSmall(devices, claim, now),
       };
       const rows = batches.map((batch) => newRow(batch, { claim: claim ?? unclaimed, now, keepDevices: true }));
       const embedded = rows.map(embed);
@@ -136,33 +131,27 @@ export const createSmallSendStore = (db: Db) => {
     ) => {
       const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), noDevices);
       const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
-      const final = { status: finalStatus(false, tally), at: now, tally, failures };
+      const state = ended(undefined, { at: now, tally, failures });
       const perRow = settled.map(({ run, settlement }) => ({
         whole: allAccepted(settlement),
         events: deliveryEvents(run, run.devices, settlement, now),
       }));
       const outbox = perRow.flatMap(({ whole, events }) => (whole ? [] : events));
-      const ended = { final, events: perRow.flatMap(({ events }) => events), stored: outbox };
-      const updated = await updateOne(
-        { _id, projectId },
-        { "sending.open": true, cancelledAt: { $exists: false }, abandonedAt: { $exists: false } },
+      const result = { state, events: perRow.flatMap(({ events }) => events), stored: outbox };
+      const { filter, update } = toEndOfSmall(
+        state,
         {
-          $set: {
-            final,
-            ...(outbox.length > 0 && { outbox }),
-            ...Object.assign({}, ...settled.map((one, at) => settledFields(one, at, now))),
-          },
-          $unset: {
-            checkAt: "",
-            sending: "",
-            ...Object.fromEntries(settled.map((_, at) => [`rows.${at}.devices`, ""])),
-          },
-        } as UpdateFilter<NotificationDocument>,
+          ...(outbox.length > 0 && { outbox }),
+          ...Object.assign({}, ...settled.map((one, at) => settledFields(one, at, now))),
+        },
+        Object.fromEntries(settled.map((_, at) => [`rows.${at}.devices`, ""])),
       );
-      if (updated === "updated") return ended;
+      if ((await updateOne({ _id, projectId }, filter, update)) === "updated") return result;
       // This update or an earlier try may have succeeded although its response was lost: no other update ends a send that still has rows.
       const document = await findOne({ _id, projectId });
-      return document?.final && document.rows ? { ...ended, final: document.final } : undefined;
+      return document?.end && document.rows
+        ? { ...result, state: { status: document.status as FinalStatus, end: document.end } }
+        : undefined;
     },
 
     /**
@@ -171,18 +160,15 @@ export const createSmallSendStore = (db: Db) => {
      */
     moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       const key = { _id: id, projectId };
-      await notifications.updateOne({ ...key, "sending.open": true }, { $set: { "sending.open": false } });
+      await notifications.updateOne({ ...key, "claim.open": true }, { $set: { "claim.open": false } });
       await notifications.updateOne(
-        { ...key, queued: true, sending: { $exists: false }, rows: { $exists: true }, final: { $exists: false } },
-        { $set: { sending: { ...unclaimed, open: false } } },
+        { ...key, step: "sending", claim: { $exists: false } },
+        { $set: { claim: { ...unclaimed, open: false }, nextAt: checkAfter(new Date()) } },
       );
-      const document = await findOne({ _id: id, projectId });
-      if (!document?.sending || document.sending.open) return;
+      const document = await findOne(key);
+      if (!document?.claim || document.claim.open) return;
       await insertMissing(deliveries, rowsOf(document));
-      await notifications.updateOne(
-        { _id: id, projectId, "sending.open": false },
-        { $unset: { sending: "", rows: "", named: "" } },
-      );
+      await notifications.updateOne({ ...key, ...toDeliveringMoved.filter }, toDeliveringMoved.update);
     },
 
     /** The stored notification, and the events of its rows whose devices were all accepted. Null when it does not exist. */

@@ -11,7 +11,7 @@ import { createDeviceTimeline } from "./device-timeline.ts";
 import { createLedger } from "./ledger.ts";
 import { notificationCollection, type OutboxCarrier } from "./notification-document.ts";
 import { createNotificationStore } from "./notification-store.ts";
-import { createBacklogStore, createExpansionQueue } from "./queue-stores.ts";
+import { createBacklogStore, createExpansionStore } from "./queue-stores.ts";
 import { createSmallSendStore } from "./small-send-store.ts";
 
 /** Everything that dispatch reads and writes in its database. */
@@ -22,7 +22,7 @@ export const createStores = (db: Db, masterKeys: MasterKeys) => ({
   ledger: createLedger(db),
   credentials: createCredentialStore(db, masterKeys),
   erasures: createErasureStore(db),
-  queue: createExpansionQueue(db),
+  expansions: createExpansionStore(db),
   queued: createBacklogStore(db),
   ...createDeliveryList(db),
   ...createDeliveryExport(db),
