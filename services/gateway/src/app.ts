@@ -28,6 +28,14 @@ import { z } from "zod";
 import { createAudit } from "./audit/audit.ts";
 import { readerOf } from "./audit/record-change.ts";
 import { createAuthenticate } from "./auth/authenticate.ts";
+import {
+  createOperatorDirectory,
+  createProjectDirectory,
+  createTokenDirectory,
+  replicateBucket,
+} from "./auth/directories.ts";
+import { createRateLimits } from "./auth/rate-limits.ts";
+import { createSessions } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
 import { builtConsole } from "./console/serve-console.ts";
@@ -45,17 +53,9 @@ import { createKeyShare } from "./idempotency/key-share.ts";
 import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
-import { createRateLimits } from "./limits/rate-limits.ts";
 import { createGroupOpens, dedupeOpens } from "./opens/group-opens.ts";
-import {
-  createOperatorDirectory,
-  createProjectDirectory,
-  createTokenDirectory,
-  replicateBucket,
-} from "./records/directories.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
-import { createSessions } from "./sessions/sessions.ts";
 import { createStatusDirectory } from "./status/system-status.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */

@@ -4,6 +4,9 @@ import type { OpenTokens } from "@herald/payload";
 import type { Audit } from "./audit/audit.ts";
 import type { createAuthenticate } from "./auth/authenticate.ts";
 import type { ShareOwner } from "./auth/caller.ts";
+import type { OperatorDirectory, ProjectDirectory } from "./auth/directories.ts";
+import type { RateLimits } from "./auth/rate-limits.ts";
+import type { Sessions } from "./auth/sessions.ts";
 import type { SendRequest } from "./bus-connection.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
@@ -12,10 +15,7 @@ import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
-import type { RateLimits } from "./limits/rate-limits.ts";
-import type { OperatorDirectory, ProjectDirectory } from "./records/directories.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
-import type { Sessions } from "./sessions/sessions.ts";
 import type { StatusDirectory } from "./status/system-status.ts";
 
 /** The dependencies of route handlers. */
