@@ -25,8 +25,6 @@ import {
 } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
-import { createAudit } from "./audit/audit.ts";
-import { readerOf } from "./audit/record-change.ts";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import {
   createOperatorDirectory,
@@ -38,14 +36,16 @@ import { createRateLimits } from "./auth/rate-limits.ts";
 import { createSessions } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
-import { builtConsole } from "./console/serve-console.ts";
 import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
 import { createEventPositions } from "./events/event-positions.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { createExportStreams } from "./exports/export-streams.ts";
+import { createAudit } from "./http/audit.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
+import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";
+import { builtConsole } from "./http/serve-console.ts";
 import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";

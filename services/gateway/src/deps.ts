@@ -1,7 +1,6 @@
 import type { OpenGroupV1, ProjectId } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
-import type { Audit } from "./audit/audit.ts";
 import type { createAuthenticate } from "./auth/authenticate.ts";
 import type { ShareOwner } from "./auth/caller.ts";
 import type { OperatorDirectory, ProjectDirectory } from "./auth/directories.ts";
@@ -11,6 +10,7 @@ import type { SendRequest } from "./bus-connection.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
 import type { ExportStreams } from "./exports/export-streams.ts";
+import type { Audit } from "./http/audit.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeraldError, type HttpRoute, meter, serveRoutes } from "@herald/kit";
 import type { Request, Response } from "express";
-import { consoleRoutes } from "../console/serve-console.ts";
 import { mountDocs } from "../docs/mount-docs.ts";
 import { type Route, routePattern } from "./route.ts";
+import { consoleRoutes } from "./serve-console.ts";
 
 const notFound = "no such route; GET /openapi.json lists all routes";
 
