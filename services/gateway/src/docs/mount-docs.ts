@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
-import { describeEvents } from "../asyncapi/describe-events.ts";
 import type { Route } from "../http/route.ts";
-import { describeRoutes } from "../openapi/describe-routes.ts";
+import { describeEvents } from "./describe-events.ts";
+import { describeRoutes } from "./describe-routes.ts";
 import { type ApiDocument, renderErrors, renderEvents, renderReference } from "./render-reference.ts";
 import { pagePolicy } from "./render-schema.ts";
 
