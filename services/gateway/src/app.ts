@@ -53,8 +53,8 @@ import { createKeyShare } from "./idempotency/key-share.ts";
 import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
-import { createGroupOpens, dedupeOpens } from "./opens/group-opens.ts";
 import { allRoutes } from "./routes/all-routes.ts";
+import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createStatusDirectory } from "./status/system-status.ts";
 
