@@ -38,9 +38,6 @@ import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
-import { createEventPositions } from "./events/event-positions.ts";
-import { createEventStreams } from "./events/event-streams.ts";
-import { createExportStreams } from "./exports/export-streams.ts";
 import { createAudit } from "./http/audit.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
@@ -57,6 +54,9 @@ import { allRoutes } from "./routes/all-routes.ts";
 import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createStatusDirectory } from "./status/system-status.ts";
+import { createEventPositions } from "./streams/event-positions.ts";
+import { createEventStreams } from "./streams/event-streams.ts";
+import { createExportStreams } from "./streams/export-streams.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;

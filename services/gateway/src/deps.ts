@@ -8,8 +8,6 @@ import type { RateLimits } from "./auth/rate-limits.ts";
 import type { Sessions } from "./auth/sessions.ts";
 import type { SendRequest } from "./bus-connection.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
-import type { EventStreams } from "./events/event-streams.ts";
-import type { ExportStreams } from "./exports/export-streams.ts";
 import type { Audit } from "./http/audit.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
@@ -17,6 +15,8 @@ import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 import type { StatusDirectory } from "./status/system-status.ts";
+import type { EventStreams } from "./streams/event-streams.ts";
+import type { ExportStreams } from "./streams/export-streams.ts";
 
 /** The dependencies of route handlers. */
 export type RouteDeps = {
