@@ -36,7 +36,6 @@ import { createRateLimits } from "./auth/rate-limits.ts";
 import { createSessions } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
-import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
 import { createAudit } from "./http/audit.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
@@ -53,10 +52,11 @@ import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
-import { createStatusDirectory } from "./status/system-status.ts";
 import { createEventPositions } from "./streams/event-positions.ts";
 import { createEventStreams } from "./streams/event-streams.ts";
 import { createExportStreams } from "./streams/export-streams.ts";
+import { createDeadLetters } from "./views/dead-letters.ts";
+import { createStatusDirectory } from "./views/system-status.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;

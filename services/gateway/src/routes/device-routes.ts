@@ -28,7 +28,7 @@ import { rejectProtected } from "../auth/protected-metadata.ts";
 import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import { deliveryTrace } from "../trace/delivery-trace.ts";
+import { deliveryTrace } from "../views/delivery-trace.ts";
 import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
