@@ -37,6 +37,7 @@ import { createSessions } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { RouteDeps } from "./deps.ts";
+import { docsPages } from "./docs/docs-pages.ts";
 import { createAudit } from "./http/audit.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
@@ -199,7 +200,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     const served = routes.map(
       (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
     );
-    return createHttpApp(log, serveGateway(new Map(served), health.routes, count, folder), allowBrowsers(routes));
+    const serve = serveGateway(new Map(served), docsPages(routes), health.routes, count, folder);
+    return createHttpApp(log, serve, allowBrowsers(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = openDoor(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
