@@ -5,7 +5,7 @@ module.exports = {
   forbidden: [
     {
       name: "no-circles-of-folders",
-      comment: "A circle of folders has no layer: whoever reads one must read all.",
+      comment: "A circle of folders has no layer: nobody can read one of them alone.",
       severity: "error",
       scope: "folder",
       from: {},
