@@ -162,7 +162,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     const { _id, projectId, expanded } = known;
     if (!expanded) return recoverExpansion(projectId, _id);
     if (known.step === "sending") {
-      if (known.claim && (await live.ofClaim(known.claim))) return;
+      if (await live.ofClaim(known.claim)) return;
       await sends.moveToDeliveries(projectId, _id);
     }
     let released = false;

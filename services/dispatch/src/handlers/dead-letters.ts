@@ -36,8 +36,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
     const document = await notifications.get(projectId, notificationId);
     if (document?.expanded?.lost) return;
     if (!document?.end && !document?.expanded) return sendAsLarge(send);
-    // A send in a backlog is delivered by the drain message.
-    if (document.end || document.queued) return;
+    if (document.end) return;
     await deps.sends.moveToDeliveries(projectId, notificationId);
     const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
     for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {

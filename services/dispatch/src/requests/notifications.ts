@@ -24,7 +24,6 @@ import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
 import { type NotificationRecord, newFacts } from "../stores/notification-document.ts";
 import { firstStep } from "../stores/notification-steps.ts";
-import type { NotificationStore } from "../stores/notification-store.ts";
 
 const dayMs = 86_400_000;
 
@@ -34,15 +33,15 @@ export type Place = { readonly document: NotificationRecord } | { readonly send:
 export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
 
 /**
- * Finds a notification in the database, then in all messages that may contain it, then in the database again. So it finds every id
- * that Herald issued, even if the notification moves from stream to database during the search.
+ * Finds a notification in the database, then in its message, in a backlog, in the message of a large send, and in the database again. So it
+ * finds every id that Herald issued, even if the notification moves on this way during the search.
  * Throws HeraldError `notification-gone` for an id so old that its notification may have been removed, `notification-not-found` for
  * any other.
  */
 export const createFindNotification =
   (
     bus: Bus,
-    notifications: Pick<NotificationStore, "get">,
+    { notifications, sendGroups }: Pick<Deps, "notifications" | "sendGroups">,
     { keepMs, now }: { readonly keepMs: number; readonly now: () => Date },
   ): FindNotification =>
   async (projectId, notificationId) => {
@@ -50,8 +49,7 @@ export const createFindNotification =
     if (stored) return { document: stored };
     const id = { projectId, notificationId };
     const groupId = sendGroupOf(notificationId);
-    const [large, group, repeated] = await Promise.all([
-      lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1),
+    const [group, repeated] = await Promise.all([
       lastMessage(bus, "PUSH_SEND", SendGroupV1.subject({ groupId } as SendGroupV1), SendGroupV1),
       lastMessage(bus, "PUSH_SEND", SendOneV1.subject(id as SendOneV1), SendOneV1),
     ]);
@@ -59,7 +57,10 @@ export const createFindNotification =
     const small = [repeated?.data, ...(group?.data.sends ?? [])].find(
       (one) => one?.notificationId === notificationId && one.projectId === projectId,
     );
-    const send = large?.data ?? small;
+    const send =
+      small ??
+      (await sendGroups.find(projectId, notificationId)) ??
+      (await lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1))?.data;
     if (send) return { send };
     const document = await notifications.get(projectId, notificationId);
     if (document) return { document };

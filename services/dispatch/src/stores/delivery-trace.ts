@@ -29,7 +29,7 @@ type Row = WithId<DeliveryDocument>;
 export type DeviceRow = { readonly row: Row; readonly index: number };
 
 /** The fields of a notification that locate a device in its ledger. */
-export type Located = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "queued"> & {
+export type Located = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim"> & {
   readonly expanded?: Omit<NonNullable<NotificationDocument["expanded"]>, "devices" | "unmatched">;
 };
 

@@ -1,12 +1,11 @@
-import { erasedTarget, erasedUser, idTime, type ProjectId, userKey, usersOf } from "@herald/contracts";
+import { erasedUser, idTime, type ProjectId, userKey } from "@herald/contracts";
 import { findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
+import { type Erased, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";
 import type { Sendable } from "../domain/settle-batch.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
 import type { SmallSendStore } from "./small-send-store.ts";
-
-type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
 
 /** A ledger row, including the owners of its devices, has at most 60 KiB. */
 const pageSize = 100;
@@ -48,19 +47,15 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
   const deliveries = deliveryCollection(db);
 
   const rewrite = async (document: WithId<NotificationDocument>, { projectId, key }: Erased): Promise<void> => {
-    const content = JSON.parse(document.content) as { targets: string[] };
-    const isTheirs = (target: string) => usersOf([target]).some((userId) => userKey(projectId, userId) === key);
-    const targets = content.targets.map((target) => (isTheirs(target) ? erasedTarget : target));
-    // Content that was sent only to erased users is erased with them.
-    const isErased = targets.every((target) => target === erasedTarget);
-    const kept = isErased ? { title: "[erased]" } : content;
+    const { content, isErased } = eraseTargets(JSON.parse(document.content), { projectId, key });
+    const isTheirs = isTargetOf({ projectId, key });
     const { expanded } = document;
     await notifications.updateOne(
       // If another erasure has changed the document since, the next pass finds it again.
       { _id: document._id, projectId, content: document.content },
       {
         $set: {
-          content: JSON.stringify({ ...kept, targets }),
+          content: JSON.stringify(content),
           ...(expanded && { "expanded.unmatched": expanded.unmatched.filter((target) => !isTheirs(target)) }),
         },
         $pull: { userKeys: key },

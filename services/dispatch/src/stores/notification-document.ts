@@ -47,7 +47,7 @@ export type Expanded = {
 export type End = { readonly at: Date; readonly tally: Tally; readonly failures: Failures };
 
 /** The message for which the rows of a small send are being sent. `open` is false while the rows move to `deliveries`. */
-export type Holder = Claim & { readonly open: boolean; readonly slice?: string };
+export type Holder = Claim & { readonly open: boolean };
 
 type Facts = {
   _id: NotificationId;
@@ -61,8 +61,6 @@ type Facts = {
   status: NotificationStatus;
   stop?: Stop;
   expanded?: Expanded;
-  /** A small send in its project's backlog, until its last event is published. */
-  queued?: true;
 };
 
 /**
@@ -79,7 +77,7 @@ type Step =
   /** For its rows in `deliveries`. */
   | { step: "delivering"; nextAt: Date; end?: undefined }
   /** A small send: for the process that pushes it. */
-  | { step: "sending"; nextAt?: Date; claim?: Holder; end?: undefined }
+  | { step: "sending"; nextAt: Date; claim: Holder; end?: undefined }
   | { step?: undefined; nextAt?: undefined; status: FinalStatus; end: End };
 
 /** A notification without its content, which few steps need. */
@@ -155,8 +153,6 @@ const indexes = {
   next: { fields: { nextAt: 1 }, purpose: "next", partial: having("nextAt") },
   /** A project's notifications that wait to be expanded or are being expanded, oldest first. By name without `sending`: small sends are many. */
   steps: { fields: { projectId: 1, step: 1, _id: 1 }, purpose: "steps", partial: { step: { $lte: "expanding" } } },
-  /** A project's backlog of small sends, oldest first. */
-  backlog: { fields: { projectId: 1, queued: 1, _id: 1 }, purpose: "backlog", partial: having("queued") },
   /** A user's notifications, for lists and for erasure. */
   users: { fields: { projectId: 1, userKeys: 1, _id: 1 }, purpose: "users", partial: having("userKeys") },
   /** For the erasure of a user, which reads all of a project's notifications with embedded rows that name users. */
@@ -173,15 +169,6 @@ export const notificationIndexes: readonly IndexSpec[] = [...Object.values(index
 export const notificationHints = indexNames(indexes);
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");
-
-/** Finds the first project, in order of their ids, whose id is greater than the given one and that has a matching notification. */
-export const findProjectAfter =
-  (db: Db, filter: Filter<NotificationDocument>, hint: string) =>
-  async (projectId: string): Promise<ProjectId | undefined> => {
-    const later = { projectId: { $gt: projectId as ProjectId }, ...filter };
-    const options = { hint, projection: { projectId: 1 }, sort: { projectId: 1 } } as const;
-    return (await notificationCollection(db).findOne(later, options))?.projectId;
-  };
 
 /** `userId`: only notifications with this user as a target. */
 type Wanted = NotificationFilter & { readonly userId?: string | undefined };

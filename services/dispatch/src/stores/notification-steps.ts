@@ -29,13 +29,11 @@ export const firstStep = ({ sendAt }: Pick<SendV1, "sendAt">, now: Date) => {
     : ({ step: "accepted", status: "accepted" } as const);
 };
 
-/** The step of a new small send: it waits for the process that handles its message. Without devices it has ended. */
-export const firstStepOfSmall = (devices: number, claim: Claim | undefined, now: Date) => {
+/** The step of a new small send, which the process that handles its message pushes now. Without devices it has ended. */
+export const firstStepOfSmall = (devices: number, claim: Claim, now: Date) => {
   if (devices === 0) return ended(undefined, { at: now, tally: noDevices, failures: {} });
-  const step = { step: "sending", status: "sending" } as const;
-  if (!claim) return { ...step, queued: true as const };
   const holder: Holder = { ...claim, open: true };
-  return { ...step, claim: holder, nextAt: checkAfter(now) };
+  return { step: "sending", status: "sending", claim: holder, nextAt: checkAfter(now) } as const;
 };
 
 /** The state of a notification that ended. */

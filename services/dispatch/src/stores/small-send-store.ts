@@ -24,7 +24,7 @@ import {
   notificationCollection,
   toRecord,
 } from "./notification-document.ts";
-import { checkAfter, ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
+import { ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
 
 export const embed = ({
   projectId: _p,
@@ -39,30 +39,25 @@ export const embed = ({
 }: DeliveryDocument): EmbeddedRow => row;
 
 /** The fields of a notification that its embedded rows need. */
-export const carriedFields = { projectId: 1, rows: 1, claim: 1, queued: 1 } as const;
+export const carriedFields = { projectId: 1, rows: 1, claim: 1 } as const;
 
-export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "queued" | "tags">;
-
-/** The claim of rows that move from a backlog to `deliveries` before any process began to send them. */
-export const unclaimed: Claim = { at: -1, sequence: -1 };
+export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "tags">;
 
 /** The embedded rows of a notification, as documents of `deliveries`. */
-export const rowsOf = ({ _id, projectId, rows = [], claim, queued, tags }: Carrier): DeliveryDocument[] => {
-  const waits = claim ? claim.at === unclaimed.at : queued;
-  return rows.map((row) => ({
+export const rowsOf = ({ _id, projectId, rows = [], claim, tags }: Carrier): DeliveryDocument[] =>
+  rows.map((row) => ({
     ...row,
     projectId,
     notificationId: _id,
     lane: "direct",
     generation: rootGeneration,
+    starts: 1,
     ...(tags && { tags }),
-    ...(waits && row.state === "started" ? { state: "waiting", dueAt: row.storedAt, starts: 0 } : { starts: 1 }),
-    ...(claim && !waits && { claim: { at: claim.at, sequence: claim.sequence } }),
+    ...(claim && { claim: { at: claim.at, sequence: claim.sequence } }),
   }));
-};
 
 /** The embedded rows of a notification, as runs that are sent for the first time. */
-export const runsOf = (document: Omit<Carrier, "claim" | "queued">, startedAt: Date): Run[] =>
+export const runsOf = (document: Omit<Carrier, "claim">, startedAt: Date): Run[] =>
   rowsOf(document).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
 
 /** Finds the embedded rows of notifications. Rows in `deliveries` are not included. */
@@ -91,13 +86,13 @@ export const createSmallSendStore = (db: Db) => {
 
   return guardStore({
     /**
-     * Stores a send with its ledger: started for `claim` or, without a claim, waiting in its project's backlog. Null when it already
-     * exists.
+     * Stores a send with its ledger, started for the message in `claim`. Null when it already exists: its `_id` decides which process
+     * sends it.
      */
     insert: async (
       send: GroupedSend,
       { batches, unmatched }: { batches: readonly DeliverBatchV1[]; unmatched: readonly string[] },
-      claim: Claim | undefined,
+      claim: Claim,
       now: Date,
     ): Promise<StoredSend | null> => {
       const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
@@ -106,7 +101,7 @@ export const createSmallSendStore = (db: Db) => {
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
         ...firstStepOfSmall(devices, claim, now),
       };
-      const rows = batches.map((batch) => newRow(batch, { claim: claim ?? unclaimed, now, keepDevices: true }));
+      const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true }));
       const embedded = rows.map(embed);
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
@@ -161,10 +156,6 @@ export const createSmallSendStore = (db: Db) => {
     moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       const key = { _id: id, projectId };
       await notifications.updateOne({ ...key, "claim.open": true }, { $set: { "claim.open": false } });
-      await notifications.updateOne(
-        { ...key, step: "sending", claim: { $exists: false } },
-        { $set: { claim: { ...unclaimed, open: false }, nextAt: checkAfter(new Date()) } },
-      );
       const document = await findOne(key);
       if (!document?.claim || document.claim.open) return;
       await insertMissing(deliveries, rowsOf(document));
