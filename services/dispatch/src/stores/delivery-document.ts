@@ -193,6 +193,10 @@ export const servedBy = (provider: Provider) => {
   return others.length === 0 ? [own] : [own, { platform: { $in: others }, provider }];
 };
 
+/** The result of a device in a settled row. */
+export const resultAt = ({ results, resultOf }: DeliveryDocument, index: number): DeviceResult | undefined =>
+  results?.[resultOf?.value()[index] ?? 0];
+
 const prefix = "dev_";
 const bodyLength = 26;
 

@@ -9,16 +9,17 @@ import type {
 } from "@herald/contracts";
 import { deadlineOptions, decodeAfter, encodeAfter, findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
-import { batchesOf, findDeviceRows, type Located, locatedFields, traceOf } from "./delivery-trace.ts";
+import { traceOf } from "./delivery-trace.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+import { createRows, isSearched, type Ledger, ledgerFields } from "./rows.ts";
 
-type Candidate = Located & Pick<NotificationDocument, "acceptedAt" | "status">;
+type Candidate = Ledger & Pick<NotificationDocument, "acceptedAt" | "status">;
 
-const fields = { ...locatedFields, acceptedAt: 1, status: 1 } as const;
+const fields = { ...ledgerFields, acceptedAt: 1, status: 1 } as const;
 
 /** Large sends of the project that a page searches. Each costs a row of up to 1,000 devices. */
 const maxLarge = 100;
-/** Large sends of a page that {@link batchesOf} cannot narrow to some batches. Searching all batches reads several megabytes each. */
+/** Large sends of a page whose batches must all be searched. */
 const maxSearched = 4;
 /** Rows are read for this many notifications at a time, so that a page of small sends reads few rows it does not need. */
 const atATime = 20;
@@ -26,7 +27,7 @@ const atATime = 20;
 /** The notifications sent to one device, newest first. */
 export const createDeviceTimeline = (db: Db) => {
   const notifications = notificationCollection(db);
-  const deviceRows = findDeviceRows(db);
+  const { rowsOfDevice } = createRows(db);
 
   const newest = async (
     filter: Filter<NotificationDocument>,
@@ -54,7 +55,7 @@ export const createDeviceTimeline = (db: Db) => {
       .flatMap(({ found }) => found)
       .filter(({ _id }) => _id >= oldestComplete)
       .toSorted((one, other) => (one._id < other._id ? 1 : -1));
-    const searched = all.filter((one) => !one.rows && !batchesOf(one, id));
+    const searched = all.filter((one) => isSearched(one, id));
     const tooMany = searched[maxSearched];
     const some = tooMany ? all.slice(0, all.indexOf(tooMany)) : all;
     return { some, isCut: oldestComplete !== "" || tooMany !== undefined };
@@ -98,7 +99,7 @@ export const createDeviceTimeline = (db: Db) => {
       let looked = 0;
       while (looked < some.length && entries.length < perPage) {
         const chunk = some.slice(looked, looked + atATime);
-        const rows = await deviceRows(projectId, chunk, id);
+        const rows = await rowsOfDevice(projectId, chunk, id);
         for (const candidate of chunk) {
           if (entries.length === perPage) break;
           looked++;

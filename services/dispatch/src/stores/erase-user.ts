@@ -38,11 +38,14 @@ const isUserOf = (projectId: ProjectId, key: string): IsTheirs => {
   };
 };
 
-const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsTheirs): string =>
-  packNames(owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner))) ?? "";
+/** Packed owners without a user. Undefined when the user is none of them. */
+const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsTheirs): string | undefined => {
+  const others = owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner));
+  return others.some((owner, at) => owner !== owners[at]) ? (packNames(others) ?? "") : undefined;
+};
 
 /** Removes erased users from notifications and from the ledger. Counts stay. */
-export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendStore, "moveToDeliveries">) => {
+export const createUserEraser = (db: Db, sends: Pick<SmallSendStore, "eraseOwners">) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
 
@@ -72,38 +75,26 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
   };
 
   const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: IsTheirs): Promise<void> => {
-    const owners = ownersOf(row);
-    if (!owners.some((owner) => owner !== undefined && isTheirs(owner))) return;
+    const users = withoutOwners(ownersOf(row), isTheirs);
+    if (users === undefined) return;
     const { _id, projectId, state, devices, child } = row;
     // `userId` is not cleared: a waiting delivery must detect that the device belongs to another user now.
     const without = (some: readonly Sendable[]): Sendable[] =>
       some.map((device) =>
         device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,
       );
-    await deliveries.updateOne({ _id, projectId }, { $set: { users: withoutOwners(owners, isTheirs) } });
+    await deliveries.updateOne({ _id, projectId }, { $set: { users } });
     if (devices) await deliveries.updateOne({ _id, projectId, state }, { $set: { devices: without(devices) } });
     if (child)
       await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
-  };
-
-  /** Erases a user from embedded rows. If the send has not ended, its rows move to `deliveries`, which {@link eraseRows} rewrites later. */
-  const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
-    const { _id, projectId, rows = [] } = document;
-    if (document.step === "sending") return moveToDeliveries(projectId, _id);
-    const changes = rows.flatMap((row, at): [string, string][] => {
-      const owners = ownersOf(row);
-      return owners.some((owner) => owner !== undefined && isTheirs(owner))
-        ? [[`rows.${at}.users`, withoutOwners(owners, isTheirs)]]
-        : [];
-    });
-    if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
   };
 
   const eraseNamed = async ({ projectId, key, at }: Erased): Promise<void> => {
     const filter = { projectId, named: { $exists: true }, acceptedAt: { $lte: at } } as const;
     for await (const page of pagesOf(notifications, filter, notificationHints.named)) {
       const isTheirs = isUserOf(projectId, key);
-      for (const document of page) await eraseEmbedded(document, isTheirs);
+      // The rows of a send that has not ended move to `deliveries`, where they are erased below.
+      for (const document of page) await sends.eraseOwners(document, (owners) => withoutOwners(owners, isTheirs));
     }
   };
 

@@ -30,8 +30,8 @@ export const firstStep = ({ sendAt }: Pick<SendV1, "sendAt">, now: Date) => {
 };
 
 /** The step of a new small send, which the process that handles its message pushes now. Without devices it has ended. */
-export const firstStepOfSmall = (devices: number, claim: Claim, now: Date) => {
-  if (devices === 0) return ended(undefined, { at: now, tally: noDevices, failures: {} });
+export const firstStepOfSmall = (batches: number, claim: Claim, now: Date) => {
+  if (batches === 0) return ended(undefined, { at: now, tally: noDevices, failures: {} });
   const holder: Holder = { ...claim, open: true };
   return { step: "sending", status: "sending", claim: holder, nextAt: checkAfter(now) } as const;
 };

@@ -1,16 +1,15 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
-import { findBatched, findByIds, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
+import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
-import { rootGeneration } from "../domain/batch.ts";
 import { addFailures, addTallies, type FinalStatus, noDevices } from "../domain/notification-counts.ts";
 import type { Settlement } from "../domain/settle-batch.ts";
 import {
   type Claim,
-  type DeliveryDocument,
   deliveryCollection,
   type EmbeddedRow,
   factsOf,
   newRow,
+  ownersOf,
   packNames,
   type Run,
 } from "./delivery-document.ts";
@@ -25,49 +24,11 @@ import {
   toRecord,
 } from "./notification-document.ts";
 import { ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
+import { embed, embeddedRows, type Ledger } from "./rows.ts";
 
-export const embed = ({
-  projectId: _p,
-  notificationId: _n,
-  lane: _l,
-  generation: _g,
-  tags: _k,
-  claim: _c,
-  starts: _t,
-  outbox: _o,
-  ...row
-}: DeliveryDocument): EmbeddedRow => row;
-
-/** The fields of a notification that its embedded rows need. */
-export const carriedFields = { projectId: 1, rows: 1, claim: 1 } as const;
-
-export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "tags">;
-
-/** The embedded rows of a notification, as documents of `deliveries`. */
-export const rowsOf = ({ _id, projectId, rows = [], claim, tags }: Carrier): DeliveryDocument[] =>
-  rows.map((row) => ({
-    ...row,
-    projectId,
-    notificationId: _id,
-    lane: "direct",
-    generation: rootGeneration,
-    starts: 1,
-    ...(tags && { tags }),
-    ...(claim && { claim: { at: claim.at, sequence: claim.sequence } }),
-  }));
-
-/** The embedded rows of a notification, as runs that are sent for the first time. */
-export const runsOf = (document: Omit<Carrier, "claim">, startedAt: Date): Run[] =>
-  rowsOf(document).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
-
-/** Finds the embedded rows of notifications. Rows in `deliveries` are not included. */
-export const findEmbeddedRows = (db: Db) => {
-  const notifications = notificationCollection(db);
-  return async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<DeliveryDocument[]> => {
-    const found = await findByIds(notifications, ids, { projectId }, { projection: carriedFields });
-    return found.flatMap(rowsOf);
-  };
-};
+/** The rows of a send that was just stored, as runs that are sent for the first time. */
+const firstRuns = (ledger: Ledger, startedAt: Date): Run[] =>
+  embeddedRows(ledger).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
 
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
@@ -84,6 +45,19 @@ export const createSmallSendStore = (db: Db) => {
 
   const findOne = findBatched(notifications);
 
+  /**
+   * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: after a crash, the next caller
+   * completes the move. For the process that sends it, {@link end} then resolves to undefined.
+   */
+  const moveToDeliveries = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+    const key = { _id: id, projectId };
+    await notifications.updateOne({ ...key, "claim.open": true }, { $set: { "claim.open": false } });
+    const document = await findOne(key);
+    if (!document?.claim || document.claim.open) return;
+    await insertMissing(deliveries, embeddedRows(document));
+    await notifications.updateOne({ ...key, ...toDeliveringMoved.filter }, toDeliveringMoved.update);
+  };
+
   return guardStore({
     /**
      * Stores a send with its ledger, started for the message in `claim`. Null when it already exists: its `_id` decides which process
@@ -99,7 +73,7 @@ export const createSmallSendStore = (db: Db) => {
       const state: NotificationState = {
         ...newFacts(send),
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
-        ...firstStepOfSmall(devices, claim, now),
+        ...firstStepOfSmall(batches.length, claim, now),
       };
       const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true }));
       const embedded = rows.map(embed);
@@ -111,7 +85,7 @@ export const createSmallSendStore = (db: Db) => {
         ...recipientsOf(batches),
       });
       if (!inserted) return null;
-      return { document: { ...state, content: send.content }, runs: runsOf({ ...state, rows: embedded }, now) };
+      return { document: { ...state, content: send.content }, runs: firstRuns({ ...state, rows: embedded }, now) };
     },
 
     /**
@@ -149,17 +123,23 @@ export const createSmallSendStore = (db: Db) => {
         : undefined;
     },
 
+    moveToDeliveries,
+
     /**
-     * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: after a crash, the next caller
-     * completes the move. For the process that sends it, {@link end} then resolves to undefined.
+     * Changes the owners of the rows of a send that has ended. Rows of a send that has not ended move to `deliveries`. `change`: the packed
+     * owners of a row after the change; undefined: the same as before.
      */
-    moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
-      const key = { _id: id, projectId };
-      await notifications.updateOne({ ...key, "claim.open": true }, { $set: { "claim.open": false } });
-      const document = await findOne(key);
-      if (!document?.claim || document.claim.open) return;
-      await insertMissing(deliveries, rowsOf(document));
-      await notifications.updateOne({ ...key, ...toDeliveringMoved.filter }, toDeliveringMoved.update);
+    eraseOwners: async (
+      document: Ledger & Pick<NotificationDocument, "step">,
+      change: (owners: readonly (string | undefined)[]) => string | undefined,
+    ): Promise<void> => {
+      const { _id, projectId, rows = [] } = document;
+      if (document.step === "sending") return moveToDeliveries(projectId, _id);
+      const changes = rows.flatMap((row, at): [string, string][] => {
+        const users = change(ownersOf(row));
+        return users === undefined ? [] : [[`rows.${at}.users`, users]];
+      });
+      if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
     },
 
     /** The stored notification, and the events of its rows whose devices were all accepted. Null when it does not exist. */
@@ -168,7 +148,7 @@ export const createSmallSendStore = (db: Db) => {
       id: NotificationId,
     ): Promise<{ document: NotificationRecord; events: OutboxEvent[] } | null> => {
       const document = await findOne({ _id: id, projectId });
-      return document && { document: toRecord(document), events: rowsOf(document).flatMap(acceptedEventsOf) };
+      return document && { document: toRecord(document), events: embeddedRows(document).flatMap(acceptedEventsOf) };
     },
   });
 };
