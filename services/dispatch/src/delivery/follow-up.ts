@@ -2,7 +2,7 @@ import { type Bus, publish, schedule } from "@herald/bus";
 import { DueV1, type NotificationId, type ProjectId, servingProvider } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { batchKey, scheduleSubject } from "../domain/batch.ts";
-import { noDevices } from "../domain/notification-counts.ts";
+import { emptyTally } from "../domain/notification-counts.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
@@ -81,7 +81,7 @@ export const createFinisher = ({ notifications, ledger, outbox, now }: Deps) => 
       const sums = await ledger.sums(projectId, _id);
       return sums.finalRoots === undefined ? undefined : sums;
     }
-    if (batches === 0) return { tally: noDevices, failures: {} };
+    if (batches === 0) return { tally: emptyTally, failures: {} };
     const isEnough = (finalRoots = -1) => finalRoots >= batches;
     if (batches > fewBatches && !isEnough(await ledger.finalRoots(projectId, _id))) return undefined;
     const sums = await ledger.sums(projectId, _id);

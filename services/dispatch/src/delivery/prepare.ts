@@ -10,7 +10,7 @@ import {
   type Served,
 } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
-import type { Sendable } from "../domain/settle-batch.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type Resolution = {

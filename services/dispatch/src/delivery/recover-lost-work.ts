@@ -13,7 +13,7 @@ import {
   ResolveSends,
 } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
-import type { Sendable } from "../domain/settle-batch.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import {
   type Claim,
   type DeliveryDocument,

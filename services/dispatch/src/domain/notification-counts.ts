@@ -14,7 +14,7 @@ export type Tally = {
 
 export type Failures = Readonly<Record<string, number>>;
 
-export const noDevices: Tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+export const emptyTally: Tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
 
 export const addTallies = (one: Tally, other: Tally): Tally => ({
   devices: one.devices + other.devices,

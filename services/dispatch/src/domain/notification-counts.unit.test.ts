@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { finalStatus, noDevices } from "./notification-counts.ts";
+import { emptyTally, finalStatus } from "./notification-counts.ts";
 
 describe("the status at the end", () => {
   test.each([
@@ -10,6 +10,6 @@ describe("the status at the end", () => {
     ["cancelled", true, { devices: 2, expired: 2 }],
     ["cancelled", true, {}],
   ] as const)("%s", (status, cancelled, tally) => {
-    expect(finalStatus(cancelled, { ...noDevices, ...tally })).toBe(status);
+    expect(finalStatus(cancelled, { ...emptyTally, ...tally })).toBe(status);
   });
 });

@@ -18,8 +18,8 @@ import { HeraldError, LRUCache } from "@herald/kit";
 import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import { freshMs } from "../delivery/notification-cache.ts";
-import { noDevices, shownCounts } from "../domain/notification-counts.ts";
+import { stateMaxAgeMs } from "../delivery/notification-cache.ts";
+import { emptyTally, shownCounts } from "../domain/notification-counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
 import { type NotificationRecord, newFacts } from "../stores/notification-document.ts";
@@ -76,7 +76,7 @@ export const createFindNotification =
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: NotificationRecord, sums?: Sums): Notification => {
   const { _id, content, acceptedAt, status, expanded, end } = document;
-  const { tally, failures } = end ?? sums ?? { tally: noDevices, failures: {} };
+  const { tally, failures } = end ?? sums ?? { tally: emptyTally, failures: {} };
   return {
     ...content,
     id: _id,
@@ -119,7 +119,7 @@ type Deps = DeliveryDeps & {
 };
 
 /** After this time, no process begins another chunk of a cancelled notification. The 10 ms are for timers that fire early. */
-const heardMs = freshMs + 10;
+const heardMs = stateMaxAgeMs + 10;
 
 /** A notification that is not final needs its own query. */
 const viewsAtATime = 50;

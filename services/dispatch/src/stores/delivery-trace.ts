@@ -1,7 +1,7 @@
 import type { Delivery, DeliveryAttempt, DeviceId, NotificationId, ProjectId, Tag } from "@herald/contracts";
 import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
-import type { DeviceResult } from "../domain/settle-batch.ts";
+import type { DeviceResult } from "../domain/settle-row.ts";
 import { ownersOf, packedAt, resultAt } from "./delivery-document.ts";
 import { deliveriesOf } from "./delivery-list.ts";
 import { notificationCollection } from "./notification-document.ts";

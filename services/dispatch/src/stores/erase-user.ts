@@ -2,7 +2,7 @@ import { erasedUser, idTime, type ProjectId, userKey } from "@herald/contracts";
 import { findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
 import { type Erased, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";
-import type { Sendable } from "../domain/settle-batch.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
 import type { SmallSendStore } from "./small-send-store.ts";

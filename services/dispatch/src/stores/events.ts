@@ -9,7 +9,7 @@ import {
   usersOf,
 } from "@herald/contracts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
-import type { Settlement } from "../domain/settle-batch.ts";
+import type { Settlement } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type DeliveryDocument,

@@ -1,6 +1,6 @@
 import type { SendV1 } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
-import { type Failures, finalStatus, noDevices, type Tally } from "../domain/notification-counts.ts";
+import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
 import type { Claim } from "./delivery-document.ts";
 import type { End, Expanded, Holder, NotificationDocument, NotificationState, Stop } from "./notification-document.ts";
 
@@ -31,7 +31,7 @@ export const firstStep = ({ sendAt }: Pick<SendV1, "sendAt">, now: Date) => {
 
 /** The step of a new small send, which the process that handles its message pushes now. Without devices it has ended. */
 export const firstStepOfSmall = (batches: number, claim: Claim, now: Date) => {
-  if (batches === 0) return ended(undefined, { at: now, tally: noDevices, failures: {} });
+  if (batches === 0) return ended(undefined, { at: now, tally: emptyTally, failures: {} });
   const holder: Holder = { ...claim, open: true };
   return { step: "sending", status: "sending", claim: holder, nextAt: checkAfter(now) } as const;
 };
@@ -45,7 +45,7 @@ export const ended = (stop: Stop | undefined, end: End) => ({
 /** The state of a notification that was cancelled before any of its devices was known. */
 export const cancelledAtOnce = (now: Date) => {
   const stop = { kind: "cancelled", at: now } as const;
-  return { stop, ...ended(stop, { at: now, tally: noDevices, failures: {} }) };
+  return { stop, ...ended(stop, { at: now, tally: emptyTally, failures: {} }) };
 };
 
 /** `scheduled` → `accepted`, when its `send_at` has passed. */

@@ -9,7 +9,7 @@ import {
   updateBatched,
 } from "@herald/mongo";
 import type { Db } from "mongodb";
-import { noDevices } from "../domain/notification-counts.ts";
+import { emptyTally } from "../domain/notification-counts.ts";
 import { eventsOfSend, notificationEnded } from "./events.ts";
 import {
   type Expanded,
@@ -159,7 +159,7 @@ export const createNotificationStore = (db: Db) => {
 
     /** Cancels a notification that waits for its `send_at`, so it has no devices. Null when it does not wait. */
     cancelScheduled: (document: NotificationState, now: Date): Promise<OutboxCarrier | null> =>
-      end(document, { tally: noDevices, failures: {}, now }, { kind: "cancelled", at: now }),
+      end(document, { tally: emptyTally, failures: {}, now }, { kind: "cancelled", at: now }),
 
     /** Ends a notification with its counts. Null when it has changed since `document` was read. */
     finish: (document: NotificationState, counted: Counted): Promise<OutboxCarrier | null> => end(document, counted),

@@ -28,7 +28,7 @@ export type SendGroup = {
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly sends: readonly GroupedSend[];
-  /** The message in which they were accepted: they are sent for it, whoever sends them. */
+  /** The message in which they were accepted: they are sent for it, whichever process sends them. */
   readonly claim: Claim;
 };
 

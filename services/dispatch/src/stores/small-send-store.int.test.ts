@@ -11,7 +11,7 @@ import type { Db } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsId, rootBatchId } from "../domain/batch.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import { settleBatch } from "../domain/settle-batch.ts";
+import { settleRow } from "../domain/settle-row.ts";
 import { deliveryCollection, type Run } from "./delivery-document.ts";
 import { createDeliveryList } from "./delivery-list.ts";
 import { createDeliveryStore } from "./delivery-store.ts";
@@ -84,7 +84,7 @@ const store = async (devices: readonly Recipient[]) => {
 
 const settled = (run: Run, outcome: Outcome = { kind: "accepted" }) => ({
   run,
-  settlement: settleBatch({
+  settlement: settleRow({
     devices: run.devices,
     outcomes: run.devices.map(() => outcome),
     startedAt: now,

@@ -1,8 +1,8 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
 import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
-import { addFailures, addTallies, type FinalStatus, noDevices } from "../domain/notification-counts.ts";
-import type { Settlement } from "../domain/settle-batch.ts";
+import { addFailures, addTallies, emptyTally, type FinalStatus } from "../domain/notification-counts.ts";
+import type { Settlement } from "../domain/settle-row.ts";
 import {
   type Claim,
   deliveryCollection,
@@ -98,7 +98,7 @@ export const createSmallSendStore = (db: Db) => {
       settled: readonly { readonly run: Run; readonly settlement: Settlement }[],
       now: Date,
     ) => {
-      const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), noDevices);
+      const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), emptyTally);
       const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
       const state = ended(undefined, { at: now, tally, failures });
       const perRow = settled.map(({ run, settlement }) => ({
