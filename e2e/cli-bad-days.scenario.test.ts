@@ -11,8 +11,7 @@ import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 let system: System;
 let cli: CommandLine;
 beforeAll(async () => {
-  // The second dry run of a project exceeds its quota.
-  system = await startSystem({ env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "1" } });
+  system = await startSystem();
   cli = await signedIn(system, "person", await system.project("Bad days"));
 });
 afterAll(() => system?.stop());

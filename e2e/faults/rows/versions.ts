@@ -17,10 +17,7 @@ const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "disp
 /** Variables of this version that the older service would refuse as unknown: an older deployment does not set them. */
 function unknownIn(config: string, name: ServiceName, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = `HERALD_${name.toUpperCase()}_`;
-  const listening = ["HOST", "PORT", "METRICS_PORT"].map((field) => `${own}${field}`);
-  const unknown = Object.keys(environment).filter(
-    (variable) => variable.startsWith(own) && !listening.includes(variable) && !config.includes(variable),
-  );
+  const unknown = Object.keys(environment).filter((variable) => variable.startsWith(own) && !config.includes(variable));
   return Object.fromEntries(unknown.map((variable) => [variable, undefined]));
 }
 

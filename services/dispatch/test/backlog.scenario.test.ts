@@ -20,8 +20,7 @@ const smallSends = { total: 20, waitingBytes: 2_000 };
 
 const { dispatch, sendsOf, putAlone, acceptAll, eventsOf, pushesTo } = useSendGroups({}, { smallSends });
 
-const documents = () =>
-  notificationCollection(dispatch().database.client.db(dispatch().config.HERALD_DISPATCH_DATABASE));
+const documents = () => notificationCollection(dispatch().database.client.db(dispatch().database.name));
 
 const waiting = async (projectId: ProjectId) =>
   (await sendRequest(dispatch().bus, CountBacklog, { projectId, limit: 1_000 })).queued;
