@@ -26,7 +26,7 @@ const configOf = (tree: string, name: ServiceName): Promise<string> =>
   readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
 
 /** Unless a commit is given, the older version is the one before this file was added: it and this one read each other's messages. */
-const firstAfterOlder = "packages/kit/src/version.ts";
+const firstAfterOlder = "packages/local-stack/src/bundle/bundler.ts";
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 
