@@ -2,7 +2,7 @@ import { groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
 import { CountBacklog, type Lane, type Platform, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
-import { startRetention } from "@herald/mongo";
+import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
   createService,
@@ -35,6 +35,17 @@ import { handleTestPush } from "./requests/test-provider.ts";
 import { createUserEraser } from "./stores/erase-user.ts";
 import { createDispatchOutbox, createStores } from "./stores/stores.ts";
 
+/**
+ * The part of the batches that one project may have: while some are sent or wait for a slow provider, others start or write their outcomes.
+ * Half of all, so that another project starts at once.
+ */
+const projectShare = 0.5;
+/** Batches of one lane and platform in memory, for each that is sent: enough for eight projects at their limit. */
+const inMemoryPerBatch = 4;
+/** Connections of one project to one provider. Apple reports gains up to about sixteen, but one thread serves them all. */
+const connectionsOfProvider = 4;
+/** Clients of projects that stay open. Each holds its connections and about 1 MB. */
+const maxClients = 200;
 /** The direct lane keeps this many times more batches in memory than the broadcast lane: its batches are a fraction of the size. */
 const directInMemory = 16;
 /** Messages of small sends in memory. What waits is limited by its bytes, so this only bounds the number of tiny messages. */
@@ -58,17 +69,17 @@ const defaults = {
    * three quarters, six to ten thousand sends. The rest waits in the project's backlog, which costs the database two more updates per send.
    */
   smallSends: { total: 512, waitingBytes: 6 * 1_048_576 },
+  retentionEveryMs,
 };
 
 /** Values that a test may replace. */
-export type Overrides = Partial<typeof defaults & { retentionEveryMs: number }>;
+export type Overrides = Partial<typeof defaults>;
 
 const assemble = (
   config: DispatchConfig,
   { bus, db, log, ...overrides }: ServiceDeps & Overrides,
 ): ServiceDefinition => {
-  const { now, random, sweepEveryMs, smallSends } = { ...defaults, ...overrides };
-  const { retentionEveryMs = config.HERALD_RETENTION_INTERVAL } = overrides;
+  const { now, random, sweepEveryMs, smallSends, retentionEveryMs } = { ...defaults, ...overrides };
 
   const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
   const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups } = stores;
@@ -84,7 +95,7 @@ const assemble = (
 
   const metrics = createMetrics();
   const limits = {
-    connections: config.HERALD_DISPATCH_CONNECTIONS,
+    connections: connectionsOfProvider,
     requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
   };
   const connect = createConnectProvider({
@@ -98,7 +109,7 @@ const assemble = (
     connect,
     inFlight: config.HERALD_DISPATCH_IN_FLIGHT,
     unproven: chunkSize,
-    clients: config.HERALD_DISPATCH_CLIENTS,
+    clients: maxClients,
     metrics,
     now,
     log,
@@ -110,7 +121,7 @@ const assemble = (
   const startGate = createFairGate({ total: largeSends });
   const shares = {
     total: config.HERALD_DISPATCH_BATCHES * unitsOfBatch,
-    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT * unitsOfBatch,
+    perKey: Math.ceil(config.HERALD_DISPATCH_BATCHES * projectShare) * unitsOfBatch,
   };
   const gates = new Map(deliverDurables.map((durable) => [durable, createFairGate(shares)]));
   const gateOf = (lane: Lane, platform: Platform) => {
@@ -118,7 +129,7 @@ const assemble = (
     if (!gate) throw new Error(`no gate for ${lane} ${platform}`);
     return gate;
   };
-  const concurrency = config.HERALD_DISPATCH_BATCHES_IN_MEMORY;
+  const concurrency = config.HERALD_DISPATCH_BATCHES * inMemoryPerBatch;
 
   const shared = { ...stores, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
   const delivery = createDelivery({ ...shared, gate: sendGate });
@@ -193,10 +204,6 @@ export const createApp = (config: DispatchConfig, overrides: Overrides = {}): Se
   createService({
     name: "dispatch",
     config,
-    host: config.HERALD_DISPATCH_HOST,
-    port: config.HERALD_DISPATCH_PORT,
-    metricsPort: config.HERALD_DISPATCH_METRICS_PORT,
-    database: config.HERALD_DISPATCH_DATABASE,
     drainMs,
     assemble: (deps) => assemble(config, { ...deps, ...overrides }),
   });

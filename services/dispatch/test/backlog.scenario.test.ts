@@ -24,7 +24,7 @@ const smallSends = { total: 20, waitingBytes: 2_000 };
 const { dispatch, answers, sendsOf, putAlone, acceptAll, eventsOf, pushesTo } = useSendGroups({}, { smallSends });
 
 const parked = () =>
-  dispatch().database.client.db(dispatch().config.HERALD_DISPATCH_DATABASE).collection<{
+  dispatch().database.client.db(dispatch().database.name).collection<{
     _id: string;
     projectId: ProjectId;
     sends: string;
@@ -193,7 +193,7 @@ test("an erased user is in no backlog any more, and a deleted project has none",
   const personal = { ...(one as GroupedSend), content: { title: "For Eve", targets: ["user:eve"] } };
   await acceptAll([...others, personal]);
   await areParked(projectId, [personal.notificationId]);
-  const store = createSendGroupStore(dispatch().database.client.db(dispatch().config.HERALD_DISPATCH_DATABASE));
+  const store = createSendGroupStore(dispatch().database.client.db(dispatch().database.name));
   await store.erase({ projectId, key: userKey(projectId, "eve"), at: dispatch().now() });
   const left = JSON.stringify(await parked().find({ projectId }).toArray());
   expect(left).toContain(personal.notificationId);

@@ -24,7 +24,7 @@ const commanded = async (projectId: ProjectId, ids: readonly NotificationId[]): 
 
 const collection = () =>
   dispatch.database.client
-    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
+    .db(dispatch.database.name)
     .collection<{ _id: string; step?: string; nextAt?: Date }>("notifications");
 const stored = (ids: readonly string[]) =>
   collection()

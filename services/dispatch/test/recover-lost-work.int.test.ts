@@ -33,7 +33,7 @@ beforeEach(() => {
   dispatch.simulators.clear();
 });
 
-const db = () => dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE);
+const db = () => dispatch.database.client.db(dispatch.database.name);
 const notifications = () => db().collection<NotificationDocument>("notifications");
 const deliveries = () => db().collection<DeliveryDocument>("deliveries");
 const known = (some: readonly Recipient[]) => {

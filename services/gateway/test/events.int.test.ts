@@ -18,8 +18,8 @@ let system: GatewayTest;
 let project: TestProject;
 const readers: EventReader[] = [];
 beforeAll(async () => {
-  const environment = { HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: String(perProject), HERALD_GATEWAY_LIMIT_STREAMS: "5" };
-  system = await startGatewayTest({ environment, heartbeatMs, drainTimeoutMs });
+  const environment = { HERALD_GATEWAY_LIMIT_STREAMS: "5" };
+  system = await startGatewayTest({ environment, limits: { projectStreams: perProject }, heartbeatMs, drainTimeoutMs });
   project = await system.project();
 });
 afterEach(async () => {

@@ -36,16 +36,16 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     return { valid: data.credentialHash === secretHash(credential) };
   };
   const plenty = 1_000;
-  const limits = createRateLimits({
-    HERALD_GATEWAY_LIMIT_FAILURES: failures,
-    HERALD_GATEWAY_LIMIT_CLIENTS: plenty,
-    HERALD_GATEWAY_LIMIT_TOKEN: plenty,
-    HERALD_GATEWAY_LIMIT_PROJECT: plenty,
-    HERALD_GATEWAY_LIMIT_DEVICE: plenty,
-    HERALD_GATEWAY_QUOTA_SENDS: plenty,
-    HERALD_GATEWAY_QUOTA_DRY_RUNS: plenty,
-    HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
-  } as GatewayConfig);
+  const limits = createRateLimits(
+    {
+      HERALD_GATEWAY_LIMIT_FAILURES: failures,
+      HERALD_GATEWAY_LIMIT_CLIENTS: plenty,
+      HERALD_GATEWAY_LIMIT_PROJECT: 100 * plenty,
+      HERALD_GATEWAY_QUOTA_SENDS: plenty,
+      HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
+    } as GatewayConfig,
+    plenty,
+  );
   const tokens = createTokenDirectory(
     {
       get: (key) => (key === secretHash(token) ? record : undefined),
