@@ -2,9 +2,9 @@ import { repeat } from "@herald/kit";
 import { type RetentionRule, retentionBatch } from "@herald/mongo";
 import type { DueMessages, Finisher } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
+import type { RecoverLostWork } from "../delivery/recover-lost-work.ts";
 import type { Deps } from "../deps.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import type { RecoverLostWork } from "./recover-lost-work.ts";
 
 type SweepDeps = Deps & {
   readonly pipeline: Pipeline;

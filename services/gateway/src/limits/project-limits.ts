@@ -1,8 +1,8 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
 import { createShares, HeraldError } from "@herald/kit";
 import type { ShareOwner } from "../auth/caller.ts";
+import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "../auth/rate-limits.ts";
 import type { GatewayConfig } from "../config.ts";
-import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
 
 type Streams = { readonly openOf: (projectId: ProjectId) => number };
 

@@ -12,9 +12,6 @@ import {
   type Recipient,
   ResolveSends,
 } from "@herald/contracts";
-import type { Expand } from "../delivery/expand.ts";
-import type { DueMessages } from "../delivery/follow-up.ts";
-import type { Pipeline } from "../delivery/pipeline.ts";
 import type { Deps } from "../deps.ts";
 import type { Sendable } from "../domain/settle-batch.ts";
 import {
@@ -27,6 +24,9 @@ import {
 } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";
+import type { Expand } from "./expand.ts";
+import type { DueMessages } from "./follow-up.ts";
+import type { Pipeline } from "./pipeline.ts";
 
 /** The clocks of two streams' leaders may differ a little. */
 const skewMs = 10_000;
