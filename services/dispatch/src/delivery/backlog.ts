@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { publish } from "@herald/bus";
 import { DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
-import { type FairGate, hasCode, type Repeating } from "@herald/kit";
+import { type FairGate, hasCode, isUnavailable, type Repeating } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { QueuedSend } from "../stores/queue-stores.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
 import { type CheckWaiting, noDevices } from "./prepare.ts";
 import type { RecoverLostWork } from "./recover-lost-work.ts";
-import { isUnavailable } from "./retry-while-unavailable.ts";
 import type { SmallSend } from "./small-send.ts";
 
 type BacklogDeps = Deps & {
