@@ -66,7 +66,7 @@ test("content, rows and statistics are removed after their retention, and not be
   ]);
   const { outbox: _, ...copied } = notification as Row;
   const old = Array.from({ length: many }, () => newNotificationId(ago(1_000)));
-  const ended = { ...(copied.final as object), at: ago(999) };
+  const end = { ...(copied.end as object), at: ago(999) };
   const of = { projectId: project.id };
   await collectionOf("dispatch", "deliveries").insertMany(
     old.map((notificationId) => ({ ...delivery, _id: `${notificationId}/0/0`, notificationId })),
@@ -77,7 +77,7 @@ test("content, rows and statistics are removed after their retention, and not be
       _id,
       acceptedAt: ago(1_000),
       expiresAt: ago(999),
-      final: ended,
+      end,
       keptSince: ago(999),
     })),
   );

@@ -11,14 +11,14 @@ export { findGo, goProgram, pipInstall } from "./provision/toolchains.ts";
 export type { DockerStarter } from "./servers/docker.ts";
 export { resolveMongo, startMongo } from "./servers/mongo.ts";
 export { resolveNats, startNats, startNatsServer } from "./servers/nats.ts";
-export type { RunningServer } from "./servers/resolve-program.ts";
 export {
   type AnalyticsAccess,
   natsAccounts,
   newPasswords,
   ownLogins,
   passwordEnvironment,
-} from "./start/nats-users.ts";
+} from "./servers/nats-users.ts";
+export type { RunningServer } from "./servers/resolve-program.ts";
 export { freePortsEnvironment } from "./start/ports.ts";
 export { type RunningHerald, type ServiceStart, startHerald } from "./start/start-herald.ts";
 export { images } from "./versions.ts";

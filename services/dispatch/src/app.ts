@@ -18,6 +18,7 @@ import { createDelivery } from "./delivery/create-delivery.ts";
 import { sweepExpansions } from "./delivery/expand.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
 import { unitsOfBatch } from "./domain/batch.ts";
+import type { Erased } from "./domain/erase-targets.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
 import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-batch.ts";
@@ -49,8 +50,6 @@ const maxClients = 200;
 const directInMemory = 16;
 /** Messages of small sends in memory. What waits is limited by its bytes, so this only bounds the number of tiny messages. */
 const sendMessagesInMemory = 32_000;
-/** Sends beyond their project's share that are stored at a time. More would slow down the sends being delivered. */
-const smallSendsStored = 256;
 /** Large sends that are stored at a time. Each waits shortly for the disks of the database and the broker. */
 const largeSends = 128;
 /** Large sends that wait in memory to be stored, within the bytes that the bus allows a consumer. */
@@ -83,8 +82,14 @@ const assemble = (
   const { now, random, sweepEveryMs, smallSends, retentionEveryMs } = { ...defaults, ...overrides };
 
   const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
-  const { notifications, deliveries, sends, ledger, credentials, erasures, queued } = stores;
-  const erasing = { erasures, erase: createUserEraser(db, sends).erase, now };
+  const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups } = stores;
+  const eraser = createUserEraser(db, sends);
+  const erase = async (erased: Erased): Promise<void> => {
+    // First: what leaves the backlog meanwhile is found among the notifications.
+    await sendGroups.erase(erased);
+    await eraser.erase(erased);
+  };
+  const erasing = { erasures, erase, now };
   const publish = groupedPublishEvent(() => bus);
   const outbox = createDispatchOutbox(db, { publish, log });
 
@@ -113,7 +118,6 @@ const assemble = (
   const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
 
   const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });
-  const backlogGate = createFairGate({ total: smallSendsStored });
   const startGate = createFairGate({ total: largeSends });
   const shares = {
     total: config.HERALD_DISPATCH_BATCHES * unitsOfBatch,
@@ -128,21 +132,21 @@ const assemble = (
   const concurrency = config.HERALD_DISPATCH_BATCHES * inMemoryPerBatch;
 
   const shared = { ...stores, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
-  const delivery = createDelivery({ ...shared, gate: sendGate, backlogGate });
+  const delivery = createDelivery({ ...shared, gate: sendGate });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
     ...shared,
     ...delivery,
     sweeps,
     records,
-    find: createFindNotification(bus, notifications, { keepMs: config.HERALD_DISPATCH_RETENTION, now }),
+    find: createFindNotification(bus, stores, { keepMs: config.HERALD_DISPATCH_RETENTION, now }),
     sumsOf: createRecentSums(ledger, now),
     customEndpoints: config.HERALD_DISPATCH_CUSTOM_ENDPOINTS,
   };
 
   return {
     prepare: async () => {
-      for (const store of [notifications, deliveries, credentials, erasures]) await store.ensureIndexes();
+      for (const store of [notifications, deliveries, sendGroups, credentials, erasures]) await store.ensureIndexes();
       await credentials.rotate(log);
     },
     handlers: [
@@ -169,7 +173,7 @@ const assemble = (
         ...handleVapidKeyRequests(deps),
         ...handleReplayRequests(deps),
         handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
-          queued: (await queued.count(projectId, limit)) + sendGate.waiting(projectId),
+          queued: (await sendGroups.count(projectId, limit)).queued + sendGate.waiting(projectId),
         })),
       ];
       outbox.start();
@@ -190,7 +194,7 @@ const assemble = (
     status: listTroubles({ credentials, now }),
     /** Waiting work is not started any more. */
     closeGates: () => {
-      for (const gate of [...gates.values(), sendGate, backlogGate, startGate]) gate.close();
+      for (const gate of [...gates.values(), sendGate, startGate]) gate.close();
     },
   };
 };

@@ -52,7 +52,7 @@ import { createApp, type Overrides } from "../src/app.ts";
 import { DispatchConfig } from "../src/config.ts";
 import { type DeliveryDocument, deliveryCollection } from "../src/stores/delivery-document.ts";
 import { notificationCollection } from "../src/stores/notification-document.ts";
-import { rowsOf } from "../src/stores/small-send-store.ts";
+import { embeddedRows } from "../src/stores/rows.ts";
 
 const silent = createLogger({ service: "test", level: "silent" });
 const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -287,7 +287,7 @@ const actions = ({ bus, simulators, database, clock, now }: Parts) => {
       const db = database.client.db(database.name);
       const document = await notificationCollection(db).findOne({ _id: notificationId });
       const stored = await deliveryCollection(db).find({ notificationId }).sort({ _id: 1 }).toArray();
-      return [...(document ? rowsOf(document) : []), ...stored];
+      return [...(document ? embeddedRows(document) : []), ...stored];
     },
 
     /** The last event of a kind in a project. */

@@ -23,7 +23,7 @@ test("a notification that was left unfinished is finished", async () => {
   // The state after a crash between the last row and the check for the end. Only the sweep can find it.
   await collection("notifications").updateOne(
     { _id: id as never },
-    { $unset: { final: "" }, $set: { checkAt: new Date(0) } },
+    { $unset: { end: "" }, $set: { step: "delivering", status: "sending", nextAt: new Date(0) } },
   );
   const second = await final(projectId, id);
   expect({ ...second, completed_at: "" }).toEqual({ ...first, completed_at: "" });

@@ -25,39 +25,40 @@ import {
 } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
-import { createAudit } from "./audit/audit.ts";
-import { readerOf } from "./audit/record-change.ts";
 import { createAuthenticate } from "./auth/authenticate.ts";
-import { createBusConnection, createSendRequest } from "./bus-connection.ts";
-import type { GatewayConfig } from "./config.ts";
-import { builtConsole } from "./console/serve-console.ts";
-import { createDeadLetters } from "./dead-letters/dead-letters.ts";
-import type { RouteDeps } from "./deps.ts";
-import { createEventPositions } from "./events/event-positions.ts";
-import { createEventStreams } from "./events/event-streams.ts";
-import { createExportStreams } from "./exports/export-streams.ts";
-import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
-import type { Route } from "./http/route.ts";
-import { serveRoute } from "./http/serve-route.ts";
-import { createIdempotency } from "./idempotency/idempotency.ts";
-import { createKeyRecords } from "./idempotency/key-records.ts";
-import { createKeyShare } from "./idempotency/key-share.ts";
-import { createPrepareChunk } from "./imports/prepare-chunk.ts";
-import { type FixedLimits, fixedLimits } from "./limits/fixed-limits.ts";
-import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
-import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
-import { createRateLimits } from "./limits/rate-limits.ts";
-import { createGroupOpens, dedupeOpens } from "./opens/group-opens.ts";
 import {
   createOperatorDirectory,
   createProjectDirectory,
   createTokenDirectory,
   replicateBucket,
-} from "./records/directories.ts";
+} from "./auth/directories.ts";
+import { createRateLimits } from "./auth/rate-limits.ts";
+import { createSessions } from "./auth/sessions.ts";
+import { createBusConnection, createSendRequest } from "./bus-connection.ts";
+import type { GatewayConfig } from "./config.ts";
+import type { RouteDeps } from "./deps.ts";
+import { docsPages } from "./docs/docs-pages.ts";
+import { type FixedLimits, fixedLimits } from "./fixed-limits.ts";
+import { createAudit } from "./http/audit.ts";
+import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
+import { readerOf } from "./http/record-change.ts";
+import type { Route } from "./http/route.ts";
+import { builtConsole } from "./http/serve-console.ts";
+import { serveRoute } from "./http/serve-route.ts";
+import { createIdempotency } from "./idempotency/idempotency.ts";
+import { createKeyRecords } from "./idempotency/key-records.ts";
+import { createKeyShare } from "./idempotency/key-share.ts";
+import { createPrepareChunk } from "./imports/prepare-chunk.ts";
+import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
+import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { allRoutes } from "./routes/all-routes.ts";
+import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
-import { createSessions } from "./sessions/sessions.ts";
-import { createStatusDirectory } from "./status/system-status.ts";
+import { createEventPositions } from "./streams/event-positions.ts";
+import { createEventStreams } from "./streams/event-streams.ts";
+import { createExportStreams } from "./streams/export-streams.ts";
+import { createDeadLetters } from "./views/dead-letters.ts";
+import { createStatusDirectory } from "./views/system-status.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;
@@ -199,7 +200,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     const served = routes.map(
       (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
     );
-    return createHttpApp(log, serveGateway(new Map(served), health.routes, count, folder), allowBrowsers(routes));
+    const serve = serveGateway(new Map(served), docsPages(routes), health.routes, count, folder);
+    return createHttpApp(log, serve, allowBrowsers(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = openDoor(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);

@@ -15,7 +15,7 @@ import {
 } from "@herald/testing";
 import { createApp } from "../src/app.ts";
 import { GatewayConfig } from "../src/config.ts";
-import type { FixedLimits } from "../src/limits/fixed-limits.ts";
+import type { FixedLimits } from "../src/fixed-limits.ts";
 import { checkDocumented } from "./documented.ts";
 import { type Peers, startPeers } from "./peers/start-peers.ts";
 

@@ -6,13 +6,13 @@ import { buildConsole } from "../bundle/console.ts";
 import { composeStarter, dockerEngine } from "../servers/docker.ts";
 import { startMongo } from "../servers/mongo.ts";
 import { startNats } from "../servers/nats.ts";
+import { givenLogins, keepAccounts, ownLogins } from "../servers/nats-users.ts";
 import type { RunningServer } from "../servers/resolve-program.ts";
 import { type LocalFile, localFile, takeRunLock } from "./data-folder.ts";
 import { makeDemoHistory } from "./demo-history.ts";
 import { ensureDemoProject, simulatorAddresses } from "./demo-project.ts";
 import { startExampleSite } from "./example-site.ts";
 import { type Kept, keepRunning, type Part } from "./keep-running.ts";
-import { givenLogins, keepAccounts, ownLogins } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { keepSecrets } from "./secrets.ts";
 import {

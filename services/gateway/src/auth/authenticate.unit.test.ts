@@ -13,11 +13,11 @@ import {
 import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../bus-connection.ts";
 import type { GatewayConfig } from "../config.ts";
-import { createRateLimits } from "../limits/rate-limits.ts";
-import { createOperatorDirectory, createTokenDirectory } from "../records/directories.ts";
-import { createSessions } from "../sessions/sessions.ts";
 import { createAuthenticate } from "./authenticate.ts";
 import { admin, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
+import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
+import { createRateLimits } from "./rate-limits.ts";
+import { createSessions } from "./sessions.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const [projectId, deviceId, tokenId] = [newProjectId(now), newDeviceId(now), newTokenId(now)];

@@ -1,9 +1,9 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
 import { createShares, HeraldError } from "@herald/kit";
 import type { ShareOwner } from "../auth/caller.ts";
+import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "../auth/rate-limits.ts";
 import type { GatewayConfig } from "../config.ts";
-import { type FixedLimits, requestLimits } from "./fixed-limits.ts";
-import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
+import { type FixedLimits, requestLimits } from "../fixed-limits.ts";
 
 type Streams = { readonly openOf: (projectId: ProjectId) => number };
 

@@ -1,9 +1,9 @@
 import { errors, type ImportId, type OperatorReference, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
-import type { Caller } from "../auth/caller.ts";
 import type { GatewayConfig } from "../config.ts";
-import { requestLimits } from "./fixed-limits.ts";
+import { requestLimits } from "../fixed-limits.ts";
+import type { Caller } from "./caller.ts";
 
 /** Long enough to even out a burst, short enough that clients wait little and few addresses stay in memory. */
 export const windowSeconds = 10;

@@ -1,8 +1,8 @@
 import { newDeviceId, newProjectId, newTokenId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import type { Caller } from "../auth/caller.ts";
 import type { GatewayConfig } from "../config.ts";
+import type { Caller } from "./caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
