@@ -1,11 +1,10 @@
 import { type Bus, fromOrigin, groupedPublish } from "@herald/bus";
-import { type DeliverBatchV1, type GroupedSend, type NotificationId, SendV1 } from "@herald/contracts";
+import { type DeliverBatchV1, type GroupedSend, type NotificationId, type ProjectId, SendV1 } from "@herald/contracts";
 import { type FairGate, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { StoredSend } from "../stores/small-send-store.ts";
-import type { Backlog } from "./backlog.ts";
 import type { createResolveSend, Resolution } from "./prepare.ts";
 import { isUnavailable } from "./retry-while-unavailable.ts";
 import type { SmallSend } from "./small-send.ts";
@@ -92,7 +91,10 @@ type DeliverSendsDeps = Pick<Deps, "sendGroups"> & {
   readonly deliverSend: DeliverSend;
   /** Limits how many sends are delivered at a time, in total and by project. Waiting sends only cost memory. */
   readonly gate: FairGate;
-  readonly backlog: Pick<Backlog, "isOpen" | "park">;
+  readonly backlog: {
+    isOpen(projectId: ProjectId): boolean;
+    park(projectId: ProjectId, sends: readonly GroupedSend[], claim: Claim): Promise<void>;
+  };
 };
 
 /** The message that contained the sends. */
