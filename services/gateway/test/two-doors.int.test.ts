@@ -46,7 +46,7 @@ describe("the public door", () => {
   test("has no console, built or not", async () => {
     for (const path of ["/console", "/console/", "/console/assets/main.js", "/console/p/prj_1"]) {
       const { status, problem } = await callAt(app.address(), `GET ${path}`);
-      expect([path, status, problem.errors[0]]).toEqual([path, 404, expect.stringContaining("no such route")]);
+      expect([path, status, problem.errors[0]]).toEqual([path, 404, expect.stringContaining("route not found")]);
     }
   });
 
