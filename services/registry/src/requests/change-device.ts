@@ -2,7 +2,7 @@ import { type Device, type DeviceId, type ProjectId, servingProvider } from "@he
 import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
-import { topicsOf } from "../domain/facets.ts";
+import { topicsOfFacets } from "../domain/facets.ts";
 import { installationKey, maxPerInstallation } from "../domain/installations.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
@@ -48,7 +48,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   identifiers: device.identifiers,
   status: device.status,
   ...(device.inactiveReason && { inactive_reason: device.inactiveReason }),
-  topics: topicsOf(device.facets),
+  topics: topicsOfFacets(device.facets),
   ...(device.environment && { environment: device.environment }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),

@@ -63,10 +63,10 @@ export type Registered = {
  * `validation-failed` for merged data.
  */
 export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> =>
-  deps.keyedMutex(tokenKey(wanted), () => registerInTurn(deps, wanted, credentials));
+  deps.keyedMutex(registrationKey(wanted), () => registerInTurn(deps, wanted, credentials));
 
 /** Registrations with the same key take turns. */
-export const tokenKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
+export const registrationKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
   `${wanted.projectId}/${wanted.platform}/${servingProvider(wanted)}/${pushTokenHash(wanted.token)}`;
 
 /** {@link registerDevice} for a caller that holds the mutex of the push token. */
