@@ -3,17 +3,17 @@ export const latencyDuring = async (
   ask: () => Promise<{ status: number }>,
   during: () => Promise<unknown>,
 ): Promise<number> => {
-  let going = true;
+  let running = true;
   const times: number[] = [];
   const watching = (async () => {
-    while (going) {
+    while (running) {
       const begin = performance.now();
       const { status } = await ask();
       if (status === 200) times.push(performance.now() - begin);
     }
   })();
   await during();
-  going = false;
+  running = false;
   await watching;
   const sorted = times.toSorted((a, b) => a - b);
   return Math.round((sorted[Math.floor(sorted.length * 0.99)] ?? 0) * 10) / 10;

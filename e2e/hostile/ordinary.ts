@@ -6,9 +6,9 @@ import type { Project } from "../harness/project.ts";
 export function startOrdinary(project: Project, deviceId: string) {
   const ids: string[] = [];
   const failed: string[] = [];
-  let going = true;
+  let running = true;
   const sending = (async () => {
-    while (going) {
+    while (running) {
       // A busy machine sometimes answers 503, and callers retry.
       const send = () => project.send({ title: "Ordinary", targets: [deviceId] });
       await eventually(send, { timeoutMs: 10_000 }).then(
@@ -21,7 +21,7 @@ export function startOrdinary(project: Project, deviceId: string) {
   return {
     /** Stops sending. Resolves to the numbers of sends and pushes, and the errors. */
     stop: async () => {
-      going = false;
+      running = false;
       await sending;
       for (const id of ids) {
         const { counts } = await project.final(id);

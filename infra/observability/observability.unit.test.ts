@@ -97,7 +97,7 @@ beforeAll(async () => {
 
   const labels = busLabels();
   const { consumers, ...instruments } = createTelemetry();
-  consumers.add({ durable: "any", inFlight: () => 1, held: () => 1 });
+  consumers.add({ durable: "any", inFlight: () => 1, waiting: () => 1 });
   for (const [field, instrument] of Object.entries(instruments)) {
     const names = labels.get(field);
     if (!names) throw new Error(`nothing in packages/bus adds to telemetry.${field}, or it is written in another way`);

@@ -1,7 +1,7 @@
 import { withTimeout } from "@herald/kit";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { type Handler, streamOf } from "./define-handler.ts";
-import { acquirePermit, createLimiter, wakeHeld } from "./permit.ts";
+import { acquirePermit, createLimiter, wakeBlocked } from "./permit.ts";
 import { processBatch, type Task } from "./process-batch.ts";
 import { pull } from "./pull.ts";
 import { createProgress, type Received } from "./received-message.ts";
@@ -18,7 +18,7 @@ export const consume = (bus: Bus, handlers: readonly Handler[]) => {
     /** For readiness: the bus is connected, every durable exists, and the consumers pull. */
     ready: () => consumers.every((consumer) => consumer.ready()),
     /**
-     * Stops pulling, returns messages that are held or not started, and waits for running handlers. After `deadlineMs` it aborts their
+     * Stops pulling, returns messages that are blocked or not started, and waits for running handlers. After `deadlineMs` it aborts their
      * signal and returns their messages too. Leaves no message in flight, no timer and no subscription.
      */
     async stop(deadlineMs: number): Promise<void> {
@@ -32,10 +32,10 @@ export const consume = (bus: Bus, handlers: readonly Handler[]) => {
 
 /** Messages fetched ahead of the handler: a few are enough to bridge a round trip. */
 const maxPrefetched = 64;
-/** Bytes of messages that are not held. The largest message is 1 MiB, so several handlers always have work. */
+/** Bytes of messages that are not blocked. The largest message is 1 MiB, so several handlers always have work. */
 const maxActiveBytes = 16 * 1_048_576;
-/** Bytes of held messages. Above this the consumer stops pulling: further messages would be held too. */
-const maxHeldBytes = 64 * 1_048_576;
+/** Bytes of blocked messages. Above this the consumer stops pulling: further messages would be blocked too. */
+const maxBlockedBytes = 64 * 1_048_576;
 /** How soon the broker redelivers the messages that a stopping replica returns. */
 const returnDelayMs = 50;
 
@@ -46,24 +46,24 @@ const startConsumer = (connection: Connection, handler: Handler) => {
   const tasks = new Map<string, Task>();
   const unstarted: Task[] = [];
   const running = new Set<Promise<void>>();
-  const load = { active: 0, activeBytes: 0, heldBytes: 0 };
+  const load = { active: 0, activeBytes: 0, blockedBytes: 0 };
   const capacity = concurrency * batch.size + Math.max(batch.size, Math.min(maxPrefetched, concurrency));
   let queued = false;
   let batchTimer: NodeJS.Timeout | undefined;
 
   const count = (task: Task, sign: 1 | -1) => {
-    if (task.held) {
-      load.heldBytes += sign * task.received.bytes;
+    if (task.blocked) {
+      load.blockedBytes += sign * task.received.bytes;
     } else {
       load.active += sign;
       load.activeBytes += sign * task.received.bytes;
     }
   };
 
-  const limiter = createLimiter(concurrency, (changed, held) => {
+  const limiter = createLimiter(concurrency, (changed, blocked) => {
     for (const task of changed) {
       count(task, -1);
-      task.held = held;
+      task.blocked = blocked;
       count(task, 1);
     }
     pulling.ask();
@@ -94,7 +94,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
       heardAt: receivedAt,
       parsed: handler.parse(received),
       settled: false,
-      held: false,
+      blocked: false,
     };
     tasks.set(received.key, task);
     count(task, 1);
@@ -108,7 +108,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
         startBatch(nextBatch());
         continue;
       }
-      // Queues behind resumed batches, so that new and held messages take turns.
+      // Queues behind resumed batches, so that new and blocked messages take turns.
       queued = true;
       void semaphore.acquire().then(() => {
         queued = false;
@@ -165,7 +165,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
         return;
       }
       const settlement = await processBatch({ connection, handler, tasks: batchTasks, permit });
-      if (settlement.kind === "acked" && permit.holds() > 0) wakeHeld(limiter);
+      if (settlement.kind === "acked" && permit.holds() > 0) wakeBlocked(limiter);
       if (settlement.kind === "split") for (const task of batchTasks) await alone(task);
     } catch (err) {
       connection.log.error({ err, durable }, "could not settle a message");
@@ -175,7 +175,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
     }
   };
 
-  const inMemory = { durable, inFlight: () => tasks.size, held: () => tasks.size - load.active };
+  const inMemory = { durable, inFlight: () => tasks.size, waiting: () => tasks.size - load.active };
   telemetry.consumers.add(inMemory);
   const progress = createProgress(connection, tasks);
   const pulling = pull(connection, {
@@ -183,7 +183,7 @@ const startConsumer = (connection: Connection, handler: Handler) => {
     durable,
     room: () => ({
       messages: capacity - load.active,
-      bytes: load.heldBytes > maxHeldBytes ? 0 : maxActiveBytes - load.activeBytes,
+      bytes: load.blockedBytes > maxBlockedBytes ? 0 : maxActiveBytes - load.activeBytes,
     }),
     receive,
     attached: progress.follow,

@@ -23,7 +23,7 @@ export type Delivery<Data> = {
   header(name: string): string | undefined;
   /**
    * Runs `work` and retries it while a dependency is unavailable (`bus-unavailable`, `queue-full`, …), every 25 ms for a full queue.
-   * Meanwhile the message is held and its permit is free for others. When too many handlers wait already, or the service stops, it
+   * Meanwhile the message is blocked and its permit is free for others. When too many handlers wait already, or the service stops, it
    * throws the error of `work`. Rethrow that error, and the bus holds the whole message.
    */
   hold<Result>(work: () => Promise<Result>): Promise<Result>;

@@ -2,29 +2,29 @@ import { retryWhileUnavailable } from "@herald/kit";
 import { codeOf } from "./bus-error.ts";
 import { holdDelayMs, type Permit, type Task } from "./process-batch.ts";
 
-/** Limits the handlers that wait in `hold`. Messages above the limit are held without a running handler and cost only their bytes. */
-const maxHeldHandlers = 64;
+/** Limits the handlers that wait in `hold`. Messages above the limit are blocked without a running handler and cost only their bytes. */
+const maxBlockedHandlers = 64;
 /** At 20 ms per retry, retries take a fifth of the concurrency; the rest stays for new messages. */
 const retriesPerPermit = 10;
 /** About the time until the next delivery drains a full queue. */
 const fullQueueMs = 25;
 /** Retries per second of all handlers that wait in `hold`. Each is one publish, a negligible load for the broker. */
 const insideRetriesPerSecond = 500;
-/** How many held batches each success wakes: after a dependency is back, all run within a few rounds. */
+/** How many blocked batches each success wakes: after a dependency is back, all run within a few rounds. */
 const wokenPerSuccess = 2;
 
-/** The state that all permits of one durable share. It calls `held` when the tasks of a batch become held, or stop being held. */
-export const createLimiter = (concurrency: number, held: (tasks: readonly Task[], held: boolean) => void) => ({
-  held,
+/** The state that all permits of one durable share. It calls `blocked` when the tasks of a batch become blocked, or stop being blocked. */
+export const createLimiter = (concurrency: number, blocked: (tasks: readonly Task[], blocked: boolean) => void) => ({
+  blocked,
   semaphore: createSemaphore(concurrency),
   /** Whether the service stops, so that no retry follows. */
   stopping: false,
   /** Aborted when the deadline of `stop` has passed. */
   deadline: new AbortController(),
   waiting: { messages: 0, insideHandlers: 0 },
-  /** End the pauses of held batches, the longest first; `false` means that no retry follows. */
+  /** End the pauses of blocked batches, the longest first; `false` means that no retry follows. */
   sleepers: new Set<(again: boolean) => void>(),
-  /** Retries per second of all held messages of this durable. */
+  /** Retries per second of all blocked messages of this durable. */
   retriesPerSecond: retriesPerPermit * concurrency,
 });
 type Limiter = ReturnType<typeof createLimiter>;
@@ -39,7 +39,7 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
     if (waiting++ > 0) return;
     taken = false;
     limiter.waiting.messages += tasks.length;
-    limiter.held(tasks, true);
+    limiter.blocked(tasks, true);
     limiter.semaphore.release();
   };
   const take = async () => {
@@ -51,7 +51,7 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
       taken = true;
     }
     limiter.waiting.messages -= tasks.length;
-    limiter.held(tasks, false);
+    limiter.blocked(tasks, false);
   };
   const pause = (ms: number) =>
     new Promise<boolean>((resolve) => {
@@ -67,7 +67,7 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
   const hold = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     let inside = false;
     const pauseInside = async (error: unknown, tries: number): Promise<boolean> => {
-      if (!inside && limiter.waiting.insideHandlers >= maxHeldHandlers) return false;
+      if (!inside && limiter.waiting.insideHandlers >= maxBlockedHandlers) return false;
       if (!inside) {
         inside = true;
         holds++;
@@ -80,7 +80,7 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
     };
     try {
       const result = await retryWhileUnavailable(work, pauseInside);
-      if (inside) wakeHeld(limiter);
+      if (inside) wakeBlocked(limiter);
       return result;
     } finally {
       if (inside) {
@@ -108,8 +108,8 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
   };
 };
 
-/** After a success the dependency is probably back: retries some held batches now. */
-export const wakeHeld = (limiter: Limiter): void => {
+/** After a success the dependency is probably back: retries some blocked batches now. */
+export const wakeBlocked = (limiter: Limiter): void => {
   let left = wokenPerSuccess;
   for (const end of limiter.sleepers) {
     if (left-- === 0) return;

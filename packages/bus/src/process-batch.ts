@@ -20,7 +20,7 @@ export type Task = {
   heardAt: number;
   readonly parsed: Parsed;
   settled: boolean;
-  held: boolean;
+  blocked: boolean;
 };
 
 /** The messages of one handler call: one message, or several valid ones. */
@@ -64,13 +64,15 @@ export const processBatch = (batch: DeliveryBatch): Promise<Settlement> => {
   const messages = tasks.map(({ received }) => received);
   return withRemoteSpan(`process ${handler.pattern}`, "consumer", messages, async (span) => {
     const requestId = tasks.length === 1 ? tasks[0]?.received.headers?.get(headerNames.requestId) : undefined;
-    const settlement = await (requestId ? withRequestId(requestId, () => settleBatch(batch)) : settleBatch(batch));
+    const settlement = await (requestId
+      ? withRequestId(requestId, () => settleMessages(batch))
+      : settleMessages(batch));
     describe(span, batch, settlement);
     return settlement;
   });
 };
 
-const settleBatch = async (batch: DeliveryBatch): Promise<Settlement> => {
+const settleMessages = async (batch: DeliveryBatch): Promise<Settlement> => {
   const { connection, handler, tasks, permit } = batch;
   let settlement = await attempt(batch);
   if (settlement.kind === "split") return settlement;

@@ -71,7 +71,7 @@ export const toReceived = (msg: Msg): Received => {
 type Signalled = { heardAt: number; readonly settled: boolean; readonly received: { working(): void } };
 
 /**
- * Signals `working()` for every message in this process, running, waiting or held: after a third of the ack wait, and at once when the
+ * Signals `working()` for every message in this process, running, waiting or blocked: after a third of the ack wait, and at once when the
  * connection is back. A message that is settled earlier needs no signal. There is one timer for each durable.
  */
 export const createProgress = (

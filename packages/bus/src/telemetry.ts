@@ -3,10 +3,10 @@ import { meter, secondsHistogram } from "@herald/kit";
 /** Messages of one durable in this process. */
 type InMemory = {
   readonly durable: string;
-  /** Received and not settled, including held messages. */
+  /** Received and not settled, including messages that wait. */
   readonly inFlight: () => number;
   /** Waiting for a dependency that is unavailable. */
-  readonly held: () => number;
+  readonly waiting: () => number;
 };
 
 /** The metrics of the bus. Labels are durables, patterns, request names and outcomes: never ids. */
@@ -18,11 +18,11 @@ export const createTelemetry = () => {
   const gauge = (name: string, description: string) => made.createGauge(name, { description });
   const counter = (name: string, description: string) => made.createCounter(name, { description });
   const consumers = new Set<InMemory>();
-  const observe = (name: string, description: string, figure: "inFlight" | "held") =>
+  const observe = (name: string, description: string, figure: "inFlight" | "waiting") =>
     made.createObservableGauge(name, { description }).addCallback((result) => {
       for (const consumer of consumers) result.observe(consumer[figure](), { durable: consumer.durable });
     });
-  observe("herald.bus.held", "Messages held while something is unavailable", "held");
+  observe("herald.bus.waiting", "Messages that wait while something is unavailable", "waiting");
   observe("herald.bus.in_flight", "Messages received and not settled", "inFlight");
   return {
     /** The messages that each consumer has in memory. Observed when metrics are collected, because they change far more often. */

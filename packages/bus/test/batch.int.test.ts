@@ -98,7 +98,7 @@ describe("a batch", () => {
       expect(header.get("Herald-Dead-Detail")).toContain(bodies[index] === "}" ? "not JSON" : "projectId:");
   });
 
-  test("is held as a whole while a dependency is unavailable", async () => {
+  test("is blocked as a whole while a dependency is unavailable", async () => {
     let unavailable = true;
     const sizes: number[] = [];
     const published = await publishOpens(40);

@@ -148,7 +148,7 @@ describe("stop", () => {
     await eventually(() => expect(new Set(ids).size).toBe(17));
     await allSettled();
   });
-  test("returns held messages, and after the deadline aborts and returns running ones", async () => {
+  test("returns blocked messages, and after the deadline aborts and returns running ones", async () => {
     const signals: AbortSignal[] = [];
     let held = 0;
     await send();

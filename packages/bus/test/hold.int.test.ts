@@ -53,7 +53,7 @@ describe("an unavailable dependency", () => {
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
   });
 
-  test("does not count held messages towards the concurrency: many others pass them", async () => {
+  test("does not count blocked messages towards the concurrency: many others pass them", async () => {
     const stuck = newProject();
     const done: string[] = [];
     let unavailable = true;
@@ -73,7 +73,7 @@ describe("an unavailable dependency", () => {
     expect(done).toHaveLength(201);
   });
 
-  test("with thousands of held messages, new ones are handled, and the held ones soon after recovery", async () => {
+  test("with thousands of blocked messages, new ones are handled, and the blocked ones soon after recovery", async () => {
     const stuck = newProject();
     const done: string[] = [];
     let unavailable = true;
@@ -96,7 +96,7 @@ describe("an unavailable dependency", () => {
     await eventually(() => expect(done.toSorted()).toEqual(others.toSorted()));
     expect(tries - triesBefore).toBeLessThan(3_000);
     unavailable = false;
-    // The held messages' own retries are over a minute away: each success wakes others.
+    // The blocked messages' own retries are over a minute away: each success wakes others.
     await eventually(() => expect(done).toHaveLength(3_050), { timeoutMs: 40_000 });
     await allSettled();
   });

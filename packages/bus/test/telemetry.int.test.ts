@@ -177,7 +177,7 @@ const value = async (name: string, labels: Record<string, string>) => {
     ?.value;
 };
 
-test("counts settled, held and published messages by low-cardinality labels", async () => {
+test("counts settled, waiting and published messages by low-cardinality labels", async () => {
   const bus = await connectBus({ url: t.broker.url, name: "metrics", log: t.log });
   let unavailable = true;
   const consuming = await consume(bus, [
@@ -190,9 +190,9 @@ test("counts settled, held and published messages by low-cardinality labels", as
     }),
   ]);
   const projectId = newProject();
-  await publish(bus, ExpandV1, expandOf(projectId), { id: "held" });
+  await publish(bus, ExpandV1, expandOf(projectId), { id: "waiting" });
   const durable = "registry-expand";
-  await eventually(async () => expect(await value("herald.bus.held", { durable })).toBe(1));
+  await eventually(async () => expect(await value("herald.bus.waiting", { durable })).toBe(1));
   expect(await value("herald.bus.in_flight", { durable })).toBe(1);
   expect(await value("herald.bus.publish.seconds", { pattern: ExpandV1.pattern, outcome: "stored" })).toMatchObject({
     count: expect.any(Number),
@@ -202,7 +202,7 @@ test("counts settled, held and published messages by low-cardinality labels", as
   await eventually(async () =>
     expect(await value("herald.bus.settled", { durable, outcome: "acked" })).toBe(before + 1),
   );
-  expect(await value("herald.bus.held", { durable })).toBe(0);
+  expect(await value("herald.bus.waiting", { durable })).toBe(0);
   expect(await value("herald.bus.in_flight", { durable })).toBe(0);
   expect(await value("herald.bus.process.seconds", { durable })).toMatchObject({ count: before + 1 });
   await consuming.stop(1_000);

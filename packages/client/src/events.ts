@@ -1,6 +1,6 @@
 import type { EventData } from "./api-types.ts";
 import { HeraldError } from "./error.ts";
-import { backoffMs, type CallOptions, type Http, isUnavailable, sleep } from "./http.ts";
+import { backoffMs, type CallOptions, type Http, isTemporary, sleep } from "./http.ts";
 
 export type EventType = keyof EventData;
 
@@ -92,7 +92,7 @@ export async function* openStream<Type extends EventType>(
     } catch (error) {
       signal?.throwIfAborted();
       // An opened stream survives restarts of Herald. The first attempt throws, or a wrong address would go unnoticed.
-      if (!opened || (error instanceof HeraldError && !isUnavailable(error))) throw error;
+      if (!opened || (error instanceof HeraldError && !isTemporary(error))) throw error;
     } finally {
       clearTimeout(timer);
       idle.abort();

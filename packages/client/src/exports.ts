@@ -8,7 +8,7 @@ import type {
 } from "./api-types.ts";
 import type { DeviceListOptions } from "./devices.ts";
 import { HeraldError } from "./error.ts";
-import { backoffMs, type CallOptions, type Http, isUnavailable, sleep } from "./http.ts";
+import { backoffMs, type CallOptions, type Http, isTemporary, sleep } from "./http.ts";
 import type { TimeListOptions } from "./list.ts";
 import type { NotificationListOptions } from "./notifications.ts";
 
@@ -85,7 +85,7 @@ async function* openExport(
     } catch (error) {
       signal?.throwIfAborted();
       const isKnown = error instanceof HeraldError;
-      if (isKnown && !isUnavailable(error)) throw error;
+      if (isKnown && !isTemporary(error)) throw error;
       if (++failures >= maxTries)
         throw isKnown ? error : new HeraldError("unreachable", "the export was cut off", { cause: error });
     }

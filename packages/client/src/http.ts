@@ -71,12 +71,12 @@ export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
   });
 
 /** No answer, or 502 to 504: a proxy got no answer, or a part of Herald is unavailable. */
-export const isUnavailable = ({ status }: HeraldError): boolean =>
+export const isTemporary = ({ status }: HeraldError): boolean =>
   status === undefined || [502, 503, 504].includes(status);
 
 /** Also true for 429, and while the first attempt is still running. */
 const isWorthRetrying = (error: HeraldError): boolean =>
-  isUnavailable(error) || error.status === 429 || error.slug === "request-in-progress";
+  isTemporary(error) || error.status === 429 || error.slug === "request-in-progress";
 
 /** Retry-After plus exponential backoff, with jitter so that clients do not retry at the same moment. */
 export const backoffMs = (attempt: number, retryAfter = 0): number =>

@@ -5,7 +5,7 @@ import {
   type CallOptions,
   type FileBody,
   type Http,
-  isUnavailable,
+  isTemporary,
   type PostOptions,
   path,
   sleep,
@@ -21,7 +21,7 @@ export type UploadOptions = CallOptions & {
 
 /** Whether an upload may be resumed: the connection broke, or Herald is busy or unavailable. */
 const mayContinue = (error: unknown): error is HeraldError =>
-  error instanceof HeraldError && (isUnavailable(error) || error.status === 429 || error.slug === "malformed-request");
+  error instanceof HeraldError && (isTemporary(error) || error.status === 429 || error.slug === "malformed-request");
 
 export const createImports = (http: Http) => {
   const get = (id: string, options?: CallOptions) => http.get<Import>(path`/imports/${id}`, options);

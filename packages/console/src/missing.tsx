@@ -3,7 +3,7 @@ import { Empty } from "./parts/page.tsx";
 
 export const Missing = () => (
   <Empty
-    title="There is no such page."
+    title="Page not found"
     action={
       <Button component="a" href="/console/" variant="default">
         Go to the overview

@@ -164,7 +164,7 @@ type DurableDefinition = {
   readonly filters: readonly string[];
   /** Redelivered when neither settled nor signalled with `working()` for this long. */
   readonly ackWaitMs: number;
-  /** Large, because held messages count: with a small value, one project's full queue would block all others. */
+  /** Large, because blocked messages count: with a small value, one project's full queue would block all others. */
   readonly maxAckPending: number;
 };
 

@@ -89,24 +89,51 @@ export const targetClauses = (target: Target): number => {
   return target.kind === "pair" && Buffer.byteLength(target.value) > maxIndexedBytes ? 1 : 0;
 };
 
+/** The most devices, and so the most targets, of a small send: dispatch sends it at once, without pages and queues. */
+export const maxSmallAudience = 100;
+
+type Reach = {
+  /** Whether a target of the kind promises few devices, so that its send may be small. */
+  readonly small: boolean;
+  readonly lane: Lane;
+  /** Whether it may mean one person, as a pair or a condition may. */
+  readonly personal: boolean;
+};
+
+/** What each kind of target promises of its devices. */
+const reach: Readonly<Record<Target["kind"], Reach>> = {
+  device: { small: true, lane: "direct", personal: true },
+  token: { small: true, lane: "direct", personal: true },
+  user: { small: true, lane: "direct", personal: true },
+  pair: { small: true, lane: "broadcast", personal: true },
+  condition: { small: false, lane: "broadcast", personal: true },
+  topic: { small: false, lane: "broadcast", personal: false },
+  all: { small: false, lane: "broadcast", personal: false },
+};
+
 const kindsOf = (targets: readonly string[]) =>
   targets.map((source) => {
     const parsed = parseTarget(source);
     return "target" in parsed ? parsed.target.kind : undefined;
   });
 
-const single: ReadonlySet<unknown> = new Set(["device", "token", "user"] satisfies Target["kind"][]);
-
 /** The lane of a notification: direct when every target is a device, a token or a user. */
 export const laneOf = (targets: readonly string[]): Lane =>
-  kindsOf(targets).every((kind) => single.has(kind)) ? "direct" : "broadcast";
+  kindsOf(targets).every((kind) => kind !== undefined && reach[kind].lane === "direct") ? "direct" : "broadcast";
 
 /**
  * Whether a target may mean one person, as a pair or a condition may. Waiting pushes of such a notification do not follow a device to its
  * next user.
  */
 export const isPersonal = (targets: readonly string[]): boolean =>
-  kindsOf(targets).some((kind) => kind !== "all" && kind !== "topic");
+  kindsOf(targets).some((kind) => kind === undefined || reach[kind].personal);
+
+/** Whether a target of the kind promises few devices. */
+export const hasFewDevices = ({ kind }: Target): boolean => reach[kind].small;
+
+/** Whether the targets promise few devices. If their send has many after all, dispatch expands it. */
+export const allHaveFewDevices = (targets: readonly string[]): boolean =>
+  targets.length <= maxSmallAudience && kindsOf(targets).every((kind) => kind !== undefined && reach[kind].small);
 
 /** The topics named by the targets, each once. */
 export const topicsOf = (targets: readonly string[]): string[] => {

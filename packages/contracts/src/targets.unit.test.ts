@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { idTime } from "./ids.ts";
-import { isPersonal, laneOf, parseTarget, usersOf } from "./targets.ts";
+import { allHaveFewDevices, isPersonal, laneOf, maxSmallAudience, parseTarget, usersOf } from "./targets.ts";
 import { erasedTarget, erasedUser, UserId } from "./users.ts";
 
 const id = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -98,4 +98,16 @@ describe("users", () => {
     expect(idTime(erasedTarget.slice("device:".length)).getTime()).toBe(0);
     expect(UserId.safeParse(erasedUser).success).toBe(false);
   });
+});
+
+test.each([
+  [["token:x", "user:a", "metadata:plan=pro", "identifiers:crm=7"], true],
+  [["user:a", "news"], false],
+  [["all"], false],
+  [["condition:topic:news"], false],
+  [["metadata:"], false],
+  [Array(maxSmallAudience).fill("user:a"), true],
+  [Array(maxSmallAudience + 1).fill("user:a"), false],
+])("whether %j promise few devices", (targets, few) => {
+  expect(allHaveFewDevices(targets)).toBe(few);
 });

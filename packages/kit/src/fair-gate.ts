@@ -79,7 +79,7 @@ export const createFairGate = ({ total, perKey, line: room }: Limits) => {
     if (line.length === 0) lines.delete(key);
     for (const { weight, refuse } of gone) {
       weights?.give(key, weight);
-      refuse(tooLate());
+      refuse(waitedTooLong());
     }
   };
 
@@ -174,5 +174,5 @@ type Waiter = {
 
 const crowded = (code: ErrorCode, message: string) => new HeraldError(code, message, { retryAfterSeconds: 1 });
 const stopping = () => new HeraldError("service-unavailable", "the service is stopping");
-const tooLate = () =>
+const waitedTooLong = () =>
   new HeraldError("service-unavailable", "the time to answer had passed before the request's turn came");

@@ -35,13 +35,20 @@ const route = (pattern: string, serve: (response: ServerResponse) => Promise<voi
   serve: (_request, response) => serve(response),
 });
 
-export type Health = ReturnType<typeof createHealth>;
+export type Health = {
+  /** The checks that fail now; the process is ready when none does. */
+  failing(): Promise<Failing[]>;
+  /** From now on `/readyz` is 503, so that load balancers send no new requests. */
+  shuttingDown(): void;
+  /** The routes of `/livez` and `/readyz`. */
+  readonly routes: HttpRoute[];
+};
 
 /**
  * Probes. `/livez` is 200 while the process can answer: a restart would not bring a database back. `/readyz` is 200 when every check is
  * true, else 503 with the failing checks and the time when each was first seen to fail.
  */
-export const createHealth = (checks: Readonly<Record<string, Check>>, now: () => Date = () => new Date()) => {
+export const createHealth = (checks: Readonly<Record<string, Check>>, now: () => Date = () => new Date()): Health => {
   const failingSince = new Map<string, Date>();
   let stoppingSince: Date | undefined;
   const look = async (): Promise<Failing[]> => {
@@ -63,13 +70,10 @@ export const createHealth = (checks: Readonly<Record<string, Check>>, now: () =>
     return failing;
   };
   return {
-    /** The checks that fail now; the process is ready when none does. */
     failing: look,
-    /** From now on `/readyz` is 503, so that load balancers send no new requests. */
     shuttingDown: () => {
       stoppingSince ??= now();
     },
-    /** The routes of `/livez` and `/readyz`. */
     routes: [
       route("/livez", async (response) => answer(response, 200, { status: "alive" })),
       route("/readyz", async (response) => {

@@ -36,6 +36,12 @@ export class HeraldError extends Error {
   }
 }
 
+type NotFoundCode = Extract<ErrorCode, `${string}-not-found`>;
+
+/** The error of a thing that does not exist, such as `id: device not found`. `name` is the field that names it; `hint` says more. */
+export const notFound = (code: NotFoundCode, name: string, hint?: string): HeraldError =>
+  new HeraldError(code, `${name}: ${code.replaceAll("-", " ")}${hint === undefined ? "" : `; ${hint}`}`);
+
 /** Whether the error is Herald's, with one of these codes. */
 export const hasCode = (error: unknown, ...codes: readonly ErrorCode[]): error is HeraldError =>
   error instanceof HeraldError && codes.includes(error.code);

@@ -2,7 +2,7 @@ import { type ErrorCode, errors, Problem } from "@herald/contracts";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { faultsOf } from "./describe-issues.ts";
-import { faultOf, HeraldError, messageOf, pointerTo, toProblem } from "./herald-error.ts";
+import { faultOf, HeraldError, messageOf, notFound, pointerTo, toProblem } from "./herald-error.ts";
 
 const codes = Object.keys(errors) as ErrorCode[];
 
@@ -52,7 +52,7 @@ test("an error may bring headers of its own", () => {
 });
 
 test("an error without messages says its title, so that no answer has an empty list", () => {
-  expect(new HeraldError("topic-not-found", []).messages).toEqual(["No such topic"]);
+  expect(new HeraldError("topic-not-found", []).messages).toEqual(["Topic not found"]);
 });
 
 test("the cause is kept for the log", () => {
@@ -123,4 +123,11 @@ test.each([
 
 test("the whole body has the empty pointer", () => {
   expect(pointerTo([])).toBe("#");
+});
+
+test.each([
+  [notFound("webhook-not-found", "id"), "id: webhook not found"],
+  [notFound("dead-letter-not-found", "id", "kept for 30 days"), "id: dead letter not found; kept for 30 days"],
+])("a missing thing is named after its code: %s", (error, message) => {
+  expect(error.message).toBe(message);
 });

@@ -26,7 +26,7 @@ export {
 export { createFairGate, createShares, type FairGate } from "./fair-gate.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth } from "./health.ts";
-export { existing, type Fault, HeraldError, hasCode, messageOf, pointerTo } from "./herald-error.ts";
+export { existing, type Fault, HeraldError, hasCode, messageOf, notFound, pointerTo } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
 export { createHttpApp, startHealthServer } from "./http/create-http-app.ts";
 export { createReadBody, defaultBodyLimitBytes, parseJson } from "./http/json-body.ts";

@@ -1,13 +1,24 @@
 import { hasCode } from "./herald-error.ts";
 import type { Logger } from "./logger.ts";
 
-export type Repeating = ReturnType<typeof repeat>;
+/** A task that runs again and again. */
+export type Repeating = {
+  /** Runs the task now instead of at its next time. Does nothing while it runs. */
+  runNow(): void;
+  /** Aborts the task's signal and waits for the task. */
+  stop(): Promise<void>;
+};
 
 /**
  * Runs a task now, and again `everyMs` after each end. A failure is logged, at debug level while a dependency is unavailable, and the task
  * runs again. Stopping aborts the task's signal and waits for the task.
  */
-export const repeat = (what: string, everyMs: number, log: Logger, task: (signal: AbortSignal) => Promise<unknown>) => {
+export const repeat = (
+  what: string,
+  everyMs: number,
+  log: Logger,
+  task: (signal: AbortSignal) => Promise<unknown>,
+): Repeating => {
   const stopping = new AbortController();
   const { signal } = stopping;
   let timer: NodeJS.Timeout | undefined;
@@ -28,7 +39,6 @@ export const repeat = (what: string, everyMs: number, log: Logger, task: (signal
   let running = run();
 
   return {
-    /** Runs the task now instead of at its next time. Does nothing while it runs. */
     runNow: () => {
       if (timer === undefined || signal.aborted) return;
       clearTimeout(timer);

@@ -33,17 +33,21 @@ const acceptable = /^[A-Za-z0-9._:~-]{1,128}$/;
 export const acceptRequestId = (candidate: string | string[] | undefined): string =>
   typeof candidate === "string" && acceptable.test(candidate) ? candidate : randomUUID();
 
-export type Deadline = ReturnType<typeof createDeadline>;
+/** The end of a caller's wait. Only this process measures it, so clocks of several machines need not agree. */
+export type Deadline = {
+  /** Milliseconds left; 0 after the deadline. */
+  remainingMs(): number;
+  /** Aborted at the deadline. Created on first use: most work ends long before. */
+  readonly signal: AbortSignal;
+};
 
-/** The end of a caller's wait, in milliseconds from now. Only this process measures it, so clocks of several machines need not agree. */
-export const createDeadline = (ms: number) => {
+/** The deadline in so many milliseconds from now. */
+export const createDeadline = (ms: number): Deadline => {
   const at = performance.now() + ms;
   const remainingMs = () => Math.max(0, at - performance.now());
   let signal: AbortSignal | undefined;
   return {
-    /** Milliseconds left; 0 after the deadline. */
     remainingMs,
-    /** Aborted at the deadline. Created on first use: most work ends long before. */
     get signal() {
       signal ??= AbortSignal.timeout(Math.ceil(remainingMs()));
       return signal;

@@ -1,5 +1,5 @@
 import type { NotificationContent } from "@herald/contracts";
-import { type BodyOf, bodyOf, compact, type Origin, override, type Words } from "./render.ts";
+import { type BodyOf, bodyOf, compact, override, type PushOrigin, type Words } from "./render.ts";
 
 /** Maximum bytes of an APNs payload. */
 export const apnsMaxBytes = 4096;
@@ -39,7 +39,7 @@ export const apnsPayload = (content: NotificationContent, words: Words): Record<
   );
 
 /** Renders a notification for APNs. */
-export const renderApns = (content: NotificationContent, origin: Origin): ApnsRendering => ({
+export const renderApns = (content: NotificationContent, origin: PushOrigin): ApnsRendering => ({
   pushType: apnsPushType(content),
   priority: apnsPriority(content),
   body: bodyOf(content, origin, (words) => apnsPayload(content, words)),

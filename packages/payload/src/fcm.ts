@@ -1,6 +1,14 @@
 import type { FcmTokenKind, NotificationContent, Platform } from "@herald/contracts";
 import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
-import { collapseIdOf, compact, type Origin, override, perLocalization, type Template, type Words } from "./render.ts";
+import {
+  collapseIdOf,
+  compact,
+  override,
+  type PushOrigin,
+  perLocalization,
+  type Template,
+  type Words,
+} from "./render.ts";
 import { webPushPayload, webPushTopic, webPushUrgency } from "./webpush.ts";
 
 /** Maximum bytes of an FCM message's notification and data. */
@@ -15,7 +23,7 @@ export type FcmRendering = {
 const notification = (content: NotificationContent, words: Words): Record<string, unknown> | undefined =>
   content.silent ? undefined : compact({ title: words.title, body: words.body, image: words.image });
 
-const android = (content: NotificationContent, origin: Origin, ttlSeconds: number): Record<string, unknown> =>
+const android = (content: NotificationContent, origin: PushOrigin, ttlSeconds: number): Record<string, unknown> =>
   compact({
     priority: content.silent || content.priority === "normal" ? "NORMAL" : "HIGH",
     ttl: `${ttlSeconds}s`,
@@ -31,7 +39,7 @@ const android = (content: NotificationContent, origin: Origin, ttlSeconds: numbe
         }),
   });
 
-const androidMessage = (content: NotificationContent, origin: Origin, ttlSeconds: number, words: Words) =>
+const androidMessage = (content: NotificationContent, origin: PushOrigin, ttlSeconds: number, words: Words) =>
   override(
     compact({
       notification: notification(content, words),
@@ -52,7 +60,7 @@ const textValues = (data: unknown): Record<string, string> => {
 };
 
 /** The payload that APNs would get directly, but with `data` and `link_to` in FCM's `data`, where apps on Android find them too. */
-const iosMessage = (content: NotificationContent, origin: Origin, expiration: string, words: Words) => {
+const iosMessage = (content: NotificationContent, origin: PushOrigin, expiration: string, words: Words) => {
   const { data, link_to, image, ...rest } = apnsPayload(content, words);
   // An override must not set these fields: they identify the notification.
   const { notification_id: _, project_id: __, token: ___, ...payload } = rest;
@@ -73,7 +81,7 @@ const iosMessage = (content: NotificationContent, origin: Origin, expiration: st
 };
 
 /** The payload that a service worker would get itself. Firebase's opens `link`, which must be https; an app's own reads `data.link_to`. */
-const webMessage = (content: NotificationContent, origin: Origin, ttlSeconds: number, words: Words) => {
+const webMessage = (content: NotificationContent, origin: PushOrigin, ttlSeconds: number, words: Words) => {
   const { notification, data, ...rest } = webPushPayload(content, origin, words);
   const { link_to: link } = rest;
   return {
@@ -90,7 +98,7 @@ const webMessage = (content: NotificationContent, origin: Origin, ttlSeconds: nu
   };
 };
 
-const template = ({ data, ...message }: Record<string, unknown>, origin: Origin): Template => {
+const template = ({ data, ...message }: Record<string, unknown>, origin: PushOrigin): Template => {
   const own = { notification_id: origin.notificationId, project_id: origin.projectId };
   const fields = { ...(typeof data === "object" ? data : {}), ...own };
   // A target in an override would send to a device that the ledger does not know.
@@ -111,7 +119,7 @@ export type FcmLifetime = {
 /** Renders a notification for devices of a platform, for FCM v1. */
 export const renderFcm = (
   content: NotificationContent,
-  origin: Origin,
+  origin: PushOrigin,
   platform: Platform,
   { ttlSeconds, apnsExpiration }: FcmLifetime,
 ): FcmRendering => {

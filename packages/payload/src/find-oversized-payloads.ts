@@ -1,7 +1,7 @@
 import { type NotificationContent, type Platform, type Provider, providerOf } from "@herald/contracts";
 import { apnsMaxBytes, renderApns } from "./apns.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
-import type { BodyOf, Origin } from "./render.ts";
+import type { BodyOf, PushOrigin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
 type Measure = {
@@ -13,7 +13,7 @@ type Measure = {
 };
 
 /** The payloads for each provider. FCM serves every platform: a project with FCM may have devices of each. */
-const measuresOf = (content: NotificationContent, origin: Origin): Measure[] => {
+const measuresOf = (content: NotificationContent, origin: PushOrigin): Measure[] => {
   const byFcm = (platform: Platform, as: string): Measure => {
     const { body } = renderFcm(content, origin, platform, { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" });
     const target = { token: "", kind: "token" } as const;
@@ -45,7 +45,7 @@ export const surelyFitsBytes = Math.floor((Math.min(apnsMaxBytes, fcmMaxBytes, w
  */
 export const findOversizedPayloads = (
   content: NotificationContent,
-  origin: Origin,
+  origin: PushOrigin,
   platforms: readonly Platform[],
   openTokenBytes: number,
 ): string[] => {

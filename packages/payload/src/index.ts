@@ -6,7 +6,7 @@ export { findOversizedPayloads } from "./find-oversized-payloads.ts";
 export { hkdfSha256 } from "./hmac-sha256.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
-export type { Origin } from "./render.ts";
+export type { PushOrigin } from "./render.ts";
 export { collapseIdOf } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";
 export { renderWebPush, webPushMaxBytes, webPushTopic } from "./webpush.ts";

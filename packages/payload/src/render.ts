@@ -57,10 +57,10 @@ export const perLocalization = <Rendered>(
 };
 
 /** The notification that a payload belongs to. The device needs these ids to report an open. */
-export type Origin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
+export type PushOrigin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
 
 /** A later push with the same id replaces this one. By default only a repeat of this push has the same id. */
-export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificationId }: Origin): string =>
+export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificationId }: PushOrigin): string =>
   collapse_id ?? notificationId;
 
 /** JSON around the open token, the only difference between two devices with the same words. */
@@ -85,7 +85,7 @@ export type BodyOf = (openToken: string, locale?: string) => string;
 /** Adds the ids of notification and project after the override: without them an app cannot report the open. */
 export const bodyOf = (
   content: NotificationContent,
-  { projectId, notificationId }: Origin,
+  { projectId, notificationId }: PushOrigin,
   payload: (words: Words) => Record<string, unknown>,
 ): BodyOf => {
   const templateFor = perLocalization(content, (words): Template => {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { NotificationContent } from "@herald/contracts";
-import { type BodyOf, bodyOf, collapseIdOf, compact, type Origin, override, type Words } from "./render.ts";
+import { type BodyOf, bodyOf, collapseIdOf, compact, override, type PushOrigin, type Words } from "./render.ts";
 
 /** Maximum plaintext in bytes that fits an encrypted record of 4,096 bytes (RFC 8291). */
 export const webPushMaxBytes = 3993;
@@ -19,7 +19,11 @@ export const webPushTopic = (collapseId: string): string =>
   /^[A-Za-z0-9_-]{1,32}$/.test(collapseId) ? collapseId : hash("sha256", collapseId, "base64url").slice(0, 32);
 
 /** The payload without the ids of notification and project. */
-export const webPushPayload = (content: NotificationContent, origin: Origin, words: Words): Record<string, unknown> => {
+export const webPushPayload = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  words: Words,
+): Record<string, unknown> => {
   const notification = content.silent
     ? undefined
     : compact({
@@ -37,7 +41,7 @@ export const webPushPayload = (content: NotificationContent, origin: Origin, wor
 };
 
 /** Renders a notification for Web Push as JSON, which is then encrypted for each subscription. */
-export const renderWebPush = (content: NotificationContent, origin: Origin): WebPushRendering => ({
+export const renderWebPush = (content: NotificationContent, origin: PushOrigin): WebPushRendering => ({
   urgency: webPushUrgency(content),
   body: bodyOf(content, origin, (words) => webPushPayload(content, origin, words)),
 });

@@ -36,7 +36,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
     };
     const answer = await call<IdentificationAnswer>(gateway, "PUT identification", body, state.credential).catch(
       (problem: Problem) => {
-        if (problem.slug === "token-held" && !isNew) return undefined;
+        if (problem.slug === "token-in-use" && !isNew) return undefined;
         throw problem;
       },
     );

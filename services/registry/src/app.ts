@@ -3,7 +3,7 @@ import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
 import { createDeps } from "./deps.ts";
-import { recordOpens, retireDevice } from "./handlers/devices.ts";
+import { handleRetireDevice, recordOpens } from "./handlers/devices.ts";
 import { expand } from "./handlers/expand.ts";
 import { applyImportChunk, createImportGate } from "./imports/apply-import-chunk.ts";
 import { handleImportRequests } from "./imports/import-requests.ts";
@@ -72,7 +72,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
     },
     handlers: [
       expand(deps),
-      retireDevice(deps),
+      handleRetireDevice(deps),
       recordOpens(deps),
       applyImportChunk(deps, { maxTries: maxChunkTries, gate: importGate, log }),
       recordAudit(audit, log),

@@ -177,7 +177,7 @@ describe("a change", () => {
     const other = await registry.register(projectId, apnsToken("other"));
     const change = { token: other.device.token };
     expect(await failure(registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change }))).toEqual({
-      code: "token-held",
+      code: "token-in-use",
       messages: ["device.token: another device holds this push token"],
     });
   });

@@ -74,7 +74,7 @@ describe("identification by a client", () => {
         identify(other.device.token, { previousToken: token, provenDevice: one.device.id, metadata: { a: 1 } }),
       ),
     ).toEqual({
-      code: "token-held",
+      code: "token-in-use",
       messages: ["identifier: another device holds this push token"],
     });
     for (const { device } of [one, other])

@@ -10,7 +10,7 @@ import {
   ProjectId,
   ReplayRecord,
 } from "@herald/contracts";
-import { HeraldError, hasCode } from "@herald/kit";
+import { HeraldError, hasCode, notFound } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "../bucket.ts";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
@@ -156,7 +156,7 @@ export const readDeadLetter = async (connection: Connection, id: string): Promis
     const [stored] = await directRead(connection, deadLetterStream, query, (message) => message);
     if (stored?.sequence === sequence) return stored;
   }
-  throw new HeraldError("dead-letter-not-found", "id: there is no such dead letter; they are kept for 30 days");
+  throw notFound("dead-letter-not-found", "id", "dead letters are kept for 30 days");
 };
 
 type LetterPosition = Pick<Stored, "sequence" | "storedAt">;

@@ -9,10 +9,21 @@ const retryAfterSeconds = 1;
 /** Closing the connection avoids reading the rest of the refused request. */
 const headers = { connection: "close" };
 
-export type MemoryLimit = ReturnType<typeof createMemoryLimit>;
+export type MemoryLimit = {
+  /** Bytes that all requests have reserved. */
+  used(): number;
+  /** Returns the function that reserves memory for this request. The memory is released when its response or its connection closes. */
+  forRequest(request: IncomingMessage, response: ServerResponse, address: string): ReserveMemory;
+};
 
 /** Limits the memory of all requests together, and of each client address, for bodies that arrive and responses that are not read yet. */
-export const createMemoryLimit = ({ maxBytes, maxPerAddress }: { maxBytes: number; maxPerAddress: number }) => {
+export const createMemoryLimit = ({
+  maxBytes,
+  maxPerAddress,
+}: {
+  maxBytes: number;
+  maxPerAddress: number;
+}): MemoryLimit => {
   const byAddress = new Map<string, number>();
   let used = 0;
   const add = (address: string, bytes: number): void => {
@@ -23,7 +34,6 @@ export const createMemoryLimit = ({ maxBytes, maxPerAddress }: { maxBytes: numbe
   };
   return {
     used: () => used,
-    /** Returns the function that reserves memory for this request. The memory is released when its response or its connection closes. */
     forRequest: (request: IncomingMessage, response: ServerResponse, address: string) => {
       const { socket } = request;
       let own = 0;

@@ -99,10 +99,10 @@ export function createProviderTokens({
   const tokenOf = (jwt: string): Token | Refusal => {
     const before = remembered.get(jwt);
     if (before !== undefined) return before;
-    const judged = parse(jwt);
+    const parsed = parse(jwt);
     if (remembered.size >= maxRemembered) remembered.clear();
-    remembered.set(jwt, judged);
-    return judged;
+    remembered.set(jwt, parsed);
+    return parsed;
   };
 
   const tooManyUpdates = ({ teamId, keyId }: Token, jwt: string, at: number) => {

@@ -55,7 +55,7 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
   let issued = 0;
 
   /** @returns the error in Google's terms, else the account if it is known */
-  const judge = async (assertion: string): Promise<Reply | FcmAccount | undefined> => {
+  const accountOf = async (assertion: string): Promise<Reply | FcmAccount | undefined> => {
     let claims: ReturnType<typeof decodeJwt>;
     try {
       if (decodeProtectedHeader(assertion).alg !== "RS256")
@@ -109,10 +109,10 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
       }
       const form = new URLSearchParams(body);
       if (form.get("grant_type") !== grantType) return refuse("unsupported_grant_type", `grant_type: not ${grantType}`);
-      const judged = await judge(form.get("assertion") ?? "");
-      if (judged !== undefined && "status" in judged) return judged;
+      const account = await accountOf(form.get("assertion") ?? "");
+      if (account !== undefined && "status" in account) return account;
       const token = `ya29.simulated.${randomBytes(24).toString("base64url")}`;
-      grants.set(token, { account: judged, expiresAt: now() + lifetimeSeconds * 1000 });
+      grants.set(token, { account, expiresAt: now() + lifetimeSeconds * 1000 });
       issued += 1;
       return answer(200, { access_token: token, expires_in: lifetimeSeconds, token_type: "Bearer" });
     },

@@ -17,7 +17,7 @@ export type WebhookOutcome =
   | { readonly kind: "failed"; readonly error: string };
 
 /** As Standard Webhooks suggests: only 2xx is success, and 410 disables the webhook. */
-export const outcomeOf = (response: WebhookResponse): WebhookOutcome => {
+export const attemptOutcome = (response: WebhookResponse): WebhookOutcome => {
   if (response.kind === "unanswered") return { kind: "failed", error: response.problem };
   const { status } = response;
   if (status >= 200 && status < 300) return { kind: "delivered" };

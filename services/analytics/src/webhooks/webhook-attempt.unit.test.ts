@@ -1,6 +1,12 @@
 import { Webhook } from "standardwebhooks";
 import { expect, test } from "vitest";
-import { maxAttempts, newWebhookSecret, nextWebhookAttempt, outcomeOf, webhookSignature } from "./webhook-attempt.ts";
+import {
+  attemptOutcome,
+  maxAttempts,
+  newWebhookSecret,
+  nextWebhookAttempt,
+  webhookSignature,
+} from "./webhook-attempt.ts";
 
 test.each([
   [200, "delivered"],
@@ -19,11 +25,14 @@ test.each([
   [500, "failed"],
   [503, "failed"],
 ])("%i: %s", (status, kind) => {
-  expect(outcomeOf({ kind: "answered", status, body: "" }).kind).toBe(kind);
+  expect(attemptOutcome({ kind: "answered", status, body: "" }).kind).toBe(kind);
 });
 
 test("without a response it failed, with the reason", () => {
-  expect(outcomeOf({ kind: "unanswered", problem: "ECONNREFUSED" })).toEqual({ kind: "failed", error: "ECONNREFUSED" });
+  expect(attemptOutcome({ kind: "unanswered", problem: "ECONNREFUSED" })).toEqual({
+    kind: "failed",
+    error: "ECONNREFUSED",
+  });
 });
 
 const now = new Date("2030-01-01T00:00:00Z");

@@ -18,7 +18,7 @@ import {
   type WebhookMessageDetail,
   type WebhookMessageId,
 } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
 import { newWebhookSecret } from "./webhook-attempt.ts";
 import type { CheckUrl } from "./webhook-client.ts";
@@ -73,9 +73,8 @@ const rotationMs = 86_400_000;
 const recoverPage = 1_000;
 const recoverPages = 10;
 
-const webhookNotFound = () => new HeraldError("webhook-not-found", "id: the project has no such webhook");
-const messageNotFound = () =>
-  new HeraldError("webhook-message-not-found", "message: the webhook has no such message; they are kept for 30 days");
+const webhookNotFound = () => notFound("webhook-not-found", "id");
+const messageNotFound = () => notFound("webhook-message-not-found", "message", "messages are kept for 30 days");
 
 type Deps = {
   readonly webhooks: WebhookStore;

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { ProjectId, WebhookId } from "@herald/contracts";
 import { createShares, type Logger, retryAfterMs } from "@herald/kit";
 import {
+  attemptOutcome,
   maxFailureMs,
   nextWebhookAttempt,
-  outcomeOf,
   type WebhookResponse,
   webhookSignature,
 } from "./webhook-attempt.ts";
@@ -57,7 +57,7 @@ const createSendMessage = ({ webhooks, messages, client, flush, now, random }: D
     response: WebhookResponse,
     timing: Pick<AttemptDocument, "at" | "durationMs">,
   ) => {
-    const outcome = outcomeOf(response);
+    const outcome = attemptOutcome(response);
     const answer = response.kind === "answered" ? response : undefined;
     const attempt: AttemptDocument = {
       ...timing,

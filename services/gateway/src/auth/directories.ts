@@ -19,7 +19,7 @@ import {
   tokenKey,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import type { z } from "zod";
 import type { ActingOperator } from "./caller.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -126,7 +126,7 @@ export const createProjectDirectory = (
     const key = projectSettingsKey(id);
     const record = replica.get(key) ?? (await replica.fetch(key, limits.countLookup));
     if (record === undefined || !("openRegistration" in record)) {
-      throw new HeraldError("project-not-found", "project: no such project");
+      throw notFound("project-not-found", "project");
     }
     return record;
   },

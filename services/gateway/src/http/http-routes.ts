@@ -4,7 +4,7 @@ import type { Request, Response } from "express";
 import { type Route, routePattern } from "./route.ts";
 import { consoleRoutes } from "./serve-console.ts";
 
-const notFound = "no such route; GET /openapi.json lists all routes";
+const notFound = "route not found; GET /openapi.json lists all routes";
 
 /** A page that everyone may read. */
 export type Page = { readonly path: string; readonly render: (request: Request, response: Response) => void };

@@ -122,7 +122,7 @@ const changeDevice = defineRoute("changeDevice", "patch /api/v1/devices/{id}", {
   params: { id: deviceParam },
   body: ChangeDevice,
   responses: { 200: { description: "The changed device", schema: dataOf(Device) } },
-  errors: ["token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
+  errors: ["token-in-use", "metadata-protected", "user-token-invalid", "user-token-used"],
   handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);

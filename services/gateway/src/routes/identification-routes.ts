@@ -86,7 +86,7 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
     "user-token-invalid",
     "user-token-used",
     "project-not-found",
-    "token-held",
+    "token-in-use",
     "device-quota-exceeded",
   ],
   handle: async (deps, { caller, body, address }) => {

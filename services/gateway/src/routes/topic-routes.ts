@@ -15,7 +15,7 @@ import {
   TopicListQuery,
   UnsubscribeDevices,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import type { z } from "zod";
 import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
@@ -120,7 +120,7 @@ const changed = ({ unknown, full }: z.output<typeof SubscriptionResult>) => {
       "validation-failed",
       "topic: the device already has 64 topics and values of metadata and identifiers, the maximum",
     );
-  if (unknown.length > 0) throw new HeraldError("device-not-found", "id: the project has no such device");
+  if (unknown.length > 0) throw notFound("device-not-found", "id");
   return noContent();
 };
 

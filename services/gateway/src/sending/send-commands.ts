@@ -1,11 +1,11 @@
 import { type Bus, currentOrigin, groupedPublish, type Origin, publish } from "@herald/bus";
 import {
+  allHaveFewDevices,
   type GroupedSend,
   type IdempotencyRecord,
   maxGroupSize,
   type NotificationId,
   newNotificationIds,
-  parseTarget,
   SendGroupV1,
   SendOneV1,
   SendV1,
@@ -18,23 +18,14 @@ import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-rec
 const maxWaiting = 10_000;
 /** Enough for 10,000 usual sends, or a thousand of the largest. */
 const maxBytes = 64 * 1_048_576;
-/** A small send has at most 100 devices, so at most 100 targets. */
-const maxSmallTargets = 100;
 /** Half of the broker's default limit for a message. */
 const maxGroupBytes = 524_288;
 /** One write at a time makes groups larger. */
 const concurrentGroups = 1;
 
-const smallKinds: ReadonlySet<string> = new Set(["device", "token", "user", "pair"]);
-
-/** Whether the targets promise few devices. If a small send has many after all, dispatch expands it. */
+/** Whether dispatch may send it at once. */
 export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
-  sendAt === undefined &&
-  targets.length <= maxSmallTargets &&
-  targets.every((source) => {
-    const parsed = parseTarget(source);
-    return "target" in parsed && smallKinds.has(parsed.target.kind);
-  });
+  sendAt === undefined && allHaveFewDevices(targets);
 
 /** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */
 export type NewSend = { readonly command: SendV1; readonly bytes: number };

@@ -9,7 +9,7 @@ import {
   type VapidKeyStatus,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import { at, type Serve } from "./rows.ts";
 
 type Key = { id: string; public_key: string; status: VapidKeyStatus; created_at: string };
@@ -28,7 +28,7 @@ export const serveVapidKeys = (serve: Serve, told: (projectId: ProjectId) => Pro
   };
   const keyOf = (projectId: ProjectId, keyId: string): Key => {
     const key = ringOf(projectId).keys.find(({ id }) => id === keyId);
-    if (key === undefined) throw new HeraldError("vapid-key-not-found", "key: the project has none of this id");
+    if (key === undefined) throw notFound("vapid-key-not-found", "key");
     return key;
   };
 

@@ -22,7 +22,7 @@ import {
   RegisterDeviceRequest,
   secretHash,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import type { z } from "zod";
 import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
@@ -92,8 +92,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
   serve(ChangeDeviceRequest, (data) => {
     const found = owned(devices, data, data.deviceId, "device-not-found");
     const { metadata = {}, identifiers = {}, ...rest } = data.change;
-    if (data.ofUser !== undefined && found.value.user_id !== data.ofUser)
-      throw new HeraldError("device-not-found", "id: the user has no such device");
+    if (data.ofUser !== undefined && found.value.user_id !== data.ofUser) throw notFound("device-not-found", "id");
     found.value = {
       ...found.value,
       ...(rest.token === undefined ? {} : { token: rest.token }),

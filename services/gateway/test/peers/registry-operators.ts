@@ -10,7 +10,7 @@ import {
   OperatorRecord,
   RotateOperatorToken,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { notFound } from "@herald/kit";
 import { at, pageOf, type Serve } from "./rows.ts";
 
 type Row = { readonly view: Operator; readonly tokenHash: string };
@@ -22,7 +22,7 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
 
   const rowOf = (id: OperatorId): Row => {
     const found = operators.get(id);
-    if (found === undefined) throw new HeraldError("operator-not-found", "operator: there is none of this id");
+    if (found === undefined) throw notFound("operator-not-found", "operator");
     return found;
   };
   const save = async (view: Operator, tokenHash: string): Promise<Operator> => {

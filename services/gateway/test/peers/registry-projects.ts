@@ -24,7 +24,7 @@ import {
   TokenRecord,
   tokenKey,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { notFound } from "@herald/kit";
 import { z } from "zod";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
@@ -37,7 +37,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
 
   const projectOf = (id: ProjectId): Project => {
     const found = projects.get(id);
-    if (found === undefined) throw new HeraldError("project-not-found", "id: there is no such project");
+    if (found === undefined) throw notFound("project-not-found", "id");
     return found;
   };
   const saveSettings = async (project: Project): Promise<void> => {

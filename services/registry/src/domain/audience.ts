@@ -2,6 +2,7 @@ import {
   type Condition,
   candidateClauses,
   type DeviceId,
+  hasFewDevices,
   type ProjectId,
   parseTarget,
   pushTokenHash,
@@ -208,8 +209,7 @@ export const planOf = ({ projectId, targets }: SendTargets): Plan => {
   const keys: Exclude<TargetKey, "unindexed">[] = [];
   for (const source of targets) {
     const parsed = parseTarget(source);
-    // A topic may have many devices.
-    const key = "target" in parsed && parsed.target.kind !== "topic" ? keyOf(parsed.target) : "unindexed";
+    const key = "target" in parsed && hasFewDevices(parsed.target) ? keyOf(parsed.target) : "unindexed";
     if (key === "unindexed") return undefined;
     keys.push(key);
   }

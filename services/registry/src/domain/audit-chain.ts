@@ -99,7 +99,7 @@ export const nextRow = ([key]: Keys, last: Predecessor, facts: AuditFacts): Audi
 };
 
 /** Why a row does not follow `last`; undefined when it does. */
-export const faultOf = (keys: Keys, last: Predecessor | undefined, row: AuditDocument): string | undefined => {
+export const chainFault = (keys: Keys, last: Predecessor | undefined, row: AuditDocument): string | undefined => {
   const expected = (last?._id ?? 0) + 1;
   if (row._id !== expected)
     return row._id === expected + 1 ? "the row before it is missing" : "rows before it are missing";

@@ -13,7 +13,7 @@ import {
   tokenProblems,
   type WebPushKeys,
 } from "@herald/contracts";
-import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
+import { countedFacets, facetsOf, maxFacets, topicsOfFacets } from "./facets.ts";
 import { type Installation, nameInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
@@ -235,7 +235,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
  */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
   const { topics, environment, tokenKind, keys, token, installationId, put, unproven } = registration;
-  const known = new Set(topicsOf(before.facets));
+  const known = new Set(topicsOfFacets(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const merged = mergeChange(before, registration, [...known, ...subscribed], now);
   if (merged === undefined) return { usedToken: true };
@@ -273,7 +273,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
  */
 export const applyChange = (before: DeviceState, change: Change, now: Date): ChangeResult => {
   const { token = before.token, keys = before.keys, status } = change;
-  const merged = mergeChange(before, change, topicsOf(before.facets), now);
+  const merged = mergeChange(before, change, topicsOfFacets(before.facets), now);
   if (merged === undefined) return { usedToken: true };
   const isNewAddress = token !== before.token || change.keys !== undefined;
   const addressProblems = isNewAddress

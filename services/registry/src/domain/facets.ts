@@ -16,7 +16,7 @@ export const countedFacets = (facets: readonly string[]): number =>
   facets.filter((facet) => !facet.startsWith(userPrefix)).length;
 
 /** Topic names in the order of subscription. */
-export const topicsOf = (facets: readonly string[]): string[] =>
+export const topicsOfFacets = (facets: readonly string[]): string[] =>
   facets.filter((facet) => facet.startsWith(topicPrefix)).map((facet) => facet.slice(topicPrefix.length));
 
 /** Undefined for a value longer than 256 bytes, and for a path with `=`, which no target can contain. */

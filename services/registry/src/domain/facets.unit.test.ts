@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { facetsOf, pairFacet, scalarText, topicFacet, topicsOf } from "./facets.ts";
+import { facetsOf, pairFacet, scalarText, topicFacet, topicsOfFacets } from "./facets.ts";
 import { matches } from "./matches.ts";
 
 describe("facets of a device", () => {
@@ -23,7 +23,7 @@ describe("facets of a device", () => {
 
   test("give back the topics", () => {
     const facets = facetsOf({ topics: ["b", "a"], metadata: { t: "x" }, identifiers: {} });
-    expect(topicsOf(facets)).toEqual(["b", "a"]);
+    expect(topicsOfFacets(facets)).toEqual(["b", "a"]);
   });
 
   test("a key named like a prototype's is a key", () => {

@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
 
 /** A provider reported the token as unregistered, so stop sending to that device. */
-export const retireDevice = ({ devices, publishSoon, now }: Deps) =>
+export const handleRetireDevice = ({ devices, publishSoon, now }: Deps) =>
   defineHandler({
     durable: "registry-retire-device", // renaming a durable replays its stream
     message: DeliveryFailedV1,

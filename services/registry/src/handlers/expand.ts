@@ -10,7 +10,7 @@ import {
   partitionBatches,
   repartitionBatches,
 } from "../domain/partition-batches.ts";
-import { firstRange, parseQuery, readPage } from "../requests/read-audience.ts";
+import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
 
 /**
  * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the
@@ -44,7 +44,7 @@ export const partitionPage = async (
   message: ExpandV1,
 ) => {
   const { projectId, notificationId, page, fromBucket, toBucket } = message;
-  const query = await parseQuery(projectId, message.targets);
+  const query = await audienceQuery(projectId, message.targets);
   const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);

@@ -11,12 +11,12 @@ import {
   ListImports,
   type ProjectId,
 } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import type { ImportDocument } from "../stores/import-store.ts";
 
-const importNotFound = (): HeraldError => new HeraldError("import-not-found", "id: the project has no such import");
+const importNotFound = (): HeraldError => notFound("import-not-found", "id");
 
 /** An import of a few lines is finished within a second, one of millions in an hour. */
 const fullRetrySeconds = 60;

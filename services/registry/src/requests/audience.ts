@@ -15,10 +15,10 @@ import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
 import { deviceNotFound, deviceView } from "./change-device.ts";
 import {
+  audienceQuery,
   candidateOf,
   firstRange,
   mayBeReachedTwice,
-  parseQuery,
   parseTargets,
   partitionableOf,
   reachedTwice,
@@ -27,7 +27,7 @@ import {
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async ({ audience }: Deps, projectId: ProjectId, sources: readonly string[], signal: AbortSignal) => {
-  const query = await parseQuery(projectId, sources);
+  const query = await audienceQuery(projectId, sources);
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);

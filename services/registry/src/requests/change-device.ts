@@ -1,8 +1,8 @@
 import { type Device, type DeviceId, type ProjectId, servingProvider } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
-import { topicsOf } from "../domain/facets.ts";
+import { topicsOfFacets } from "../domain/facets.ts";
 import { installationKey, maxPerInstallation } from "../domain/installations.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
@@ -48,7 +48,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   identifiers: device.identifiers,
   status: device.status,
   ...(device.inactiveReason && { inactive_reason: device.inactiveReason }),
-  topics: topicsOf(device.facets),
+  topics: topicsOfFacets(device.facets),
   ...(device.environment && { environment: device.environment }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
@@ -59,8 +59,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   updated_at: device.updatedAt.toISOString(),
 });
 
-export const deviceNotFound = (): HeraldError =>
-  new HeraldError("device-not-found", "device: the project has none of this id");
+export const deviceNotFound = (): HeraldError => notFound("device-not-found", "device");
 
 /** Not awaited: if it fails, the app's next request writes it. */
 const recordActive = ({ devices }: Deps, { _id, projectId, lastSeenAt }: DeviceDocument, at: Date): void => {
@@ -71,7 +70,7 @@ const recordActive = ({ devices }: Deps, { _id, projectId, lastSeenAt }: DeviceD
 /**
  * Concurrent changes are applied one after another. `ofUser`: fails unless the device belongs to this user. `byApp`: the device itself sent
  * the request, so it counts as seen.
- * @throws HeraldError `device-not-found`, `token-held`, `user-token-used`, or `validation-failed` for merged data.
+ * @throws HeraldError `device-not-found`, `token-in-use`, `user-token-used`, or `validation-failed` for merged data.
  */
 export const changeDevice = (
   deps: Deps,
@@ -84,7 +83,7 @@ export const changeDevice = (
     retryOnConflict(async () => {
       const before = existing(await deps.devices.find(projectId, id), deviceNotFound);
       if (ofUser !== undefined && before.userId !== ofUser)
-        throw new HeraldError("device-not-found", "id: the user has no such device");
+        throw notFound("device-not-found", "id", "it is not one of the user's");
       const at = deps.now();
       const plan = requireValid(applyChange(before, change, at));
       if (plan.state === before) {
@@ -98,8 +97,8 @@ export const changeDevice = (
       const state = byApp ? { ...plan.state, lastSeenAt: at } : plan.state;
       const after = await deps.devices.change(before, state, { at, events });
       if (after === "conflict") return conflict;
-      if (after === "token-held")
-        throw new HeraldError("token-held", "device.token: another device holds this push token");
+      if (after === "token-in-use")
+        throw new HeraldError("token-in-use", "device.token: another device holds this push token");
       deps.publishSoon.devices(projectId, [id]);
       return after;
     }),

@@ -16,7 +16,7 @@ import {
   servingProvider,
   userKey,
 } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, HeraldError, notFound } from "@herald/kit";
 import { encodeAfter, mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import type { UserChange } from "../domain/device-change.ts";
@@ -139,8 +139,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
       const user = await verifyClaim(deps, projectId, userToken);
       const holders = await devices.findHolders(projectId, token, platform && [platform]);
       const [holder, other] = holders.filter((one) => provider === undefined || servingProvider(one) === provider);
-      if (!holder)
-        throw new HeraldError("device-not-found", "identifier: no device of the project has this push token");
+      if (!holder) throw notFound("device-not-found", "identifier", "no device of the project has this push token");
       if (other)
         throw new HeraldError(
           "ambiguous-device",

@@ -9,7 +9,7 @@ import {
   ListIdentityKeys,
   newIdentitySecret,
 } from "@herald/contracts";
-import { HeraldError, seal, unseal } from "@herald/kit";
+import { HeraldError, notFound, seal, unseal } from "@herald/kit";
 import { pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import { type IdentityKeyEntry, secretOwner } from "../stores/project-store.ts";
@@ -95,7 +95,7 @@ export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: De
     if (added === "full") throw full(key);
     // Read again: a repeated request gets the key that the first one created.
     const stored = (await projects.get(projectId)).identityKeys?.find((one) => one.id === id);
-    if (!stored) throw new HeraldError("identity-key-not-found", "identity key: it was deleted meanwhile");
+    if (!stored) throw notFound("identity-key-not-found", "key", "it was deleted meanwhile");
     const { secret } = stored.secret ? unseal(masterKeys, owner, stored.secret) : {};
     return { key: identityKeyView(stored), ...(secret !== undefined && { secret }) };
   }),
@@ -109,6 +109,6 @@ export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: De
   handleRequest(bus, DeleteIdentityKey, async ({ projectId, keyId }) => {
     if (await projects.removeIdentityKey(projectId, keyId)) return {};
     await projects.get(projectId);
-    throw new HeraldError("identity-key-not-found", "identity key: the project has none of this id");
+    throw notFound("identity-key-not-found", "key");
   }),
 ];

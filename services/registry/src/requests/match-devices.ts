@@ -17,7 +17,7 @@ import { isDirect } from "../domain/audience.ts";
 import { type Partitionable, pageDevices } from "../domain/partition-batches.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { deviceView } from "./change-device.ts";
-import { parseQuery, readPage } from "./read-audience.ts";
+import { audienceQuery, readPage } from "./read-audience.ts";
 
 /** Where a walk over the devices of a target continues. A walk is sorted by bucket, and by id within a bucket. */
 export type WalkPosition = {
@@ -119,7 +119,7 @@ export const matchDevices = async (
   { projectId, match, start, perPage, ...filter }: MatchRequest,
   signal: AbortSignal,
 ): Promise<{ data: DeviceDocument[]; next: WalkPosition | null }> => {
-  const query = await parseQuery(projectId, [match]);
+  const query = await audienceQuery(projectId, [match]);
   const isWanted = fits(filter);
   const found: DeviceId[] = [];
   let { bucket } = start;

@@ -8,7 +8,7 @@ import {
   type Operator,
   RotateOperatorToken,
 } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import type { OperatorDocument } from "../stores/operator-store.ts";
@@ -21,12 +21,12 @@ const operatorView = ({ _id, name, role, createdAt, rotatedAt }: OperatorDocumen
   ...(rotatedAt && { rotated_at: rotatedAt.toISOString() }),
 });
 
-const notFound = () => new HeraldError("operator-not-found", "operator: there is none of this id");
+const operatorNotFound = () => notFound("operator-not-found", "operator");
 
 export const handleOperatorRequests = ({ bus, operators, operatorReplication, now }: Deps): RequestListener[] => {
   /** Replicates a change to the gateways before the reply. */
   const replicated = async (changing: Promise<OperatorDocument | null>): Promise<Operator> => {
-    const operator = existing(await changing, notFound);
+    const operator = existing(await changing, operatorNotFound);
     await operatorReplication.replicate(operator);
     return operatorView(operator);
   };
@@ -39,7 +39,7 @@ export const handleOperatorRequests = ({ bus, operators, operatorReplication, no
     handleRequest(bus, ListOperators, async ({ page }) => mapPage(await operators.list(page), operatorView)),
 
     handleRequest(bus, GetOperator, async ({ operatorId }) =>
-      operatorView(existing(await operators.find(operatorId), notFound)),
+      operatorView(existing(await operators.find(operatorId), operatorNotFound)),
     ),
 
     handleRequest(bus, ChangeOperatorRequest, ({ operatorId, ...fields }) =>

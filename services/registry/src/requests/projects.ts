@@ -14,7 +14,7 @@ import {
   type ProjectToken,
   RevokeToken,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { notFound } from "@herald/kit";
 import { mapPage, pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
@@ -85,7 +85,7 @@ export const handleProjectRequests = ({
     // Read again: a repeated request gets the token that the first one created.
     const project = await projects.get(projectId);
     const token = project.tokens.find(({ id, revokedAt }) => id === tokenId && !revokedAt);
-    if (!token) throw new HeraldError("token-not-found", "token: it was revoked");
+    if (!token) throw notFound("token-not-found", "token", "it was revoked");
     await replication.replicateToken(projectId, token.hash);
     return tokenView(token);
   }),
@@ -100,7 +100,7 @@ export const handleProjectRequests = ({
     const token = await projects.revokeToken(projectId, tokenId, now());
     if (!token) {
       await projects.get(projectId);
-      throw new HeraldError("token-not-found", "token: the project has none of this id");
+      throw notFound("token-not-found", "token");
     }
     await replication.replicateToken(projectId, token.hash);
     await projects.removeRevokedToken(projectId, tokenId);

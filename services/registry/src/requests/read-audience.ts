@@ -86,10 +86,10 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
 };
 
 /** The targets of a send, and the lookups that find their devices. */
-export type AudienceQuery = Awaited<ReturnType<typeof parseQuery>>;
+export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 
 /** @throws HeraldError `schema` for a target that does not parse. */
-export const parseQuery = async (projectId: ProjectId, sources: readonly string[]) => {
+export const audienceQuery = async (projectId: ProjectId, sources: readonly string[]) => {
   const targets = await parseTargets(sources);
   return { projectId, targets, lookups: audienceOf(targets) };
 };

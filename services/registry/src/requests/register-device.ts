@@ -59,14 +59,14 @@ export type Registered = {
 
 /**
  * Registers a new or known device.
- * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
+ * @throws HeraldError `project-not-found`, `token-in-use`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
  * `validation-failed` for merged data.
  */
 export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> =>
-  deps.keyedMutex(tokenKey(wanted), () => registerInTurn(deps, wanted, credentials));
+  deps.keyedMutex(registrationKey(wanted), () => registerInTurn(deps, wanted, credentials));
 
 /** Registrations with the same key take turns. */
-export const tokenKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
+export const registrationKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
   `${wanted.projectId}/${wanted.platform}/${servingProvider(wanted)}/${pushTokenHash(wanted.token)}`;
 
 /** {@link registerDevice} for a caller that holds the mutex of the push token. */
@@ -101,7 +101,7 @@ const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocu
   ]);
   // Without proof the request registers a new device.
   const previous = named && provesDevice(wanted, named) ? named : undefined;
-  if (holder && previous) throw new HeraldError("token-held", "identifier: another device holds this push token");
+  if (holder && previous) throw new HeraldError("token-in-use", "identifier: another device holds this push token");
   return holder ?? previous;
 };
 
@@ -147,7 +147,7 @@ export const registerKnown = async (
       events,
       ...(credential && { credentialHash: secretHash(credential) }),
     });
-    if (device === "conflict" || device === "token-held") return conflict;
+    if (device === "conflict" || device === "token-in-use") return conflict;
     if (events.length > 0) deps.publishSoon.devices(context.projectId, [device._id]);
     return { device, created: false, changed: true, ...(credential && { credential }), ...more };
   });

@@ -8,7 +8,7 @@ import {
   type Registered,
   registerInTurn,
   registerKnown,
-  tokenKey,
+  registrationKey,
   type WantedPut,
 } from "./register-device.ts";
 
@@ -48,7 +48,7 @@ export const registerTogether = async (deps: Deps, projectId: ProjectId, devices
   if (devices.length === 0) return [];
   const context = eventContext(projectId, deps.now());
   const all = devices.map((one) => ({ ...one, newId: one.newId ?? newDeviceId(context.at) }));
-  const keys = all.map(tokenKey);
+  const keys = all.map(registrationKey);
   const firstOfKey = new Map(keys.map((key, index) => [key, index] as const).reverse());
 
   const start = async (wanted: WantedPut, index: number, holders: Holders): Promise<Started> => {

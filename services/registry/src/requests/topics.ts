@@ -12,7 +12,7 @@ import {
   type TopicReference,
   UnsubscribeDevices,
 } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { type EventContext, eventContext, type TopicRow } from "../domain/registry-events.ts";
 import { removeTopic } from "../jobs/remove-deleted.ts";
@@ -52,8 +52,7 @@ export const withTopics = async <Result>(
 /** How long a deletion may delay the reply. The rest of a large topic is removed in the background. */
 const deletionMs = 3_000;
 
-const topicNotFound = (): HeraldError =>
-  new HeraldError("topic-not-found", "topic: the project has none of this id or name");
+const topicNotFound = (): HeraldError => notFound("topic-not-found", "topic");
 
 export const handleTopicRequests = (deps: Deps): RequestListener[] => {
   const { bus, devices, topics, projects, publishSoon, now } = deps;
@@ -120,7 +119,7 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
         return result;
       }
       if (!create || isId(topic)) throw topicNotFound();
-      if (known.length === 0) throw new HeraldError("device-not-found", "devices: the project has none of them");
+      if (known.length === 0) throw notFound("device-not-found", "devices", "the project has none of them");
       return withTopics(deps, contextOf(projectId), [topic], async ([row]) => {
         if (!row) throw topicNotFound();
         return write(row);

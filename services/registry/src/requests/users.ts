@@ -1,6 +1,6 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import { CheckRecipients, EraseUser, GetUser, ListUsers, type ProjectId, userKey } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, registryEvent } from "../domain/registry-events.ts";
 import { lastSeenOf } from "../stores/list-devices.ts";
@@ -37,7 +37,7 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
         devices.ofUser(projectId, userId, maxListed),
         devices.countOfUser(projectId, userId),
       ]);
-      if (all.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
+      if (all.length === 0) throw notFound("user-not-found", "user", "the project has no device of this user");
       return {
         user_id: userId,
         devices: all.map(deviceView),

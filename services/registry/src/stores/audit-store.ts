@@ -16,9 +16,9 @@ import {
   type AuditDocument,
   type AuditFacts,
   type Checkpoint,
+  chainFault,
   checkpointAt,
   checkpointFault,
-  faultOf,
   firstHash,
   nextRow,
   type Predecessor,
@@ -105,7 +105,7 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
         )
         .toArray();
       for (const row of found) {
-        const fault = faultOf(masterKeys, last, row);
+        const fault = chainFault(masterKeys, last, row);
         if (fault !== undefined) return broken(row._id, fault);
         last = row;
         checked++;
@@ -212,7 +212,7 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
       let last = start ? { _id: start.sequence, hash: start.hash } : undefined;
       let fault = start ? checkpointFault(masterKeys, start) : undefined;
       for (const row of old) {
-        fault ??= faultOf(masterKeys, last, row);
+        fault ??= chainFault(masterKeys, last, row);
         if (fault !== undefined && (await hasMoved(start))) return { removed: 0, more: true };
         if (fault !== undefined)
           throw new Error(`audit rows are not removed: row ${row._id}: ${fault}; run \`herald audit verify\``);

@@ -147,12 +147,12 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     ...retireStale(devices),
 
-    /** "conflict": the device has changed since `before`; "token-held": another device has the token. */
+    /** "conflict": the device has changed since `before`; "token-in-use": another device has the token. */
     change: async (
       before: DeviceDocument,
       state: DeviceState,
       write: { at: Date; events: OutboxEvent[]; credentialHash?: string },
-    ): Promise<DeviceDocument | "conflict" | "token-held"> => {
+    ): Promise<DeviceDocument | "conflict" | "token-in-use"> => {
       const { _id, projectId, version } = before;
       const { at, events, credentialHash = before.credentialHash } = write;
       const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
@@ -177,7 +177,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         const { matchedCount } = await devices.updateOne({ projectId, _id, version, ...notDeleted }, update);
         return matchedCount === 0 ? "conflict" : after;
       } catch (error) {
-        if (isDuplicateKey(error)) return "token-held";
+        if (isDuplicateKey(error)) return "token-in-use";
         throw error;
       }
     },

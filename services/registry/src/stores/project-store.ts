@@ -9,7 +9,7 @@ import {
   type Scope,
   type TokenId,
 } from "@herald/contracts";
-import { type Envelope, existing, HeraldError, type Logger, LRUCache, type MasterKeys, rewrapAll } from "@herald/kit";
+import { type Envelope, existing, type Logger, LRUCache, type MasterKeys, notFound, rewrapAll } from "@herald/kit";
 import {
   type Counts,
   ensureIndexes,
@@ -87,8 +87,8 @@ export const projectCollection = (db: Db): Collection<ProjectDocument> => db.col
 const existsCacheMs = 10_000;
 const maxExistsCached = 10_000;
 
-const notFound = () => new HeraldError("project-not-found", "project: there is none of this id");
-const known = <Found>(project: Found | null): Found => existing(project, notFound);
+const projectNotFound = () => notFound("project-not-found", "project");
+const known = <Found>(project: Found | null): Found => existing(project, projectNotFound);
 
 /** @throws HeraldError `project-not-found`, unless a function documents another result. */
 export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {

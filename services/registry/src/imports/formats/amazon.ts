@@ -1,4 +1,4 @@
-import { device, jsonIn, list, type MapRow, platformOf, record, text, time } from "./fields.ts";
+import { device, jsonIn, list, type MapRow, platformNamed, record, text, time } from "./fields.ts";
 
 /** Attributes are lists. A list with one value becomes that value, so that targets find it. */
 const attributes = (given: unknown): Record<string, unknown> =>
@@ -11,7 +11,7 @@ const attributes = (given: unknown): Record<string, unknown> =>
 
 /** Amazon Pinpoint: endpoints as an export job of a segment writes them, one JSON object a line. */
 export const pinpoint: MapRow = (row) => {
-  const channel = platformOf(text(row.ChannelType)?.toUpperCase());
+  const channel = platformNamed(text(row.ChannelType)?.toUpperCase());
   if (channel === undefined) return undefined;
   const demographic = record(row.Demographic);
   const user = record(row.User);
@@ -37,7 +37,7 @@ export const pinpoint: MapRow = (row) => {
 /** Amazon SNS: `list-endpoints-by-platform-application`, one JSON object a line, or a table with columns `Token` and `EndpointArn`. */
 export const sns: MapRow = (row) => {
   const arn = text(row.EndpointArn);
-  const platform = platformOf(arn?.match(/:endpoint\/([A-Z_]+)\//)?.[1]);
+  const platform = platformNamed(arn?.match(/:endpoint\/([A-Z_]+)\//)?.[1]);
   if (platform === undefined) return undefined;
   const attributes = { ...row, ...record(row.Attributes) };
   const data = attributes.CustomUserData;

@@ -1,6 +1,6 @@
 import { importLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { compact, device, list, type MapRow, platformOf, type Row, text } from "./fields.ts";
+import { compact, device, list, type MapRow, platformNamed, type Row, text } from "./fields.ts";
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
@@ -31,7 +31,7 @@ export const registrationOf = (line: string): Row | undefined => {
 /** Azure Notification Hubs: registrations as XML, or installations as JSON, one a line. */
 export const azureNh: MapRow = (row) => {
   const kind = text(row.kind)?.replace(/(Template)?RegistrationDescription$/, "") ?? text(row.platform) ?? "";
-  const platform = platformOf(kind.toLowerCase());
+  const platform = platformNamed(kind.toLowerCase());
   if (platform === undefined) return undefined;
   const given = list(row.tags).length > 0 ? list(row.tags) : (text(row.Tags)?.split(",") ?? []);
   const channel = row.pushChannel;

@@ -94,4 +94,4 @@ const platforms: Readonly<Record<string, Row & { readonly platform: "ios" | "and
 };
 
 /** Undefined for email addresses, phone numbers and services that Herald does not push to. */
-export const platformOf = (name: string | undefined) => platforms[name ?? ""];
+export const platformNamed = (name: string | undefined) => platforms[name ?? ""];

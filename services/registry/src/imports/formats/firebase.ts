@@ -1,4 +1,4 @@
-import { device, jsonIn, type MapRow, platformOf, type Row, text, time } from "./fields.ts";
+import { device, jsonIn, type MapRow, platformNamed, type Row, text, time } from "./fields.ts";
 
 /** The first value found under one of these names. Firebase has no export, so each app has its own names for the fields. */
 const first = (row: Row, ...names: string[]): string | undefined => {
@@ -11,7 +11,7 @@ const first = (row: Row, ...names: string[]): string | undefined => {
 
 /** Firebase Cloud Messaging: registration tokens, one a line, or as JSON objects or CSV rows with the app's other fields. */
 export const firebase: MapRow = (row) => {
-  const { platform } = platformOf(first(row, "platform", "os", "device_type")?.toLowerCase()) ?? {
+  const { platform } = platformNamed(first(row, "platform", "os", "device_type")?.toLowerCase()) ?? {
     platform: "android",
   };
   const isJson = /^[[{]/.test(text(row.topics) ?? "");

@@ -1,8 +1,8 @@
-import { device, jsonIn, type MapRow, platformOf, record, text, time } from "./fields.ts";
+import { device, jsonIn, type MapRow, platformNamed, record, text, time } from "./fields.ts";
 
 /** PNTA: its devices as JSON or CSV. Herald's API grew from PNTA's, so most fields have the same names. */
 export const pnta: MapRow = (row) => {
-  const platform = platformOf(text(row.platform)?.toLowerCase());
+  const platform = platformNamed(text(row.platform)?.toLowerCase());
   if (platform === undefined) return undefined;
   const metadata = record(jsonIn(row.metadata));
   return device({

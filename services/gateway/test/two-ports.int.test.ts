@@ -27,12 +27,12 @@ afterAll(async () => {
   await system.stop();
 });
 
-test("the two doors have addresses of their own; with one door they are the same", () => {
+test("the two ports have addresses of their own; with one port they are the same", () => {
   expect(operators()).not.toBe(app.address());
   expect(operators()).toMatch(/^http:\/\/127\.0\.0\.1:/);
 });
 
-describe("the public door", () => {
+describe("the public port", () => {
   test.each([
     "GET /admin/v1/projects",
     "POST /admin/v1/sessions",
@@ -46,7 +46,7 @@ describe("the public door", () => {
   test("has no console, built or not", async () => {
     for (const path of ["/console", "/console/", "/console/assets/main.js", "/console/p/prj_1"]) {
       const { status, problem } = await callAt(app.address(), `GET ${path}`);
-      expect([path, status, problem.errors[0]]).toEqual([path, 404, expect.stringContaining("no such route")]);
+      expect([path, status, problem.errors[0]]).toEqual([path, 404, expect.stringContaining("route not found")]);
     }
   });
 
@@ -68,7 +68,7 @@ describe("the public door", () => {
   });
 });
 
-describe("the admin door", () => {
+describe("the admin port", () => {
   test("serves the console", async () => {
     const answer = await fetch(`${operators()}/console/`);
     const text = await answer.text();
