@@ -23,7 +23,7 @@ const texts: Readonly<Record<string, string>> = {
   credential: "hdc_…",
   description: "Order system",
   detail: "the message does not match its contract: `devices` is missing",
-  durable: "dispatch-deliver-direct",
+  durable: "dispatch-direct-ios",
   error: "the receiver answered 503",
   event_id: `${notification}/completed`,
   host: "api.push.apple.com:443",
