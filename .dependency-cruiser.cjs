@@ -19,6 +19,17 @@ module.exports = {
       from: {},
       to: { circular: true },
     },
+    {
+      name: "bundler-in-its-own-process",
+      comment:
+        "The bundler takes up to 700 MB and keeps them: the launcher, a test or a bench would hold them as long as it runs.",
+      severity: "error",
+      from: {
+        path: "^(packages|services|e2e|bench)/",
+        pathNot: `^packages/local-stack/src/bundle/bundler\\.ts$|${tests}`,
+      },
+      to: { path: "node_modules/rolldown/|^packages/local-stack/src/bundle/bundler\\.ts$" },
+    },
     only(
       "contracts-stand-alone",
       "Contracts depend on zod alone: every service and package reads them.",
@@ -142,7 +153,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules" },
-    exclude: { path: "/dist/" },
+    // What Herald builds, and not what libraries ship.
+    exclude: { path: "^(packages|services)/[^/]+/dist/" },
     tsConfig: { fileName: "tsconfig.base.json" },
     tsPreCompilationDeps: true,
     enhancedResolveOptions: {

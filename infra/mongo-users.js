@@ -6,7 +6,7 @@ for (const service of ["registry", "dispatch", "analytics"]) {
   const user = `herald-${service}`;
   const settings = {
     pwd: env[`HERALD_MONGO_PASSWORD_${name}`],
-    roles: [{ role: "readWrite", db: env[`HERALD_${name}_DATABASE`] }],
+    roles: [{ role: "readWrite", db: `${env.HERALD_DATABASE_PREFIX}_${service}` }],
   };
   if (await db.getUser(user)) await db.updateUser(user, settings);
   else await db.createUser({ user, ...settings });

@@ -5,7 +5,7 @@ import { findChromium, type RunningHerald } from "@herald/local-stack";
 import { eventually, operateBroker } from "@herald/testing";
 import { chromium } from "playwright-core";
 
-/** `npm run screenshots -- <folder>`: every page of the console of a running `npm start`, light and dark, wide and on a phone. */
+/** `npx node --conditions=@herald/source e2e/browser/screenshots.ts <folder>`: every page of the console of a running `npm start`, light and dark, wide and on a phone. */
 
 const root = join(import.meta.dirname, "../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));

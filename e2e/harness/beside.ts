@@ -20,7 +20,6 @@ export async function startBeside(
   name: ServiceName,
   { tree = root, env = {} }: { tree?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Beside> {
-  const variable = `HERALD_${name.toUpperCase()}`;
   const [port, metricsPort] = [await freePort(), await freePort()];
   await bundle(tree, [name]);
   let last = "";
@@ -31,8 +30,8 @@ export async function startBeside(
     cwd: tree,
     env: {
       ...environmentOf(name),
-      [`${variable}_PORT`]: String(port),
-      [`${variable}_METRICS_PORT`]: String(metricsPort),
+      HERALD_PORT: String(port),
+      HERALD_METRICS_PORT: String(metricsPort),
       ...env,
     },
     stopSignal: "SIGTERM",

@@ -5,7 +5,6 @@ import { type BusUserName, passwordVariables } from "@herald/bus/permissions";
 import { Project as ProjectView, type Provider } from "@herald/contracts";
 import {
   type AnalyticsAccess,
-  freePort,
   freePortsEnvironment,
   type RunningHerald,
   removeAtExit,
@@ -88,24 +87,6 @@ export type System = {
 
 const root = join(import.meta.dirname, "../..");
 
-type Ports = Readonly<Record<ServiceName, { http: number; metrics: number }>>;
-
-/** Free ports, because several systems may run on this machine. */
-async function servicePorts(): Promise<Ports> {
-  const ports: Partial<Record<ServiceName, { http: number; metrics: number }>> = {};
-  for (const name of serviceNames) ports[name] = { http: await freePort(), metrics: await freePort() };
-  return ports as Ports;
-}
-
-function portVariables(ports: Ports): Record<string, string> {
-  const variables: Record<string, string> = { ...freePortsEnvironment };
-  for (const name of serviceNames) {
-    variables[`HERALD_${name.toUpperCase()}_PORT`] = String(ports[name].http);
-    variables[`HERALD_${name.toUpperCase()}_METRICS_PORT`] = String(ports[name].metrics);
-  }
-  return variables;
-}
-
 /** The logins of all parts: each has its own user, but on a shared broker all use the same one. */
 const loginEnvironment = ({ loginOf, user, password }: Broker): Record<string, string> =>
   user === undefined
@@ -154,15 +135,13 @@ async function startOnce({
   try {
     const broker = await opened(makeBroker ? makeBroker() : startBroker(), (one) => one.stop());
     const databases: FreshDatabase[] = [];
-    for (const _ of ["registry", "dispatch", "analytics"])
-      databases.push(await opened(freshDatabase(mongoUrl), (one) => one.drop()));
-    const [registryDatabase, dispatchDatabase, analyticsDatabase] = databases as [
-      FreshDatabase,
-      FreshDatabase,
-      FreshDatabase,
-    ];
+    for (const service of ["registry", "dispatch", "analytics"]) {
+      const prefix = databases[0]?.prefix;
+      const fresh = freshDatabase({ url: mongoUrl, service, ...(prefix !== undefined && { prefix }) });
+      databases.push(await opened(fresh, (one) => one.drop()));
+    }
+    const [registryDatabase] = databases as [FreshDatabase, FreshDatabase, FreshDatabase];
     const database = await opened(faultyProxy(registryDatabase.url), (one) => one.stop());
-    const ports = await servicePorts();
     const herald = await opened(
       startHerald({
         root,
@@ -170,14 +149,12 @@ async function startOnce({
         console,
         env: {
           ...ownEnvironment(),
-          ...portVariables(ports),
+          ...freePortsEnvironment,
           HERALD_NATS_URL: broker.url,
           ...loginEnvironment(broker),
           HERALD_NATS_STORAGE: "2GiB", // the declared sizes are for production, and every file has its own broker
           HERALD_MONGO_URL: database.url,
-          HERALD_REGISTRY_DATABASE: registryDatabase.name,
-          HERALD_DISPATCH_DATABASE: dispatchDatabase.name,
-          HERALD_ANALYTICS_DATABASE: analyticsDatabase.name,
+          HERALD_DATABASE_PREFIX: registryDatabase.prefix,
           ...env,
         },
         ...(startedFrom && { startedFrom }),
@@ -197,7 +174,7 @@ async function startOnce({
       const put = () => admin(`PUT /projects/${id}/providers/${provider}`, { body: settings });
       await eventually(async () => expectStatus(await put(), 200, 201), { timeoutMs: 20_000 });
     };
-    const services = Object.fromEntries(serviceNames.map((name) => [name, serviceOf(name, herald, ports)])) as Record<
+    const services = Object.fromEntries(serviceNames.map((name) => [name, serviceOf(name, herald)])) as Record<
       ServiceName,
       Service
     >;
@@ -233,8 +210,9 @@ async function startOnce({
   }
 }
 
-function serviceOf(name: ServiceName, { local }: RunningHerald, ports: Ports): Service {
-  const url = `http://127.0.0.1:${ports[name].http}`;
+function serviceOf(name: ServiceName, { local, environmentOf }: RunningHerald): Service {
+  const { HERALD_PORT: port, HERALD_METRICS_PORT: metricsPort } = environmentOf(name);
+  const url = `http://127.0.0.1:${port}`;
   const pid = () => {
     const found = local.processes[name];
     if (found === undefined) throw new Error(`${name} does not run`);
@@ -242,7 +220,7 @@ function serviceOf(name: ServiceName, { local }: RunningHerald, ports: Ports): S
   };
   return {
     url,
-    metrics: `http://127.0.0.1:${ports[name].metrics}/metrics`,
+    metrics: `http://127.0.0.1:${metricsPort}/metrics`,
     pid,
     kill: async (signal = "SIGKILL") => {
       const killed = pid();

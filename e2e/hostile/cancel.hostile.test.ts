@@ -20,7 +20,7 @@ let metrics: readonly string[];
 beforeAll(async () => {
   system = await startSystem({ env });
   const port = await freePort();
-  other = await startBeside(system, "dispatch", { env: { ...env, HERALD_DISPATCH_METRICS_PORT: String(port) } });
+  other = await startBeside(system, "dispatch", { env: { ...env, HERALD_METRICS_PORT: String(port) } });
   await other.ready();
   metrics = [system.services.dispatch.metrics, `http://127.0.0.1:${port}/metrics`];
 });

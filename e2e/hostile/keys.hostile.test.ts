@@ -18,7 +18,7 @@ beforeAll(async () => {
   // No rate limit: with a thousand requests a second the result would be the same, but take longer.
   const plenty = "10000000";
   system = await startSystem({
-    env: { HERALD_GATEWAY_LIMIT_TOKEN: plenty, HERALD_GATEWAY_LIMIT_PROJECT: plenty, HERALD_NATS_STORAGE: "4GiB" },
+    env: { HERALD_GATEWAY_LIMIT_PROJECT: plenty, HERALD_NATS_STORAGE: "4GiB" },
   });
   hands = await operateBroker(system.broker);
   await hands.limit(bucket, limit);

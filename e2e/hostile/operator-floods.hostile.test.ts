@@ -13,7 +13,7 @@ import { startTwoDoors, type TwoDoors } from "./second-door.ts";
 import { stranger } from "./stranger.ts";
 
 /** What a viewer, or a stranger at the admin port, can do to operators and to the audit log, with the limits of production. */
-const limits = { HERALD_GATEWAY_LIMIT_TOKEN: "5000", HERALD_GATEWAY_LIMIT_FAILURES: "100" };
+const limits = { HERALD_GATEWAY_LIMIT_PROJECT: "10000", HERALD_GATEWAY_LIMIT_FAILURES: "100" };
 /** As where an ingress controller is in front of the public port. */
 const proxies = { HERALD_GATEWAY_TRUST_PROXY: "1" };
 /** One check reads at most this many rows. */

@@ -27,8 +27,6 @@ beforeAll(async () => {
     env: {
       HERALD_GATEWAY_LIMIT_CLIENTS: String(limits.clients),
       HERALD_GATEWAY_LIMIT_FAILURES: String(limits.failures),
-      HERALD_GATEWAY_LIMIT_STREAMS: "200",
-      HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: "20",
     },
   });
   project = await system.project();

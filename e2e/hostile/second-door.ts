@@ -16,9 +16,9 @@ export const startTwoDoors = async (system: System, env: Readonly<Record<string,
     stdio: "ignore",
     env: {
       ...system.environmentOf("gateway"),
-      HERALD_GATEWAY_PORT: String(apps),
+      HERALD_PORT: String(apps),
       HERALD_GATEWAY_ADMIN_PORT: String(operators),
-      HERALD_GATEWAY_METRICS_PORT: String(metrics),
+      HERALD_METRICS_PORT: String(metrics),
       ...env,
     },
   });

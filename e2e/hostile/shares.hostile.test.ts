@@ -12,7 +12,7 @@ let noisy: Project;
 let quiet: Project;
 const devices = scale(20_000, 4_000);
 beforeAll(async () => {
-  system = await startSystem({ env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "1000000" } });
+  system = await startSystem();
   [noisy, quiet] = [await system.project("Noisy"), await system.project("Quiet")];
   await seed(noisy, devices);
   await quiet.register();

@@ -2,21 +2,14 @@ import { durables, type ProjectId } from "@herald/contracts";
 import { eventually, operateBroker } from "@herald/testing";
 import type { System } from "../harness/system.ts";
 
-const databases = {
-  registry: "HERALD_REGISTRY_DATABASE",
-  dispatch: "HERALD_DISPATCH_DATABASE",
-  analytics: "HERALD_ANALYTICS_DATABASE",
-} as const;
-
 export type Snapshot = Readonly<Record<string, readonly string[]>>;
 
 /** All documents of the services' databases, by database and collection; with `project` only its documents. */
 export async function snapshotOf(system: System, project?: ProjectId): Promise<Snapshot> {
-  const { client } = system.registryDatabase;
+  const { client, prefix } = system.registryDatabase;
   const found: Record<string, readonly string[]> = {};
-  for (const [service, variable] of Object.entries(databases)) {
-    const name = system.environmentOf(service as keyof typeof databases)[variable];
-    const db = client.db(name);
+  for (const service of ["registry", "dispatch", "analytics"]) {
+    const db = client.db(`${prefix}_${service}`);
     for (const { name: collection } of await db.listCollections().toArray()) {
       const documents = (await db.collection(collection).find().toArray()).map((one) => JSON.stringify(one)).sort();
       found[`${service}.${collection}`] = documents.filter((one) => project === undefined || one.includes(project));

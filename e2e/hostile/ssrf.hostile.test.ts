@@ -26,7 +26,6 @@ beforeAll(async () => {
       HERALD_HOSTILE_NAMES: JSON.stringify(hostileNames),
       HERALD_DISPATCH_WEBPUSH_ANY_HOST: "true", // else only the browsers' push services, and nothing here would be tried
       HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "false",
-      HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "2s",
       HERALD_DISPATCH_REQUEST_TIMEOUT: "2s",
     },
   });

@@ -17,10 +17,7 @@ const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "disp
 /** Variables of this version that the older service would refuse as unknown: an older deployment does not set them. */
 function unknownIn(config: string, name: ServiceName, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = `HERALD_${name.toUpperCase()}_`;
-  const listening = ["HOST", "PORT", "METRICS_PORT"].map((field) => `${own}${field}`);
-  const unknown = Object.keys(environment).filter(
-    (variable) => variable.startsWith(own) && !listening.includes(variable) && !config.includes(variable),
-  );
+  const unknown = Object.keys(environment).filter((variable) => variable.startsWith(own) && !config.includes(variable));
   return Object.fromEntries(unknown.map((variable) => [variable, undefined]));
 }
 
@@ -29,7 +26,7 @@ const configOf = (tree: string, name: ServiceName): Promise<string> =>
   readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
 
 /** Unless a commit is given, the older version is the one before this file was added: it and this one read each other's messages. */
-const firstAfterOlder = "packages/kit/src/version.ts";
+const firstAfterOlder = "packages/local-stack/src/bundle/bundler.ts";
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 

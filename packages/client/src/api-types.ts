@@ -582,8 +582,8 @@ export type ProjectLimit = {
   used?: number;
   /** `gateway`: each gateway counts for itself, and `used` is the count of the one that answers */
   counted_by: Open<"gateway" | "installation">;
-  /** The environment variable that sets it, for all projects */
-  variable: string;
+  /** The environment variable that sets it, for all projects. Absent: it is fixed */
+  variable?: string;
 };
 
 export type ProjectToken = {

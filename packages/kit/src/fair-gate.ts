@@ -139,6 +139,8 @@ export const createFairGate = ({ total, perKey, line: room }: Limits) => {
       if (refused !== undefined) throw refused;
       return leaving(key, await wait(key, places, places, weight, isGone));
     },
+    /** Whether `enter` would reject with `rate-limited` now. */
+    isFull: (key: string, weight: number): boolean => !closed && refusal(key, weight)?.code === "rate-limited",
     /** How many of a key's callers wait. */
     waiting: (key: string): number => lines.get(key)?.length ?? 0,
     /**

@@ -1,7 +1,14 @@
 export { LRUCache } from "lru-cache";
 export { createByteCache, memoryBytesOf } from "./byte-cache.ts";
 export { ConfigError, fileVariable, readConfig } from "./config/read-config.ts";
-export { httpConfig, logConfig, natsConfig, serviceConfig, telemetryConfig } from "./config/shared-blocks.ts";
+export {
+  databaseOf,
+  httpConfig,
+  logConfig,
+  natsConfig,
+  serviceConfig,
+  telemetryConfig,
+} from "./config/shared-blocks.ts";
 export * as variables from "./config/variables.ts";
 export { variableInfo } from "./config/variables.ts";
 export { describeIssues, knownFields } from "./describe-issues.ts";

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { consumersFile } from "./servers/nats-users.ts";
 import type { LocalFile } from "./start/data-folder.ts";
-import { consumersFile } from "./start/nats-users.ts";
 
 /** `npm run consumer`: uses the broker at HERALD_NATS_URL, or without it the broker of a running `npm start`. */
 

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { composeStarter } from "./servers/docker.ts";
 import { mongoRemedy, resolveMongo } from "./servers/mongo.ts";
 import { natsRemedy, resolveNats } from "./servers/nats.ts";
+import { newPasswords } from "./servers/nats-users.ts";
 import type { Attempt } from "./servers/resolve-program.ts";
-import { newPasswords } from "./start/nats-users.ts";
 
 /** `npm run stack`: shows where `npm start` gets its broker and database on this machine, and why. Starts nothing. */
 

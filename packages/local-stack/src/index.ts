@@ -1,4 +1,5 @@
-export { bundle, bundleOf } from "./bundle/bundle.ts";
+export { bundle } from "./bundle/bundle.ts";
+export { bundleOf } from "./bundle/programs.ts";
 export { bundleWebKit } from "./bundle/web-kit.ts";
 export { freePort } from "./processes/free-port.ts";
 export { type CommandResult, findBinary, runCommand } from "./processes/run-command.ts";
@@ -11,14 +12,14 @@ export { findGo, goProgram, pipInstall } from "./provision/toolchains.ts";
 export type { DockerStarter } from "./servers/docker.ts";
 export { resolveMongo, startMongo } from "./servers/mongo.ts";
 export { resolveNats, startNats, startNatsServer } from "./servers/nats.ts";
-export type { RunningServer } from "./servers/resolve-program.ts";
 export {
   type AnalyticsAccess,
   natsAccounts,
   newPasswords,
   ownLogins,
   passwordEnvironment,
-} from "./start/nats-users.ts";
+} from "./servers/nats-users.ts";
+export type { RunningServer } from "./servers/resolve-program.ts";
 export { freePortsEnvironment } from "./start/ports.ts";
 export { type RunningHerald, type ServiceStart, startHerald } from "./start/start-herald.ts";
 export { images } from "./versions.ts";

@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { dockerEngine, removeComposeData } from "./servers/docker.ts";
+import { newPasswords } from "./servers/nats-users.ts";
 import { whoRuns } from "./start/data-folder.ts";
-import { newPasswords } from "./start/nats-users.ts";
 
 /** `npm run reset`: deletes the data of `npm start`. Downloaded programs stay in the cache folder. */
 

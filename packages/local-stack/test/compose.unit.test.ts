@@ -100,7 +100,7 @@ describe("docker-compose.yml", () => {
     expect(serviceOf(part).env_file).toEqual([".env"]);
     expect(readConfig(schemas[part], environmentOf(part))).toMatchObject({ HERALD_NATS_USER: busUsers[part].user });
     expect(readConfig(schemas[part], environmentOf(part))).toHaveProperty("HERALD_NATS_PASSWORD");
-    if (part !== "bootstrap") expect(environmentOf(part)[`HERALD_${part.toUpperCase()}_HOST`]).toBe("0.0.0.0");
+    if (part !== "bootstrap") expect(environmentOf(part).HERALD_HOST).toBe("0.0.0.0");
   });
 
   test.each(parts)("lets every other variable of %s be set in .env", (part) => {
@@ -149,9 +149,9 @@ describe("docker-compose.yml", () => {
       expect(environmentOf(part).HERALD_MONGO_URL).toBe(
         `mongodb://herald-${part}:${values[`HERALD_MONGO_PASSWORD_${part.toUpperCase()}`]}@mongo:27017`,
       );
-      const database = readConfig(schemas[part], environmentOf(part)) as unknown as Environment;
-      expect(compose.services["mongo-users"]?.environment?.[`HERALD_${part.toUpperCase()}_DATABASE`]).toBe(
-        `\${HERALD_${part.toUpperCase()}_DATABASE:-${database[`HERALD_${part.toUpperCase()}_DATABASE`]}}`,
+      const config = readConfig(schemas[part], environmentOf(part)) as unknown as Environment;
+      expect(compose.services["mongo-users"]?.environment?.HERALD_DATABASE_PREFIX).toBe(
+        `\${HERALD_DATABASE_PREFIX:-${config.HERALD_DATABASE_PREFIX}}`,
       );
       expect(script).toContain(`"${part}"`);
     }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileVariable, variableInfo } from "@herald/kit";
-import type { z } from "zod";
+import { z } from "zod";
 
 /** A part of Herald that reads variables, with their schema and the source file that documents them. */
 export type Part = { readonly name: string; readonly schema: z.ZodObject; readonly source: string };
@@ -21,14 +21,6 @@ const meaningsIn = (source: string): ReadonlyMap<string, string> => {
   const text = readFileSync(join(root, source), "utf8");
   const found = text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(HERALD_\w+|OTEL_\w+):/g);
   return new Map([...found].map(([, comment = "", name = ""]) => [name, oneLine(comment)]));
-};
-
-/** These names are derived from the service's name, so no source has a comment for them. */
-const listening = (name: string): string | undefined => {
-  if (name.endsWith("_METRICS_PORT")) return "Port of `/metrics`, for Prometheus. Do not expose it to the internet.";
-  if (name.endsWith("_HOST"))
-    return "Address to listen on. The default is reachable only from this machine; containers set `0.0.0.0`.";
-  return /^HERALD_[A-Z]+_PORT$/.test(name) ? "Port of the HTTP interface, `/livez` and `/readyz`." : undefined;
 };
 
 const units: Readonly<Record<string, readonly (readonly [string, number])[]>> = {
@@ -52,32 +44,33 @@ const written = (value: unknown, accepts: string): string => {
   return unit === "" ? String(value) : `${Number(value) / size}${unit}`;
 };
 
-type Variable = { name: string; parts: string[]; default: string; accepts: string; meaning: string; secret: boolean };
+type Variable = {
+  name: string;
+  /** The default of each part that reads it. */
+  defaults: Map<string, string>;
+  accepts: string;
+  meaning: string;
+  secret: boolean;
+};
+
+const defaultOf = (type: z.core.$ZodType, accepts: string): string => {
+  const unset = z.safeParse(type, undefined);
+  if (!unset.success) return "**required**";
+  return unset.data === undefined ? "not set" : `\`${written(unset.data, accepts)}\``;
+};
 
 const variablesOf = (parts: readonly Part[]): Variable[] => {
   const all = new Map<string, Variable>();
   for (const { name: part, schema, source } of parts) {
     const meanings = new Map([...meaningsIn(sharedSource), ...meaningsIn(source)]);
     for (const [name, type] of Object.entries(schema.shape)) {
-      const known = all.get(name);
-      if (known) {
-        known.parts.push(part);
-        continue;
-      }
       const info = variableInfo(type);
-      const meaning = meanings.get(name) ?? listening(name);
+      const meaning = meanings.get(name);
       if (info === undefined || meaning === undefined) throw new Error(`${name} of ${part} has no doc comment`);
-      const unset = type.safeParse(undefined);
-      const standard =
-        unset.success && unset.data !== undefined ? `\`${written(unset.data, info.accepts)}\`` : undefined;
-      all.set(name, {
-        name,
-        parts: [part],
-        default: standard ?? (unset.success ? "not set" : "**required**"),
-        accepts: info.accepts,
-        meaning,
-        secret: info.secret,
-      });
+      const { accepts, secret } = info;
+      const variable = all.get(name) ?? { name, defaults: new Map(), accepts, meaning, secret };
+      variable.defaults.set(part, defaultOf(type, accepts));
+      all.set(name, variable);
     }
   }
   return [...all.values()];
@@ -85,11 +78,13 @@ const variablesOf = (parts: readonly Part[]): Variable[] => {
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;");
 
-const row = ({ name, parts, secret, ...rest }: Variable, all: number): string => {
-  const readers = parts.length === all ? "all" : parts.join(", ");
+const row = ({ name, defaults, secret, ...rest }: Variable, all: number): string => {
+  const readers = defaults.size === all ? "all" : [...defaults.keys()].join(", ");
+  const [same, ...others] = new Set(defaults.values());
+  const standard = others.length === 0 ? same : [...defaults].map(([part, own]) => `${part} ${own}`).join(", ");
   const accepts = `${rest.accepts[0]?.toUpperCase()}${rest.accepts.slice(1)}`;
   const names = secret ? `\`${name}\`<br>\`${fileVariable(name)}\`` : `\`${name}\``;
-  return `| ${names} | ${rest.default} | ${cell(`${rest.meaning} ${accepts}.`)} | ${readers} |`;
+  return `| ${names} | ${standard} | ${cell(`${rest.meaning} ${accepts}.`)} | ${readers} |`;
 };
 
 const heading = ["| variable | default | meaning, and what is accepted | read by |", "| --- | --- | --- | --- |"];
@@ -98,7 +93,7 @@ const heading = ["| variable | default | meaning, and what is accepted | read by
 export const configurationPage = (parts: readonly Part[]): string => {
   const variables = variablesOf(parts);
   const table = (rows: readonly Variable[]) => [...heading, ...rows.map((one) => row(one, parts.length)), ""];
-  const shared = variables.filter((one) => one.parts.length > 1);
+  const shared = variables.filter((one) => one.defaults.size > 1);
   return [
     "# Configuration",
     "",
@@ -117,7 +112,7 @@ export const configurationPage = (parts: readonly Part[]): string => {
     "",
     ...table(shared),
     ...parts.flatMap(({ name }) => {
-      const own = variables.filter((one) => one.parts.length === 1 && one.parts[0] === name);
+      const own = variables.filter((one) => one.defaults.size === 1 && one.defaults.has(name));
       return own.length === 0 ? [] : [`## ${name[0]?.toUpperCase()}${name.slice(1)}`, "", ...table(own)];
     }),
   ].join("\n");

@@ -90,7 +90,7 @@ test.each(parts)("has every secret of %s by reference, and no secret of another"
 
 test.each(services)("asks %s where it listens, and lets it end", (part) => {
   const config = readConfig(schemas[part], { ...plainOf(part), ...filledSecretsOf(part) });
-  const own = (field: string) => Reflect.get(config, `HERALD_${part.toUpperCase()}_${field}`);
+  const own = (field: string) => Reflect.get(config, `HERALD_${field}`);
   const port = own("PORT");
   expect(podOf(part)).toMatchObject({
     enableServiceLinks: false,
@@ -103,7 +103,7 @@ test.each(services)("asks %s where it listens, and lets it end", (part) => {
   });
   expect(own("HOST")).toBe("0.0.0.0");
   expect(containerOf(part).ports?.map(({ containerPort }) => containerPort)).toEqual(
-    [port, own("ADMIN_PORT"), own("METRICS_PORT")].filter((known) => known !== undefined),
+    [port, own("GATEWAY_ADMIN_PORT"), own("METRICS_PORT")].filter((known) => known !== undefined),
   );
   expect(`${podOf(part).terminationGracePeriodSeconds}s`).toBe(compose.services[part]?.stop_grace_period);
   expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toContain(`PodDisruptionBudget ${part}`);

@@ -40,6 +40,7 @@ export {
   removeFirst,
   removeOldest,
   retentionBatch,
+  retentionEveryMs,
   startRetention,
 } from "./retention.ts";
 export { guardStore, isUnavailable } from "./unavailable.ts";

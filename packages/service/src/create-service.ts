@@ -17,6 +17,7 @@ import {
   createHealth,
   createLifecycle,
   createLogger,
+  databaseOf,
   type Logger,
   type serviceConfig,
   startHealthServer,
@@ -30,7 +31,7 @@ const stopDeadlineMs = 30_000;
 /** Time for probes in progress to finish. */
 const finishProbesMs = 1_000;
 
-export type ServiceConfig = z.infer<z.ZodObject<typeof serviceConfig>>;
+export type ServiceConfig = z.infer<z.ZodObject<ReturnType<typeof serviceConfig>>>;
 
 /** The connections and the log of every service. */
 export type ServiceDeps = { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
@@ -55,12 +56,6 @@ export type ServiceDefinition = {
 export type ServiceOptions = {
   readonly name: "registry" | "dispatch" | "analytics";
   readonly config: ServiceConfig;
-  /** Where probes and metrics listen. */
-  readonly host: string;
-  readonly port: number;
-  readonly metricsPort: number;
-  /** The name of its database. */
-  readonly database: string;
   /** How long a stop waits for messages in progress: most of the 30 s of a whole stop. */
   readonly drainMs: number;
   readonly assemble: (deps: ServiceDeps) => ServiceDefinition;
@@ -77,7 +72,8 @@ const pingMs = async (mongo: MongoHandle): Promise<number | undefined> => {
 
 /** Starts and stops a service that handles messages of the bus and owns a database. */
 export const createService = (options: ServiceOptions) => {
-  const { name, config, host, port, metricsPort, database, drainMs, assemble } = options;
+  const { name, config, drainMs, assemble } = options;
+  const { HERALD_HOST: host, HERALD_PORT: port, HERALD_METRICS_PORT: metricsPort, HERALD_MONGO_URL: url } = config;
   const log = options.log ?? createLogger({ service: name, level: config.HERALD_LOG_LEVEL });
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
   let address = "";
@@ -89,7 +85,7 @@ export const createService = (options: ServiceOptions) => {
       metricsPort,
       otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
     });
-    const mongo = connectMongo({ url: config.HERALD_MONGO_URL, database, appName: `herald-${name}`, log });
+    const mongo = connectMongo({ url, database: databaseOf(config, name), appName: `herald-${name}`, log });
     let bus: Bus | undefined;
     let parts: ServiceDefinition | undefined;
     let begun: ReturnType<ServiceDefinition["begin"]> = [];

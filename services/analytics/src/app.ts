@@ -1,6 +1,6 @@
 import { defineHandler, limitEventsPerProject } from "@herald/bus";
 import { ProjectDeletedV1 } from "@herald/contracts";
-import { createErasureStore, startRetention } from "@herald/mongo";
+import { createErasureStore, retentionEveryMs, startRetention } from "@herald/mongo";
 import {
   createService,
   type EraseRows,
@@ -67,7 +67,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
         aggregation.begin(),
         limitEventsPerProject(bus),
         webhooks.startSending(),
-        startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
+        startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
       ],
     ],
   };
@@ -77,10 +77,6 @@ export const createApp = (config: AnalyticsConfig, overrides: WebhookOverrides =
   createService({
     name: "analytics",
     config,
-    host: config.HERALD_ANALYTICS_HOST,
-    port: config.HERALD_ANALYTICS_PORT,
-    metricsPort: config.HERALD_ANALYTICS_METRICS_PORT,
-    database: config.HERALD_ANALYTICS_DATABASE,
     drainMs,
     assemble: (deps) => assemble(config, { ...deps, ...overrides }),
   });

@@ -1,13 +1,10 @@
-import { httpConfig, parseMasterKeys, serviceConfig, variables } from "@herald/kit";
+import { parseMasterKeys, serviceConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 const dayMs = 86_400_000;
 
 const variablesOfAnalytics = z.object({
-  ...serviceConfig,
-  ...httpConfig("analytics", { port: 8083, metricsPort: 9083 }),
-  /** Name of the database. Several installations can share a server. */
-  HERALD_ANALYTICS_DATABASE: variables.text().default("herald_analytics"),
+  ...serviceConfig({ port: 8083, metricsPort: 9083 }),
   /**
    * How long opens and statistics deltas are kept; rollups stay. A quarter of a year covers most questions about single devices. At least
    * 62 days: an open can be reported again for 30 days and wait in the dead letters for 30 more; without its row it would count twice.
@@ -19,8 +16,6 @@ const variablesOfAnalytics = z.object({
   HERALD_ANALYTICS_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
   /** Allows webhooks with private addresses, on any port, without TLS. Only for development: it opens the internal network to projects. */
   HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: variables.flag().default(false),
-  /** Timeout of a webhook request. Standard Webhooks recommends 15 to 30 seconds. */
-  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: variables.durationMs({ min: 1_000, max: 60_000 }).default(20_000),
 });
 
 /** The environment variables of analytics. */

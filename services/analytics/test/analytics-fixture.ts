@@ -90,21 +90,19 @@ export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshD
   ...broker.loginOf("analytics"),
   HERALD_MONGO_URL: mongoUrl,
   HERALD_LOG_LEVEL: "silent",
-  HERALD_ANALYTICS_HOST: "127.0.0.1",
-  HERALD_ANALYTICS_PORT: "0",
-  HERALD_ANALYTICS_METRICS_PORT: "0",
-  HERALD_ANALYTICS_DATABASE: database.name,
+  HERALD_PORT: "0",
+  HERALD_METRICS_PORT: "0",
+  HERALD_DATABASE_PREFIX: database.prefix,
   HERALD_ANALYTICS_MASTER_KEYS: masterKeys,
-  // The receivers of tests run on this machine. The short timeout limits the wait for receivers that hang.
+  // The receivers of tests run on this machine.
   HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true",
-  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "2s",
 });
 
 export type AnalyticsTest = Awaited<ReturnType<typeof startAnalyticsTest>>;
 
 /** A broker, a database behind a proxy, and an analytics that can be restarted; without it for tests that start their own. */
 export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean } = {}) => {
-  const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  const [broker, database] = await Promise.all([startBroker(), freshDatabase({ service: "analytics" })]);
   const proxy: FaultyProxy = await faultyProxy(database.url);
   const bus: Bus = await connectBus({
     url: broker.url,

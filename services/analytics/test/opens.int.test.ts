@@ -60,7 +60,7 @@ const deadLetters: DeadLetter[] = [];
 const configFor = (mongoUrl: string) => readConfig(AnalyticsConfig, environmentOf(broker, mongoUrl, database));
 
 beforeAll(async () => {
-  [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  [broker, database] = await Promise.all([startBroker(), freshDatabase({ service: "analytics" })]);
   proxy = await faultyProxy(database.url);
   bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });

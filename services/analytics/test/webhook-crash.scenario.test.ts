@@ -27,7 +27,11 @@ const burst = 60;
 test("killed repeatedly while events arrive, analytics loses none and sends no others", {
   timeout: 240_000,
 }, async () => {
-  const [broker, database, receiver] = await Promise.all([startBroker(), freshDatabase(), startReceiver()]);
+  const [broker, database, receiver] = await Promise.all([
+    startBroker(),
+    freshDatabase({ service: "analytics" }),
+    startReceiver(),
+  ]);
   stops.push(broker.stop, database.drop, receiver.stop);
   const bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   stops.push(() => closeBus(bus));

@@ -34,23 +34,26 @@ export const eventually = <T>(check: () => T | Promise<T>): Promise<T> => usuall
 
 /** Short, so that tests need not wait for retries. */
 const pollIntervalMs = 50;
+/** Short, so that tests need not wait long for receivers that hang. */
+const shortTimeoutMs = 2_000;
 
 /** Analytics with its own broker and database, and a clock that a test can put forward. */
 export const startWebhookTest = async (
   environment: Readonly<Record<string, string>> = {},
   overrides: Pick<WebhookOverrides, "resolve"> = {},
 ) => {
-  const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  const [broker, database] = await Promise.all([startBroker(), freshDatabase({ service: "analytics" })]);
   const bus: Bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   let ahead = 0;
   const now = () => new Date(Date.now() + ahead);
-  const newApp = (changed: Readonly<Record<string, string>> = {}) =>
+  const newApp = (changed: Readonly<Record<string, string>> = {}, timeoutMs = shortTimeoutMs) =>
     createApp(
       readConfig(AnalyticsConfig, { ...environmentOf(broker, database.url, database), ...environment, ...changed }),
       {
         now,
         random: () => 0,
+        timeoutMs,
         pollIntervalMs,
         ...overrides,
       },
@@ -123,10 +126,10 @@ export const startWebhookTest = async (
         at: now().toISOString(),
         counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
       }),
-    /** Stops the process and starts another one, with a changed configuration if given. */
-    restart: async (changed?: Readonly<Record<string, string>>) => {
+    /** Stops the process and starts another one, with a changed configuration and timeout of requests if given. */
+    restart: async (changed?: Readonly<Record<string, string>>, timeoutMs?: number) => {
       await app.stop();
-      app = newApp(changed);
+      app = newApp(changed, timeoutMs);
       await app.start();
       await ready();
     },

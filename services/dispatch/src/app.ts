@@ -2,7 +2,7 @@ import { groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
 import { CountBacklog, type Lane, type Platform, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
-import { startRetention } from "@herald/mongo";
+import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
   createService,
@@ -18,6 +18,7 @@ import { createDelivery } from "./delivery/create-delivery.ts";
 import { sweepExpansions } from "./delivery/expand.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
 import { unitsOfBatch } from "./domain/batch.ts";
+import type { Erased } from "./domain/erase-targets.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
 import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-batch.ts";
@@ -34,12 +35,21 @@ import { handleTestPush } from "./requests/test-provider.ts";
 import { createUserEraser } from "./stores/erase-user.ts";
 import { createDispatchOutbox, createStores } from "./stores/stores.ts";
 
+/**
+ * The part of the batches that one project may have: while some are sent or wait for a slow provider, others start or write their outcomes.
+ * Half of all, so that another project starts at once.
+ */
+const projectShare = 0.5;
+/** Batches of one lane and platform in memory, for each that is sent: enough for eight projects at their limit. */
+const inMemoryPerBatch = 4;
+/** Connections of one project to one provider. Apple reports gains up to about sixteen, but one thread serves them all. */
+const connectionsOfProvider = 4;
+/** Clients of projects that stay open. Each holds its connections and about 1 MB. */
+const maxClients = 200;
 /** The direct lane keeps this many times more batches in memory than the broadcast lane: its batches are a fraction of the size. */
 const directInMemory = 16;
 /** Messages of small sends in memory. What waits is limited by its bytes, so this only bounds the number of tiny messages. */
 const sendMessagesInMemory = 32_000;
-/** Sends beyond their project's share that are stored at a time. More would slow down the sends being delivered. */
-const smallSendsStored = 256;
 /** Large sends that are stored at a time. Each waits shortly for the disks of the database and the broker. */
 const largeSends = 128;
 /** Large sends that wait in memory to be stored, within the bytes that the bus allows a consumer. */
@@ -59,27 +69,33 @@ const defaults = {
    * three quarters, six to ten thousand sends. The rest waits in the project's backlog, which costs the database two more updates per send.
    */
   smallSends: { total: 512, waitingBytes: 6 * 1_048_576 },
+  retentionEveryMs,
 };
 
 /** Values that a test may replace. */
-export type Overrides = Partial<typeof defaults & { retentionEveryMs: number }>;
+export type Overrides = Partial<typeof defaults>;
 
 const assemble = (
   config: DispatchConfig,
   { bus, db, log, ...overrides }: ServiceDeps & Overrides,
 ): ServiceDefinition => {
-  const { now, random, sweepEveryMs, smallSends } = { ...defaults, ...overrides };
-  const { retentionEveryMs = config.HERALD_RETENTION_INTERVAL } = overrides;
+  const { now, random, sweepEveryMs, smallSends, retentionEveryMs } = { ...defaults, ...overrides };
 
   const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
-  const { notifications, deliveries, sends, ledger, credentials, erasures, queued } = stores;
-  const erasing = { erasures, erase: createUserEraser(db, sends).erase, now };
+  const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups } = stores;
+  const eraser = createUserEraser(db, sends);
+  const erase = async (erased: Erased): Promise<void> => {
+    // First: what leaves the backlog meanwhile is found among the notifications.
+    await sendGroups.erase(erased);
+    await eraser.erase(erased);
+  };
+  const erasing = { erasures, erase, now };
   const publish = groupedPublishEvent(() => bus);
   const outbox = createDispatchOutbox(db, { publish, log });
 
   const metrics = createMetrics();
   const limits = {
-    connections: config.HERALD_DISPATCH_CONNECTIONS,
+    connections: connectionsOfProvider,
     requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
   };
   const connect = createConnectProvider({
@@ -93,7 +109,7 @@ const assemble = (
     connect,
     inFlight: config.HERALD_DISPATCH_IN_FLIGHT,
     unproven: chunkSize,
-    clients: config.HERALD_DISPATCH_CLIENTS,
+    clients: maxClients,
     metrics,
     now,
     log,
@@ -102,11 +118,10 @@ const assemble = (
   const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
 
   const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });
-  const backlogGate = createFairGate({ total: smallSendsStored });
   const startGate = createFairGate({ total: largeSends });
   const shares = {
     total: config.HERALD_DISPATCH_BATCHES * unitsOfBatch,
-    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT * unitsOfBatch,
+    perKey: Math.ceil(config.HERALD_DISPATCH_BATCHES * projectShare) * unitsOfBatch,
   };
   const gates = new Map(deliverDurables.map((durable) => [durable, createFairGate(shares)]));
   const gateOf = (lane: Lane, platform: Platform) => {
@@ -114,24 +129,24 @@ const assemble = (
     if (!gate) throw new Error(`no gate for ${lane} ${platform}`);
     return gate;
   };
-  const concurrency = config.HERALD_DISPATCH_BATCHES_IN_MEMORY;
+  const concurrency = config.HERALD_DISPATCH_BATCHES * inMemoryPerBatch;
 
   const shared = { ...stores, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
-  const delivery = createDelivery({ ...shared, gate: sendGate, backlogGate });
+  const delivery = createDelivery({ ...shared, gate: sendGate });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
     ...shared,
     ...delivery,
     sweeps,
     records,
-    find: createFindNotification(bus, notifications, { keepMs: config.HERALD_DISPATCH_RETENTION, now }),
+    find: createFindNotification(bus, stores, { keepMs: config.HERALD_DISPATCH_RETENTION, now }),
     sumsOf: createRecentSums(ledger, now),
     customEndpoints: config.HERALD_DISPATCH_CUSTOM_ENDPOINTS,
   };
 
   return {
     prepare: async () => {
-      for (const store of [notifications, deliveries, credentials, erasures]) await store.ensureIndexes();
+      for (const store of [notifications, deliveries, sendGroups, credentials, erasures]) await store.ensureIndexes();
       await credentials.rotate(log);
     },
     handlers: [
@@ -158,7 +173,7 @@ const assemble = (
         ...handleVapidKeyRequests(deps),
         ...handleReplayRequests(deps),
         handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
-          queued: (await queued.count(projectId, limit)) + sendGate.waiting(projectId),
+          queued: (await sendGroups.count(projectId, limit)).queued + sendGate.waiting(projectId),
         })),
       ];
       outbox.start();
@@ -179,7 +194,7 @@ const assemble = (
     status: listTroubles({ credentials, now }),
     /** Waiting work is not started any more. */
     closeGates: () => {
-      for (const gate of [...gates.values(), sendGate, backlogGate, startGate]) gate.close();
+      for (const gate of [...gates.values(), sendGate, startGate]) gate.close();
     },
   };
 };
@@ -189,10 +204,6 @@ export const createApp = (config: DispatchConfig, overrides: Overrides = {}): Se
   createService({
     name: "dispatch",
     config,
-    host: config.HERALD_DISPATCH_HOST,
-    port: config.HERALD_DISPATCH_PORT,
-    metricsPort: config.HERALD_DISPATCH_METRICS_PORT,
-    database: config.HERALD_DISPATCH_DATABASE,
     drainMs,
     assemble: (deps) => assemble(config, { ...deps, ...overrides }),
   });

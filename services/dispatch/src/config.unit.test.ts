@@ -24,7 +24,7 @@ describe("the configuration", () => {
   test("needs addresses and keys, and has a default for the rest", () => {
     expect(readConfig(DispatchConfig, complete)).toMatchObject({
       HERALD_DISPATCH_CUSTOM_ENDPOINTS: false,
-      HERALD_DISPATCH_DATABASE: "herald_dispatch",
+      HERALD_DATABASE_PREFIX: "herald",
     });
   });
 
@@ -38,12 +38,6 @@ describe("the configuration", () => {
       { HERALD_DISPATCH_REQUEST_TIMEOUT: "26s" },
       "accepted: a duration of at least 1s and at most 25s",
     ],
-    [
-      "a share above the whole",
-      { HERALD_DISPATCH_BATCHES_PER_PROJECT: "17" },
-      "not be more than HERALD_DISPATCH_BATCHES",
-    ],
-    ["less memory than work", { HERALD_DISPATCH_BATCHES_IN_MEMORY: "15" }, "not be less than HERALD_DISPATCH_BATCHES"],
   ])("refuses %s", (_, change, problem) => {
     expect(problemsOf(change)).toEqual([expect.stringContaining(problem)]);
   });

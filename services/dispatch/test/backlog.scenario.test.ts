@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { publish, sendRequest } from "@herald/bus";
+import { lastMessage, publish, sendRequest } from "@herald/bus";
 import {
   CountBacklog,
   DrainBacklogV1,
@@ -8,20 +8,35 @@ import {
   newNotificationIds,
   type ProjectId,
   type Recipient,
+  SendGroupV1,
+  sendGroupOf,
+  userKey,
 } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { expect, test } from "vitest";
-import { notificationCollection } from "../src/stores/notification-document.ts";
+import { createSendGroupStore } from "../src/stores/send-group-store.ts";
 import { device, devices } from "./dispatch-fixture.ts";
 import { useSendGroups } from "./send-groups-fixture.ts";
 
 /** 15 sends of one project are delivered at a time, about 5 more wait in memory, and all others are in its backlog. */
 const smallSends = { total: 20, waitingBytes: 2_000 };
 
-const { dispatch, sendsOf, putAlone, acceptAll, eventsOf, pushesTo } = useSendGroups({}, { smallSends });
+const { dispatch, answers, sendsOf, putAlone, acceptAll, eventsOf, pushesTo } = useSendGroups({}, { smallSends });
 
-const documents = () =>
-  notificationCollection(dispatch().database.client.db(dispatch().config.HERALD_DISPATCH_DATABASE));
+const parked = () =>
+  dispatch().database.client.db(dispatch().database.name).collection<{
+    _id: string;
+    projectId: ProjectId;
+    sends: string;
+    size: number;
+  }>("sendGroups");
+/** Waits until these sends are in the backlog. */
+const areParked = (projectId: ProjectId, ids: readonly NotificationId[]) =>
+  eventually(async () => {
+    const groups = await parked().find({ projectId }).toArray();
+    const all = groups.map(({ sends }) => sends).join();
+    for (const id of ids) expect(all).toContain(id);
+  });
 
 const waiting = async (projectId: ProjectId) =>
   (await sendRequest(dispatch().bus, CountBacklog, { projectId, limit: 1_000 })).queued;
@@ -34,30 +49,28 @@ const empty = (projectId: ProjectId) =>
     expect(await readStream(dispatch().broker, "PUSH_DRAIN")).toEqual([]);
   });
 
-/** Accepts 20 sends for which APNs takes a second, so that later sends wait. */
-const slowly = async (projectId: ProjectId) => {
-  dispatch().simulators.script([{ provider: "apns", tokenPrefix: "aa", delayMs: 1_000 }]);
+/** Accepts 20 sends for which APNs takes a second or longer, so that later sends wait. */
+const slowly = async (projectId: ProjectId, delayMs = 1_000) => {
+  dispatch().simulators.script([{ provider: "apns", tokenPrefix: "aa", delayMs }]);
   await acceptAll(sendsOf(projectId, devices(20, "aa")));
 };
 
-test("sends beyond a project's share wait in the ledger, and each is pushed once, counted and published", async () => {
+test("sends beyond a project's share wait in its backlog, and each is pushed once, counted and published", async () => {
   const projectId = await dispatch().project();
-  await slowly(projectId);
+  await slowly(projectId, 4_000);
   const some = devices(100);
-  const ids = await acceptAll(sendsOf(projectId, some));
+  const ids = await acceptAll(sendsOf(projectId, some.slice(0, -1)));
+  await areParked(projectId, ids.slice(-1));
+  ids.push(...(await acceptAll(sendsOf(projectId, some.slice(-1)))));
   const last = ids.at(-1) ?? "ntf_";
-  await eventually(async () => expect(await documents().countDocuments({ _id: last, queued: true })).toBe(1));
-  expect(await dispatch().get(projectId, last)).toMatchObject({
-    id: last,
-    status: "sending",
-    counts: { devices: 1, pending: 1 },
-  });
-  expect(await dispatch().deliveries(projectId, last)).toMatchObject([{ status: "pending", attempts: 0 }]);
+  await areParked(projectId, [last]);
   // Its group's message is acked.
   await eventually(async () => {
-    const left = await readStream(dispatch().broker, "PUSH_SEND");
-    expect(left.filter(({ body }) => body.includes(last))).toEqual([]);
+    const subject = SendGroupV1.subject({ groupId: sendGroupOf(last) } as SendGroupV1);
+    expect(await lastMessage(dispatch().bus, "PUSH_SEND", subject, SendGroupV1)).toBeUndefined();
   });
+  expect(await dispatch().get(projectId, last)).toMatchObject({ id: last, status: "accepted", counts: { devices: 0 } });
+  expect(await dispatch().deliveries(projectId, last)).toEqual([]);
   for (const id of ids)
     expect(await dispatch().final(projectId, id)).toMatchObject({
       status: "completed",
@@ -96,11 +109,11 @@ test("what is cancelled, expires or loses its device while it waits is not pushe
   const old = sendsOf(projectId, [expired], { expiresAt: new Date(dispatch().now().getTime() - 1).toISOString() });
   const ids = (await acceptAll([...sends, ...old.map((one) => ({ ...one, notificationId: nextTo(sends) }))])).slice(-4);
   const [a, b, c, d] = ids as [NotificationId, NotificationId, NotificationId, NotificationId];
-  await eventually(async () => expect(await documents().countDocuments({ _id: { $in: ids }, queued: true })).toBe(4));
-  dispatch().moved.add(gone.id);
+  await areParked(projectId, ids);
+  answers().registry.delete(gone.id);
   expect(await dispatch().cancel(projectId, b)).toMatchObject({ status: "cancelled" });
-  expect(await dispatch().final(projectId, a)).toMatchObject({ counts: { skipped: 1 }, skips: { moved: 1 } });
-  expect(await dispatch().final(projectId, b)).toMatchObject({ status: "cancelled", counts: { cancelled: 1 } });
+  expect(await dispatch().final(projectId, a)).toMatchObject({ counts: { devices: 0 }, unmatched: [gone.id] });
+  expect(await dispatch().final(projectId, b)).toMatchObject({ status: "cancelled", counts: { devices: 0 } });
   expect(await dispatch().final(projectId, c)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
   expect(await dispatch().final(projectId, d)).toMatchObject({ status: "expired", counts: { expired: 1 } });
   expect(pushesTo([gone, cancelled, expired, sent])).toEqual([0, 0, 0, 1]);
@@ -128,19 +141,68 @@ test("a crash between push and outcome sends again only what has no outcome, mar
 
 test("a backlog whose drain message is gone gets another one", async () => {
   const projectId = await dispatch().project();
-  const [send] = sendsOf(projectId, [device()]) as [GroupedSend];
+  const sends = sendsOf(projectId, devices(3));
+  const [first] = sends;
+  const _id = `${sendGroupOf(first?.notificationId ?? "ntf_")}/x`;
+  // A crash between the database and the bus leaves a group like this.
+  const group = { _id, projectId, sends: JSON.stringify(sends), size: 3, claim: { at: 1, sequence: 7_000_000 } };
+  await parked().insertOne(group);
+  for (const { notificationId } of sends)
+    expect(await dispatch().final(projectId, notificationId)).toMatchObject({ counts: { accepted: 1 } });
+  await empty(projectId);
+});
+
+test("a group whose message comes again after some of its sends were parked sends each once", async () => {
+  const projectId = await dispatch().project();
   await slowly(projectId);
-  await acceptAll([...sendsOf(projectId, devices(10)), { ...send, notificationId: nextTo(Array(10)) }]);
+  const some = devices(60, "bb");
+  // The process dies over one of the sends that it delivers at once, so the message comes again.
+  dispatch().fate.crashes = 1;
+  const ids = await acceptAll(sendsOf(projectId, some));
+  for (const id of ids) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
   await empty(projectId);
-  // A crash between the ledger and the bus leaves a send like this.
-  const id = nextTo([]);
-  const [known] = await documents().find({ projectId }).limit(1).toArray();
-  if (!known) throw new Error("nothing is stored");
-  const { final: _, rows = [], ...rest } = known;
-  const row = { ...rows[0], _id: `${id}/0/0`, state: "started" as const, devices: [device("cc")] };
-  await documents().insertOne({ ...rest, _id: id, queued: true, rows: [row as never] });
-  expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { devices: 1 } });
-  await empty(projectId);
+  const times = pushesTo(some);
+  const marked = (await Promise.all(ids.map((id) => dispatch().deliveries(projectId, id)))).flat();
+  expect(marked.map(({ possible_repeat }) => possible_repeat)).toEqual(times.map((count) => count > 1));
+  expect(times.filter((count) => count > 1).length).toBeLessThanOrEqual(1);
+});
+
+test("a send that matches too many devices at its turn becomes a large one, and is found on the way", async () => {
+  const projectId = await dispatch().project();
+  await slowly(projectId);
+  const [one, ...others] = sendsOf(projectId, devices(40, "bb"));
+  const large = { ...(one as GroupedSend), content: { title: "Hello", targets: ["user:many"] } };
+  const ids = await acceptAll([...others, large]);
+  await areParked(projectId, [large.notificationId]);
+  answers().registry.set("user:many", "large");
+  const watched = eventually(async () => {
+    // Throws `notification-not-found` if it is in no place for a moment.
+    await dispatch().get(projectId, large.notificationId);
+    expect(await waiting(projectId)).toBe(0);
+  });
+  expect(await dispatch().expansion(projectId, large.notificationId)).toMatchObject({ targets: ["user:many"] });
+  await watched;
+  expect(await dispatch().get(projectId, large.notificationId)).toMatchObject({ status: "sending" });
+  for (const id of ids.filter((each) => each !== large.notificationId)) await dispatch().final(projectId, id);
+});
+
+test("an erased user is in no backlog any more, and a deleted project has none", async () => {
+  const projectId = await dispatch().project();
+  await slowly(projectId);
+  const [one, ...others] = sendsOf(projectId, devices(40, "bb"));
+  const personal = { ...(one as GroupedSend), content: { title: "For Eve", targets: ["user:eve"] } };
+  await acceptAll([...others, personal]);
+  await areParked(projectId, [personal.notificationId]);
+  const store = createSendGroupStore(dispatch().database.client.db(dispatch().database.name));
+  await store.erase({ projectId, key: userKey(projectId, "eve"), at: dispatch().now() });
+  const left = JSON.stringify(await parked().find({ projectId }).toArray());
+  expect(left).toContain(personal.notificationId);
+  expect(left).not.toContain("Eve");
+  expect(left).not.toContain("user:eve");
+  expect(left).not.toContain(userKey(projectId, "eve"));
+  expect(await store.count(projectId, 1_000)).toMatchObject({ queued: expect.any(Number), since: expect.any(Date) });
+  await store.removeProject(projectId);
+  expect(await store.count(projectId, 1_000)).toEqual({ queued: 0 });
 });
 
 test("a send that comes again while it waits is stored and sent once", async () => {

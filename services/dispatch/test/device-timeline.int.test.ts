@@ -163,7 +163,8 @@ test("looks at a bounded number of large sends for a page, and goes on behind th
   const large = (from: number, count: number, pages: object) =>
     Array.from({ length: count }, (_, at) => {
       const acceptedAt = new Date(Date.now() + 1_000 * (from + at));
-      const state = { _id: newNotificationId(acceptedAt), projectId, acceptedAt, expiresAt: acceptedAt };
+      const facts = { _id: newNotificationId(acceptedAt), projectId, acceptedAt, expiresAt: acceptedAt };
+      const state = { ...facts, status: "sending", step: "delivering", nextAt: acceptedAt } as const;
       return {
         ...newDocument(state, { title: "Other", targets: ["all"] }),
         large: true as const,

@@ -52,7 +52,7 @@ import { createApp, type Overrides } from "../src/app.ts";
 import { DispatchConfig } from "../src/config.ts";
 import { type DeliveryDocument, deliveryCollection } from "../src/stores/delivery-document.ts";
 import { notificationCollection } from "../src/stores/notification-document.ts";
-import { rowsOf } from "../src/stores/small-send-store.ts";
+import { embeddedRows } from "../src/stores/rows.ts";
 
 const silent = createLogger({ service: "test", level: "silent" });
 const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -86,7 +86,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   const now = () => new Date((clock.stoppedAt ?? Date.now()) + clock.ahead);
   const [broker, database, simulators] = await Promise.all([
     startBroker(),
-    freshDatabase(),
+    freshDatabase({ service: "dispatch" }),
     startSimulators({ apns: { now: () => now().getTime() }, fcm: { now: () => now().getTime() } }),
   ]);
   const [natsProxy, mongoProxy] = await Promise.all([faultyProxy(broker.url), faultyProxy(database.url)]);
@@ -106,12 +106,12 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     HERALD_NATS_URL: natsProxy.url,
     ...broker.loginOf("dispatch"),
     HERALD_MONGO_URL: mongoProxy.url,
-    HERALD_DISPATCH_DATABASE: database.name,
+    HERALD_DATABASE_PREFIX: database.prefix,
     HERALD_DISPATCH_MASTER_KEYS: `m1:${randomBytes(32).toString("base64")}`,
     HERALD_OPEN_KEYS: `o1:${randomBytes(32).toString("base64")}`,
     HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true",
-    HERALD_DISPATCH_PORT: "0",
-    HERALD_DISPATCH_METRICS_PORT: "0",
+    HERALD_PORT: "0",
+    HERALD_METRICS_PORT: "0",
     HERALD_LOG_LEVEL: "silent",
     ...environment,
   });
@@ -173,7 +173,7 @@ const stop = async ({ app, answering, bus, natsProxy, mongoProxy, simulators, br
   await Promise.all([simulators.stop(), broker.stop(), database.drop()]);
 };
 
-const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
+const actions = ({ bus, simulators, database, clock, now }: Parts) => {
   const settings = (change: Record<string, unknown> = {}) => ({
     key_id: "ABCDEFGHIJ",
     team_id: "KLMNOPQRST",
@@ -284,10 +284,10 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
 
     /** The ledger of a notification, embedded or in `deliveries`. */
     rows: async (notificationId: NotificationId): Promise<DeliveryDocument[]> => {
-      const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
+      const db = database.client.db(database.name);
       const document = await notificationCollection(db).findOne({ _id: notificationId });
       const stored = await deliveryCollection(db).find({ notificationId }).sort({ _id: 1 }).toArray();
-      return [...(document ? rowsOf(document) : []), ...stored];
+      return [...(document ? embeddedRows(document) : []), ...stored];
     },
 
     /** The last event of a kind in a project. */

@@ -24,8 +24,8 @@ const commanded = async (projectId: ProjectId, ids: readonly NotificationId[]): 
 
 const collection = () =>
   dispatch.database.client
-    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
-    .collection<{ _id: string; expansion?: string; checkAt?: Date }>("notifications");
+    .db(dispatch.database.name)
+    .collection<{ _id: string; step?: string; nextAt?: Date }>("notifications");
 const stored = (ids: readonly string[]) =>
   collection()
     .find({ _id: { $in: [...ids] } })
@@ -47,12 +47,12 @@ test("a project has a limited number of expansions at a time, the next begins wh
   for (let n = 0; n < max + 8; n++) ids.push(await send(noisy));
   await eventually(async () => expect(await stored(ids)).toHaveLength(ids.length));
   await eventually(async () =>
-    expect((await stored(ids)).filter(({ expansion: state }) => state === "running")).toHaveLength(max),
+    expect((await stored(ids)).filter(({ step }) => step === "expanding")).toHaveLength(max),
   );
   expect(await commanded(noisy, ids)).toHaveLength(max);
-  const waiting = (await stored(ids)).filter(({ expansion: state }) => state === "queued").map(({ _id }) => _id);
+  const waiting = (await stored(ids)).filter(({ step }) => step === "accepted").map(({ _id }) => _id);
   // The sweep need not check notifications that only wait for their turn.
-  for (const { checkAt } of await stored(waiting)) expect(checkAt).toBeUndefined();
+  for (const { nextAt } of await stored(waiting)) expect(nextAt).toBeUndefined();
 
   const other = await send(quiet);
   await expansion(quiet, other);
@@ -73,14 +73,14 @@ test("a crash after the command and before it was stored commands it again, and 
   const projectId = await project();
   const id = await send(projectId);
   await expansion(projectId, id);
-  await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
-  await collection().updateOne({ _id: id }, { $set: { expansion: "queued" }, $unset: { checkAt: "" } });
+  await eventually(async () => expect(await stored([id])).toMatchObject([{ step: "expanding" }]));
+  await collection().updateOne({ _id: id }, { $set: { step: "accepted", status: "accepted" }, $unset: { nextAt: "" } });
   // The next expansion of the project that ends starts this one.
   const next = await send(projectId);
   await expansion(projectId, next);
   await end(projectId, next);
-  await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
+  await eventually(async () => expect(await stored([id])).toMatchObject([{ step: "expanding" }]));
   await end(projectId, id);
   for (const one of [id, next]) await final(projectId, one);
-  expect(await stored([id])).not.toMatchObject([{ expansion: expect.anything() }]);
+  expect(await stored([id])).not.toMatchObject([{ step: expect.anything() }]);
 });

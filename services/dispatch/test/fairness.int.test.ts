@@ -5,7 +5,7 @@ import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixtur
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
-  dispatch = await startDispatchTest({ HERALD_DISPATCH_BATCHES: "3", HERALD_DISPATCH_BATCHES_PER_PROJECT: "2" });
+  dispatch = await startDispatchTest({ HERALD_DISPATCH_BATCHES: "3" });
 });
 afterAll(() => dispatch.stop());
 

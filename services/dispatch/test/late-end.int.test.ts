@@ -4,7 +4,7 @@ import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSmallSend, type SmallSendDeps } from "../src/delivery/small-send.ts";
 import { rootBatchId } from "../src/domain/batch.ts";
-import { settleBatch } from "../src/domain/settle-batch.ts";
+import { settleRow } from "../src/domain/settle-row.ts";
 import { createDeliveryStore } from "../src/stores/delivery-store.ts";
 import { createNotificationStore } from "../src/stores/notification-store.ts";
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
@@ -51,7 +51,7 @@ test("an end that a killed process wrote late, after its message was redelivered
       stored.document,
       stored.runs.map((run) => ({
         run,
-        settlement: settleBatch({
+        settlement: settleRow({
           devices: run.devices,
           outcomes: [{ kind: "accepted" }],
           ...{ startedAt: now, now, expiresAt, cancelled: false, keepDevices: false, random: 0 },

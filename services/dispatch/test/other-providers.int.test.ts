@@ -97,7 +97,7 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
   expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
   expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
   const stored = await dispatch.database.client
-    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
+    .db(dispatch.database.name)
     .collection("credentials")
     .findOne({ projectId, provider: "fcm" });
   expect(stored).toMatchObject({ provenAt: expect.any(Date) });

@@ -33,7 +33,7 @@ beforeEach(() => {
   dispatch.simulators.clear();
 });
 
-const db = () => dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE);
+const db = () => dispatch.database.client.db(dispatch.database.name);
 const notifications = () => db().collection<NotificationDocument>("notifications");
 const deliveries = () => db().collection<DeliveryDocument>("deliveries");
 const known = (some: readonly Recipient[]) => {
@@ -42,20 +42,20 @@ const known = (some: readonly Recipient[]) => {
 };
 /** Makes the sweep check a notification now instead of a minute after it began. */
 const checkNow = (id: NotificationId, change: Record<string, unknown> = {}, unset: Record<string, ""> = {}) =>
-  notifications().updateOne({ _id: id }, { $set: { checkAt: new Date(0), ...change }, $unset: unset });
+  notifications().updateOne({ _id: id }, { $set: { nextAt: new Date(0), ...change }, $unset: unset });
 const stateOf = (id: NotificationId) => notifications().findOne({ _id: id });
 test("a notification whose expansion message was lost is expanded again", async () => {
   const { project, send, expansion, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   await expansion(projectId, id);
-  await eventually(async () => expect(await stateOf(id)).toMatchObject({ expansion: "running" }));
+  await eventually(async () => expect(await stateOf(id)).toMatchObject({ step: "expanding" }));
   await hands.purge("PUSH_CMD");
   await checkNow(id);
   await expansion(projectId, id);
   // While that message exists, dispatch does not command the expansion again.
   await checkNow(id);
-  await eventually(async () => expect((await stateOf(id))?.checkAt?.getTime()).toBeGreaterThan(0));
+  await eventually(async () => expect((await stateOf(id))?.nextAt?.getTime()).toBeGreaterThan(0));
   await partition(projectId, id, [devices(2)]);
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 2, accepted: 2 } });
 });
@@ -74,8 +74,8 @@ test("a batch that never came to the ledger has its notification expanded again,
   await eventually(async () => {
     const state = await stateOf(id);
     // Again, because the batch's message is acked after its row is final, and a check before that finds the message.
-    if (state?.expansion !== "running") await checkNow(id);
-    expect(state).toMatchObject({ expansion: "running" });
+    if (state?.step !== "expanding") await checkNow(id);
+    expect(state).toMatchObject({ step: "expanding" });
   });
   expect(await stateOf(id)).not.toHaveProperty("expanded");
   await partition(projectId, id, [[second]], { from: 1, of: 3 });
@@ -103,7 +103,7 @@ test("a row that was being sent for a message that is gone is sent again, marked
       $unset: { results: "", resultOf: "", failures: "", settledAt: "" },
     },
   );
-  await checkNow(id, {}, { final: "" });
+  await checkNow(id, { step: "delivering", status: "sending" }, { end: "" });
   const after = await final(projectId, id);
   expect(after).toMatchObject({ counts: { devices: 3, accepted: 2, skipped: 1 }, skips: { moved: 1 } });
   expect(await rows(id)).toMatchObject([{ state: "final", starts: 2 }]);
@@ -127,7 +127,7 @@ test("nothing is done twice while the message lives, however long it takes", asy
     await checkNow(id);
     await eventually(async () => {
       const state = await stateOf(id);
-      expect(state?.final !== undefined || (state?.checkAt?.getTime() ?? 0) > 0).toBe(true);
+      expect(state?.end !== undefined || (state?.nextAt?.getTime() ?? 0) > 0).toBe(true);
     });
   }
   expect(await final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });

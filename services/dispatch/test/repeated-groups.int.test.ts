@@ -9,7 +9,8 @@ import { useSendGroups } from "./send-groups-fixture.ts";
 
 // One push hangs until this timeout, and the stop waits for it.
 const settings = { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" };
-const { dispatch, sendsTo, groupOf, put, known, acceptAll, sendsOf, eventsOf, pushesTo } = useSendGroups(settings);
+const { dispatch, answers, sendsTo, groupOf, put, known, acceptAll, sendsOf, eventsOf, pushesTo } =
+  useSendGroups(settings);
 
 describe("a group that comes again", () => {
   test("after a crash between push and outcome sends only what has none, marked as a possible repeat", async () => {
@@ -72,6 +73,21 @@ describe("a group that comes again", () => {
     expect(await dispatch().rows(id)).toHaveLength(1);
   });
 
+  test("after a crash keeps the devices of a send that has begun, although it would be a large one by now", async () => {
+    const projectId = await dispatch().project();
+    const some = devices(90);
+    known("user:many", some);
+    dispatch().simulators.script([{ provider: "apns", tokenPrefix: "00", delayMs: 200 }]);
+    dispatch().fate.crashes = 1;
+    const [id = "ntf_" as NotificationId] = await acceptAll(sendsTo(projectId, ["user:many"]));
+    await eventually(async () => expect(await dispatch().rows(id)).toHaveLength(1));
+    answers().registry.set("user:many", "large");
+    expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { devices: 90, accepted: 90 } });
+    const all = await dispatch().deliveries(projectId, id);
+    expect(all.every(({ possible_repeat }) => possible_repeat)).toBe(true);
+    expect(await eventsOf(projectId, id)).toContain("delivery.accepted");
+  });
+
   test("while the database was unavailable: every send is final afterwards, and none is pushed twice", async () => {
     const projectId = await dispatch().project();
     const some = devices(20);
@@ -116,6 +132,13 @@ describe("a group that is given up", () => {
     expect(await dispatch().expansion(projectId, other.ids[0] ?? "ntf_")).toMatchObject({
       targets: ["token:untouched"],
     });
+    // An operator replays it: what has ended stays as it is.
+    dispatch().simulators.clear();
+    const before = await dispatch().get(projectId, id);
+    await put(group, randomUUID());
+    await eventually(async () => expect(await readStream(dispatch().broker, "PUSH_SEND")).toEqual([]));
+    expect(await dispatch().get(projectId, id)).toEqual(before);
+    expect(pushesTo([begun])).toEqual([0]);
   });
 
   test("because one of its sends is malformed: the others are sent", async () => {

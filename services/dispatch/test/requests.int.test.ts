@@ -135,7 +135,7 @@ describe("providers", () => {
   const records = () => openBucket(dispatch.bus, "push_projects", ProvidersRecord);
 
   test("settings are put, shown without a secret, known to the gateway, and deleted", async () => {
-    const { bus, settings, database, config } = dispatch;
+    const { bus, settings, database } = dispatch;
     const projectId = newProjectId(new Date());
     const one = { projectId, provider: "apns" } as const;
     await expect(sendRequest(bus, GetProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
@@ -149,11 +149,7 @@ describe("providers", () => {
     expect(await sendRequest(bus, GetProvider, one)).toEqual(put);
     expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: ["apns"] });
 
-    const stored = await database.client
-      .db(config.HERALD_DISPATCH_DATABASE)
-      .collection("credentials")
-      .find({ projectId })
-      .toArray();
+    const stored = await database.client.db(database.name).collection("credentials").find({ projectId }).toArray();
     expect(JSON.stringify([put, stored])).not.toContain("PRIVATE KEY");
 
     await sendRequest(bus, DeleteProvider, one);

@@ -127,7 +127,7 @@ test("a retired key does not pause the provider", async () => {
   await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id });
   await sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
   expect(await sendTo(projectId, [browser(old)])).toMatchObject({ failures: { "vapid-key-retired": 1 } });
-  const credentials = dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection("credentials");
+  const credentials = dispatch.database.client.db(dispatch.database.name).collection("credentials");
   const stored = await credentials.findOne({ projectId, provider: "webpush" });
   // A push that Herald refused itself proves nothing about the credential either.
   expect([stored?.paused, stored?.provenAt]).toEqual([undefined, undefined]);
@@ -141,7 +141,7 @@ test("settings that are deleted and put again send to subscriptions that name an
   const { bus, project } = dispatch;
   const projectId = await project();
   await put(projectId);
-  const credentials = dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection("credentials");
+  const credentials = dispatch.database.client.db(dispatch.database.name).collection("credentials");
   await credentials.deleteOne({ projectId, provider: "webpush" });
   const again = await put(projectId);
   expect(await sendTo(projectId, [browser(again, "0123456789abcdef")])).toMatchObject({ counts: { accepted: 1 } });
@@ -155,7 +155,7 @@ test("a record that the broker lost is repaired, so that gateways know the keys 
   const projectId = await project();
   const publicKey = await put(projectId);
   const bus = await connectBus({ ...serviceAccess(config, "dispatch"), log: silent });
-  const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
+  const db = database.client.db(database.name);
   const bucket = openBucket(bus, "push_projects", ProvidersRecord);
   await bucket.delete(projectProvidersKey(projectId));
   const records = createProviderRecords(bucket, createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS));

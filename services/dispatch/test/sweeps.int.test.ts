@@ -12,8 +12,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
-const collection = (name: string) =>
-  dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection(name);
+const collection = (name: string) => dispatch.database.client.db(dispatch.database.name).collection(name);
 
 test("a notification that was left unfinished is finished", async () => {
   const { project, send, partition, final } = dispatch;
@@ -24,7 +23,7 @@ test("a notification that was left unfinished is finished", async () => {
   // The state after a crash between the last row and the check for the end. Only the sweep can find it.
   await collection("notifications").updateOne(
     { _id: id as never },
-    { $unset: { final: "" }, $set: { checkAt: new Date(0) } },
+    { $unset: { end: "" }, $set: { step: "delivering", status: "sending", nextAt: new Date(0) } },
   );
   const second = await final(projectId, id);
   expect({ ...second, completed_at: "" }).toEqual({ ...first, completed_at: "" });
@@ -75,7 +74,7 @@ test("a crash during the push of a waiting batch is a possible repeat, counted o
 test("credentials follow a rotation of the master key", async () => {
   const { project, database, config } = dispatch;
   const projectId = await project();
-  const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
+  const db = database.client.db(database.name);
   const [old] = config.HERALD_DISPATCH_MASTER_KEYS;
   const fresh = parseMasterKeys(`m2:${randomBytes(32).toString("base64")}`);
   if ("problem" in fresh) throw new Error(fresh.problem);

@@ -74,7 +74,7 @@ test("a problem that has not occurred for a while is not shown: its process may 
   await eventually(async () => expect(await view()).toHaveProperty("problems"));
   // Not with `pass`, after which a retry to the waiting device would report the problem again.
   await dispatch.database.client
-    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
+    .db(dispatch.database.name)
     .collection("credentials")
     .updateOne({ projectId }, { $set: { "problems.0.at": new Date(dispatch.now().getTime() - 16 * 60_000) } });
   expect(await view()).not.toHaveProperty("problems");

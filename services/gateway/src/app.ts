@@ -25,19 +25,25 @@ import {
 } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
-import { createAudit } from "./audit/audit.ts";
-import { readerOf } from "./audit/record-change.ts";
 import { createAuthenticate } from "./auth/authenticate.ts";
+import {
+  createOperatorDirectory,
+  createProjectDirectory,
+  createTokenDirectory,
+  replicateBucket,
+} from "./auth/directories.ts";
+import { createRateLimits } from "./auth/rate-limits.ts";
+import { createSessions } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
-import { builtConsole } from "./console/serve-console.ts";
-import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
-import { createEventPositions } from "./events/event-positions.ts";
-import { createEventStreams } from "./events/event-streams.ts";
-import { createExportStreams } from "./exports/export-streams.ts";
+import { docsPages } from "./docs/docs-pages.ts";
+import { type FixedLimits, fixedLimits } from "./fixed-limits.ts";
+import { createAudit } from "./http/audit.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
+import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";
+import { builtConsole } from "./http/serve-console.ts";
 import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
@@ -45,18 +51,14 @@ import { createKeyShare } from "./idempotency/key-share.ts";
 import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
-import { createRateLimits } from "./limits/rate-limits.ts";
-import { createGroupOpens, dedupeOpens } from "./opens/group-opens.ts";
-import {
-  createOperatorDirectory,
-  createProjectDirectory,
-  createTokenDirectory,
-  replicateBucket,
-} from "./records/directories.ts";
 import { allRoutes } from "./routes/all-routes.ts";
+import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
-import { createSessions } from "./sessions/sessions.ts";
-import { createStatusDirectory } from "./status/system-status.ts";
+import { createEventPositions } from "./streams/event-positions.ts";
+import { createEventStreams } from "./streams/event-streams.ts";
+import { createExportStreams } from "./streams/export-streams.ts";
+import { createDeadLetters } from "./views/dead-letters.ts";
+import { createStatusDirectory } from "./views/system-status.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;
@@ -77,6 +79,7 @@ type Overrides = {
   readonly now?: () => Date;
   readonly heartbeatMs?: number;
   readonly drainTimeoutMs?: number;
+  readonly limits?: Partial<FixedLimits>;
 };
 
 /** The gateway: serves HTTP, talks to the bus, stores nothing. */
@@ -92,10 +95,11 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const sessionRecords = replicateBucket("push_sessions", SessionRecord, connection.bus);
   const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), connection.bus);
 
-  const limits = createRateLimits(config);
+  const fixed = { ...fixedLimits, ...overrides.limits };
+  const limits = createRateLimits(config, fixed.dryRuns);
   const countQueued = createCountQueued(connection.bus, config.HERALD_GATEWAY_QUOTA_QUEUED);
   const queue = createQueueQuota({
-    limit: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
+    limit: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: fixed.queuedBytes },
     count: countQueued,
     now,
     log,
@@ -118,7 +122,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     log,
     limits: {
-      perProject: config.HERALD_GATEWAY_LIMIT_PROJECT_STREAMS,
+      perProject: fixed.projectStreams,
       total: config.HERALD_GATEWAY_LIMIT_STREAMS,
     },
     heartbeatMs: overrides.heartbeatMs ?? heartbeatMs,
@@ -126,10 +130,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const exportStreams = createExportStreams({
     log,
-    limits: {
-      perProject: config.HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS,
-      total: config.HERALD_GATEWAY_LIMIT_EXPORTS,
-    },
+    limits: { perProject: fixed.projectExports, total: fixed.exports },
     drainTimeoutMs: overrides.drainTimeoutMs ?? drainTimeoutMs,
   });
   const keyBucket = () => openBucket(connection.bus(), "push_idempotency", IdempotencyRecord);
@@ -151,7 +152,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     status,
     limits,
-    projectLimits: createProjectLimits({ config, limits, countQueued, eventStreams, exportStreams }),
+    projectLimits: createProjectLimits({ config, fixed, limits, countQueued, eventStreams, exportStreams }),
     queue,
     sendRequest,
     authenticate: createAuthenticate({
@@ -185,12 +186,12 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const { HERALD_GATEWAY_TRUST_PROXY: publicProxies, HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
   const adminProxies = adminPort === undefined ? publicProxies : config.HERALD_GATEWAY_ADMIN_TRUST_PROXY;
   const memory = createMemoryLimit({
-    maxBytes: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY,
-    maxPerAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY,
+    maxBytes: fixed.bodyBytes,
+    maxPerAddress: fixed.addressBodyBytes,
   });
   const connectionLimit = (proxies: number) => ({
     max: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
-    maxPerAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
+    maxPerAddress: proxies === 0 ? fixed.addressConnections : undefined,
   });
   /** Serves the routes, the documents and the probes on one port; with `folder` the console too. */
   const openDoor = (routes: readonly Route[], proxies: number, withoutOperators: boolean, folder?: string) => {
@@ -199,7 +200,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     const served = routes.map(
       (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
     );
-    return createHttpApp(log, serveGateway(new Map(served), health.routes, count, folder), allowBrowsers(routes));
+    const serve = serveGateway(new Map(served), docsPages(routes), health.routes, count, folder);
+    return createHttpApp(log, serve, allowBrowsers(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = openDoor(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
@@ -214,15 +216,15 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     start: async (): Promise<void> => {
       const telemetry = await startTelemetry({
         service: "gateway",
-        metricsHost: config.HERALD_GATEWAY_HOST,
-        metricsPort: config.HERALD_GATEWAY_METRICS_PORT,
+        metricsHost: config.HERALD_HOST,
+        metricsPort: config.HERALD_METRICS_PORT,
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
       });
       const listening = await startHttp(
         adminPort === undefined ? everything : openDoor(publicRoutes, publicProxies, true),
         {
-          host: config.HERALD_GATEWAY_HOST,
-          port: config.HERALD_GATEWAY_PORT,
+          host: config.HERALD_HOST,
+          port: config.HERALD_PORT,
           limit: connectionLimit(publicProxies),
         },
       );
@@ -236,7 +238,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         });
       const unobserve = registerLoadMetrics(
         { now: listening.connections, limit: config.HERALD_GATEWAY_LIMIT_CONNECTIONS },
-        { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY },
+        { now: memory.used, limit: fixed.bodyBytes },
       );
       connection.start(startReplicas);
       lifecycle.onStop("readiness", health.shuttingDown);

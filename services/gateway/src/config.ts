@@ -1,4 +1,3 @@
-import { streams } from "@herald/contracts";
 import { httpConfig, logConfig, natsConfig, parseOpenKeys, telemetryConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
@@ -6,14 +5,13 @@ const maxPerWindow = 10_000_000;
 const maxPerHour = 1_000_000_000;
 /** The most that the broker counts in one response. */
 const maxQueued = 100_000;
-const queueBytes = streams.PUSH_CMD.maxBytes;
 
 /** The gateway's environment variables. */
 export const GatewayConfig = z.object({
   ...natsConfig,
   ...logConfig,
   ...telemetryConfig,
-  ...httpConfig("gateway", { port: 8080, metricsPort: 9080 }),
+  ...httpConfig({ port: 8080, metricsPort: 9080 }),
   /**
    * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. The first port then serves only `/api/v1` and `/docs`,
    * and accepts no credential of an operator. Without it, the first port serves everything.
@@ -53,52 +51,26 @@ export const GatewayConfig = z.object({
    */
   HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(2_000),
   /**
-   * Open connections of one address: four addresses together can use up all. Not applied behind proxies, where all connections
-   * come from the proxies.
-   */
-  HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(500),
-  /**
-   * Bytes of request bodies being received and of responses that clients have not read yet: room for sixty of the largest bodies.
-   * Together with the connections and the gateway itself this stays within 512 MiB.
-   */
-  HERALD_GATEWAY_LIMIT_BODY_MEMORY: variables.bytes({ min: 1_048_576 }).default(67_108_864),
-  /** The same for one address. Behind a proxy each client counts by its own address. */
-  HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY: variables.bytes({ min: 1_048_576 }).default(16_777_216),
-  /**
    * New devices by client identity per address in an hour. A carrier puts some thousand phones behind one address, of which few
    * install an app in the same hour; a stranger at one address stays far from a project's quota. Known devices are never counted.
    */
   HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ min: 1, max: maxPerHour }).default(2_000),
   /** Open event streams. A client that stops reading costs about half a MiB until it is disconnected. */
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(200),
-  /** Open event streams of one project: enough for a few services with replicas, and for people who watch. */
-  HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(20),
-  /** Running exports. Each has up to two pages of at most 4 MiB in memory. */
-  HERALD_GATEWAY_LIMIT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(8),
-  /** Running exports of one project. The last places are for projects that have none. */
-  HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(2),
   /**
-   * Requests with one project token, or of one operator, in 10 seconds. 500 a second are more than a backend needs, and a program in a loop leaves
-   * room for the project's other tokens.
+   * Requests with all tokens of a project in 10 seconds. A thousand a second are a fraction of what a gateway can serve. One token, or one
+   * operator, may have half of them, and the credential of one device a hundredth.
    */
-  HERALD_GATEWAY_LIMIT_TOKEN: variables.integer({ min: 1, max: maxPerWindow }).default(5_000),
-  /** Requests with all tokens of a project in 10 seconds. A thousand a second are a fraction of what a gateway can serve. */
   HERALD_GATEWAY_LIMIT_PROJECT: variables.integer({ min: 1, max: maxPerWindow }).default(10_000),
-  /** Requests with the credential of one device in 10 seconds. An app sends a few when it starts. */
-  HERALD_GATEWAY_LIMIT_DEVICE: variables.integer({ min: 1, max: maxPerWindow }).default(100),
   /**
    * Notifications of a project in an hour. It allows 500 a second for half an hour, and stops an unnoticed loop before it has
    * filled ledgers for a day.
    */
   HERALD_GATEWAY_QUOTA_SENDS: variables.integer({ min: 1, max: maxPerHour }).default(1_000_000),
-  /** Dry runs of a project in a minute. Each reads every device of its audience, so one a second is enough. */
-  HERALD_GATEWAY_QUOTA_DRY_RUNS: variables.integer({ min: 1, max: maxPerWindow }).default(60),
   /**
    * A project's notifications that wait in the queue that all projects share. The default lasts 100 s at 500 a second while the
    * database is unavailable.
    */
   HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ min: 1, max: maxQueued }).default(50_000),
-  /** Bytes of a project's waiting notifications: an eighth of the queue's 4 GiB. */
-  HERALD_GATEWAY_QUOTA_QUEUED_BYTES: variables.integer({ min: 1, max: queueBytes }).default(536_870_912),
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;

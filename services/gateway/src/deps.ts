@@ -1,22 +1,22 @@
 import type { OpenGroupV1, ProjectId } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
-import type { Audit } from "./audit/audit.ts";
 import type { createAuthenticate } from "./auth/authenticate.ts";
 import type { ShareOwner } from "./auth/caller.ts";
+import type { OperatorDirectory, ProjectDirectory } from "./auth/directories.ts";
+import type { RateLimits } from "./auth/rate-limits.ts";
+import type { Sessions } from "./auth/sessions.ts";
 import type { SendRequest } from "./bus-connection.ts";
-import type { DeadLetters } from "./dead-letters/dead-letters.ts";
-import type { EventStreams } from "./events/event-streams.ts";
-import type { ExportStreams } from "./exports/export-streams.ts";
+import type { Audit } from "./http/audit.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
-import type { RateLimits } from "./limits/rate-limits.ts";
-import type { OperatorDirectory, ProjectDirectory } from "./records/directories.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
-import type { Sessions } from "./sessions/sessions.ts";
-import type { StatusDirectory } from "./status/system-status.ts";
+import type { EventStreams } from "./streams/event-streams.ts";
+import type { ExportStreams } from "./streams/export-streams.ts";
+import type { DeadLetters } from "./views/dead-letters.ts";
+import type { StatusDirectory } from "./views/system-status.ts";
 
 /** The dependencies of route handlers. */
 export type RouteDeps = {

@@ -7,7 +7,7 @@ let system: GatewayTest;
 let project: TestProject;
 beforeAll(async () => {
   system = await startGatewayTest({
-    environment: { HERALD_GATEWAY_QUOTA_SENDS: "2000", HERALD_GATEWAY_LIMIT_TOKEN: "2500" },
+    environment: { HERALD_GATEWAY_QUOTA_SENDS: "2000", HERALD_GATEWAY_LIMIT_PROJECT: "5000" },
   });
 });
 afterAll(() => system.stop());

@@ -1,7 +1,7 @@
 import { errors, Problem } from "@herald/contracts";
 import type { z } from "zod";
+import { errorsOf } from "../src/docs/describe-routes.ts";
 import type { Route } from "../src/http/route.ts";
-import { errorsOf } from "../src/openapi/describe-routes.ts";
 import { allRoutes } from "../src/routes/all-routes.ts";
 
 const patterns = allRoutes.map((route) => ({

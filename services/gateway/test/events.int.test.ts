@@ -4,7 +4,7 @@ import { publishEvent } from "@herald/bus";
 import { newDeviceId, newNotificationId, newTopicId, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { createEventPositions } from "../src/events/event-positions.ts";
+import { createEventPositions } from "../src/streams/event-positions.ts";
 import { type EventReader, readEventStream } from "./event-reader.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { openKeys } from "./new-world.ts";
@@ -18,8 +18,8 @@ let system: GatewayTest;
 let project: TestProject;
 const readers: EventReader[] = [];
 beforeAll(async () => {
-  const environment = { HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: String(perProject), HERALD_GATEWAY_LIMIT_STREAMS: "5" };
-  system = await startGatewayTest({ environment, heartbeatMs, drainTimeoutMs });
+  const environment = { HERALD_GATEWAY_LIMIT_STREAMS: "5" };
+  system = await startGatewayTest({ environment, limits: { projectStreams: perProject }, heartbeatMs, drainTimeoutMs });
   project = await system.project();
 });
 afterEach(async () => {

@@ -12,8 +12,7 @@ const drainTimeoutMs = 5_000;
 let system: GatewayTest;
 let project: TestProject;
 beforeAll(async () => {
-  const environment = { HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: "2", HERALD_GATEWAY_LIMIT_EXPORTS: "3" };
-  system = await startGatewayTest({ environment, drainTimeoutMs });
+  system = await startGatewayTest({ limits: { projectExports: 2, exports: 3 }, drainTimeoutMs });
 });
 afterAll(() => system.stop());
 beforeEach(async () => {

@@ -15,6 +15,7 @@ import {
 } from "@herald/testing";
 import { createApp } from "../src/app.ts";
 import { GatewayConfig } from "../src/config.ts";
+import type { FixedLimits } from "../src/fixed-limits.ts";
 import { checkDocumented } from "./documented.ts";
 import { type Peers, startPeers } from "./peers/start-peers.ts";
 
@@ -51,6 +52,7 @@ export type GatewayTestOptions = {
   readonly now?: () => Date;
   readonly heartbeatMs?: number;
   readonly drainTimeoutMs?: number;
+  readonly limits?: Partial<FixedLimits>;
 };
 
 const silent = createLogger({ service: "test", level: "silent" });
@@ -60,8 +62,8 @@ export const configOf = (natsUrl: string, environment: Record<string, string> = 
     HERALD_NATS_URL: natsUrl,
     HERALD_ADMIN_TOKEN: adminToken,
     HERALD_OPEN_KEYS: `k1:${openKey}`,
-    HERALD_GATEWAY_PORT: "0",
-    HERALD_GATEWAY_METRICS_PORT: "0",
+    HERALD_PORT: "0",
+    HERALD_METRICS_PORT: "0",
     HERALD_LOG_LEVEL: "silent",
     ...environment,
   });

@@ -23,28 +23,28 @@ const send = ({ token }: TestProject, key?: string) =>
 
 describe("requests", () => {
   test("with one token are limited, are told what is left, and leave the project's other tokens alone", async () => {
-    const project = await limited({ HERALD_GATEWAY_LIMIT_TOKEN: "4", HERALD_GATEWAY_LIMIT_PROJECT: "6" });
+    const project = await limited({ HERALD_GATEWAY_LIMIT_PROJECT: "10" });
     const other = await system.token(project, ["read"]);
     const first = await devices(project.token);
-    expect(first.headers.get("ratelimit-policy")).toBe('"token";q=4;w=10, "project";q=6;w=10');
-    expect(first.headers.get("ratelimit")).toMatch(/^"token";r=3;t=\d+, "project";r=5;t=\d+$/);
+    expect(first.headers.get("ratelimit-policy")).toBe('"token";q=5;w=10, "project";q=10;w=10');
+    expect(first.headers.get("ratelimit")).toMatch(/^"token";r=4;t=\d+, "project";r=9;t=\d+$/);
     // Failed requests count too, and get the same headers.
     const missing = await system.call("GET /api/v1/devices/x", { token: project.token });
-    expect([missing.status, missing.headers.get("ratelimit")?.slice(0, 11)]).toEqual([404, '"token";r=2']);
-    for (let index = 0; index < 2; index++) await devices(project.token);
+    expect([missing.status, missing.headers.get("ratelimit")?.slice(0, 11)]).toEqual([404, '"token";r=3']);
+    for (let index = 0; index < 3; index++) await devices(project.token);
     const refused = await devices(project.token);
     expect([refused.status, refused.problem.type]).toEqual([429, "/docs/errors#rate-limited"]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(refused.headers.get("ratelimit")).toMatch(/^"token";r=0;t=\d+$/);
-    expect((await devices(other)).status).toBe(200);
-    expect((await devices(other)).status).toBe(200);
-    const over = await devices(other);
-    expect([over.status, over.headers.get("ratelimit-policy")]).toEqual([429, '"project";q=6;w=10']);
+    for (let index = 0; index < 5; index++) expect((await devices(other)).status).toBe(200);
+    const third = await system.token(project, ["read"]);
+    const over = await devices(third);
+    expect([over.status, over.headers.get("ratelimit-policy")]).toEqual([429, '"project";q=10;w=10']);
     expect((await devices((await system.project()).token)).status).toBe(200);
   });
 
   test("of one device are limited, and no other's", async () => {
-    await limited({ HERALD_GATEWAY_LIMIT_DEVICE: "2" });
+    await limited({ HERALD_GATEWAY_LIMIT_PROJECT: "200" });
     const [one, other] = [await createWorld(system), await createWorld(system)];
     const change = (token: string) => system.call("PATCH /api/v1/metadata", { token, body: { metadata: {} } });
     const statuses = [];
@@ -133,7 +133,7 @@ describe("a project's quota", () => {
 });
 
 test("a project's limits are listed with what is in use; what cannot be counted now has no `used`", async () => {
-  const project = await limited({ HERALD_GATEWAY_QUOTA_SENDS: "7", HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: "3" });
+  const project = await limited({ HERALD_GATEWAY_QUOTA_SENDS: "7" });
   expect((await send(project)).status).toBe(202);
   const viewer = await system.operator("viewer");
   const read = () => system.call(`GET /admin/v1/projects/${project.id}/limits`, { token: viewer });
@@ -151,8 +151,10 @@ test("a project's limits are listed with what is in use; what cannot be counted 
     counted_by: "gateway",
     variable: "HERALD_GATEWAY_QUOTA_SENDS",
   });
-  expect(limits.get("event-streams")).toMatchObject({ limit: 3, used: 0 });
+  expect(limits.get("event-streams")).toMatchObject({ limit: 20, used: 0 });
+  expect(limits.get("event-streams")).not.toHaveProperty("variable");
   expect(limits.get("devices")).toMatchObject({ limit: 10_000_000, used: 3, counted_by: "installation" });
+  expect(limits.get("token")).toMatchObject({ limit: 5_000, variable: "HERALD_GATEWAY_LIMIT_PROJECT" });
   expect(limits.get("token")).not.toHaveProperty("used");
   // Dispatch does not answer in this test, and only dispatch knows its backlog.
   expect(limits.get("queued")).not.toHaveProperty("used");

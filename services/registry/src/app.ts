@@ -1,5 +1,5 @@
 import { type Logger, repeat } from "@herald/kit";
-import { startRetention } from "@herald/mongo";
+import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
 import { createDeps } from "./deps.ts";
@@ -38,6 +38,7 @@ const defaults = {
   pendingEveryMs: 2_000,
   /** Stale devices are deactivated within this time. `stale_after` is counted in days. */
   staleEveryMs: 3_600_000,
+  retentionEveryMs,
   /** After this many deliveries the lines of an import chunk are refused: about ten minutes, because the pauses grow. */
   maxChunkTries: 20,
 };
@@ -47,10 +48,16 @@ type Overrides = Partial<typeof defaults>;
 
 const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): ServiceDefinition => {
   const { db, log, ...overrides } = base;
-  const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs, staleEveryMs, maxChunkTries } = {
-    ...defaults,
-    ...overrides,
-  };
+  const {
+    now,
+    removeEveryMs,
+    lingerMs,
+    reconcileEveryMs,
+    pendingEveryMs,
+    staleEveryMs,
+    retentionEveryMs,
+    maxChunkTries,
+  } = { ...defaults, ...overrides };
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
@@ -90,7 +97,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
         ...(auditMs === undefined ? [] : [{ name: "auditRows", keepMs: auditMs, removeBatch: audit.removeOld }]),
       ];
       const jobs = [
-        startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
+        startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
         repeat("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),
         repeat("retire stale devices", staleEveryMs, log, async (signal) => {
           const retired = await retireStaleDevices(deps, signal);
@@ -115,10 +122,6 @@ export const createApp = (
   createService({
     name: "registry",
     config,
-    host: config.HERALD_REGISTRY_HOST,
-    port: config.HERALD_REGISTRY_PORT,
-    metricsPort: config.HERALD_REGISTRY_METRICS_PORT,
-    database: config.HERALD_REGISTRY_DATABASE,
     drainMs,
     log,
     assemble: (base) => assemble(config, { ...base, ...overrides }),

@@ -1,4 +1,4 @@
-import { httpConfig, parseMasterKeys, serviceConfig, variables } from "@herald/kit";
+import { parseMasterKeys, serviceConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 /** Twice the retention of the event stream, so that an event that is delivered again finds its audit row. */
@@ -6,10 +6,7 @@ const minAuditMs = 62 * 86_400_000;
 
 /** The environment variables of registry. */
 export const RegistryConfig = z.object({
-  ...serviceConfig,
-  ...httpConfig("registry", { port: 8081, metricsPort: 9081 }),
-  /** Name of the database. Several installations can share a server. */
-  HERALD_REGISTRY_DATABASE: variables.text().default("herald_registry"),
+  ...serviceConfig({ port: 8081, metricsPort: 9081 }),
   /** Encrypts the data keys of identity secrets. Without the right key the secrets are lost. */
   HERALD_REGISTRY_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
   /** Devices of one project. Ten million are more than one installation is sized for; the limit stops endless registrations before the database is full. */

@@ -109,8 +109,8 @@ test("rows are found by operator, action, project and time, newest first, page b
 
 test("retention removes rows that are older than configured", async () => {
   await registry.stop();
-  const environment = { HERALD_REGISTRY_AUDIT_RETENTION: "62d", HERALD_RETENTION_INTERVAL: "1s" };
-  registry = await startRegistryTest({ environment });
+  const environment = { HERALD_REGISTRY_AUDIT_RETENTION: "62d" };
+  registry = await startRegistryTest({ environment, overrides: { retentionEveryMs: 1_000 } });
   for (const daysAgo of [90, 63, 61, 0]) await record({ at: new Date(Date.now() - daysAgo * 86_400_000) });
   await eventually(async () => expect((await list()).map(({ sequence }) => sequence)).toEqual([4, 3]), {
     timeoutMs: 20_000,

@@ -52,7 +52,10 @@ type Options = { readonly overrides?: Overrides; readonly environment?: Record<s
 
 export const startRegistryTest = async ({ overrides, environment = {} }: Options = {}) => {
   const noLeak = leakCheck();
-  const [broker, database]: [Broker, FreshDatabase] = await Promise.all([startBroker(), freshDatabase()]);
+  const [broker, database]: [Broker, FreshDatabase] = await Promise.all([
+    startBroker(),
+    freshDatabase({ service: "registry" }),
+  ]);
   const bus: Bus = await connectBus({
     url: broker.url,
     name: "test",
@@ -68,11 +71,11 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
         HERALD_NATS_URL: natsUrl,
         ...broker.loginOf("registry"),
         HERALD_MONGO_URL: proxy.url,
-        HERALD_REGISTRY_DATABASE: database.name,
+        HERALD_DATABASE_PREFIX: database.prefix,
         HERALD_REGISTRY_MASTER_KEYS: `m1:${Buffer.alloc(32, 7).toString("base64")}`,
         ...environment,
-        HERALD_REGISTRY_PORT: "0",
-        HERALD_REGISTRY_METRICS_PORT: "0",
+        HERALD_PORT: "0",
+        HERALD_METRICS_PORT: "0",
       }),
       { log, removeEveryMs: 50, lingerMs: 0, ...overrides },
     );

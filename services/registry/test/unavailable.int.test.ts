@@ -150,14 +150,14 @@ test("a stop ends the wait for the bus or the database", async () => {
 });
 
 test("a wrong configuration is reported at once, with all problems", () => {
-  const env = { HERALD_NATS_URL: "http://x", HERALD_REGISTRY_PORT: "99999", HERALD_REGISTRY_DATABSE: "x" };
+  const env = { HERALD_NATS_URL: "http://x", HERALD_PORT: "99999", HERALD_DATABASE_PREFX: "x" };
   let problems: readonly string[] = [];
   try {
     readConfig(RegistryConfig, env);
   } catch (error) {
     if (error instanceof ConfigError) problems = error.problems;
   }
-  for (const name of ["HERALD_NATS_URL", "HERALD_MONGO_URL", "HERALD_REGISTRY_PORT", "HERALD_REGISTRY_DATABSE"])
+  for (const name of ["HERALD_NATS_URL", "HERALD_MONGO_URL", "HERALD_PORT", "HERALD_DATABASE_PREFX"])
     expect(
       problems.some((problem) => problem.startsWith(`${name}:`)),
       name,

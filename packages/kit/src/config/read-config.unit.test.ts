@@ -72,20 +72,22 @@ const gateway = z.object({
   ...natsConfig,
   ...logConfig,
   ...telemetryConfig,
-  ...httpConfig("gateway", { port: 8080, metricsPort: 9464 }),
+  ...httpConfig({ port: 8080, metricsPort: 9464 }),
+  HERALD_GATEWAY_CONSOLE: variables.flag().default(true),
   HERALD_ADMIN_TOKEN: variables.secret(),
 });
 
 const complete = { HERALD_NATS_URL: "nats://127.0.0.1:4222", HERALD_ADMIN_TOKEN: "0123456789abcdef" };
 
 test("uses defaults for variables that are unset or empty", () => {
-  expect(readConfig(gateway, { ...complete, HERALD_GATEWAY_PORT: "", OTEL_EXPORTER_OTLP_ENDPOINT: "" })).toEqual({
+  expect(readConfig(gateway, { ...complete, HERALD_PORT: "", OTEL_EXPORTER_OTLP_ENDPOINT: "" })).toEqual({
     HERALD_NATS_URL: ["nats://127.0.0.1:4222"],
     HERALD_ADMIN_TOKEN: "0123456789abcdef",
     HERALD_LOG_LEVEL: "info",
-    HERALD_GATEWAY_HOST: "127.0.0.1",
-    HERALD_GATEWAY_PORT: 8080,
-    HERALD_GATEWAY_METRICS_PORT: 9464,
+    HERALD_GATEWAY_CONSOLE: true,
+    HERALD_HOST: "127.0.0.1",
+    HERALD_PORT: 8080,
+    HERALD_METRICS_PORT: 9464,
   });
 });
 
@@ -94,17 +96,17 @@ test("every problem is reported at once, by name, with what would help", () => {
     problemsOf(gateway, {
       HERALD_NATS_URL: "http://user:hunter2@nats",
       HERALD_LOG_LEVEL: "loud",
-      HERALD_GATEWAY_PORT: "eighty",
-      HERALD_GATEWAY_HOTS: "0.0.0.0",
+      HERALD_PORT: "eighty",
+      HERALD_HOTS: "0.0.0.0",
       HERALD_GATEWAY_FEATURES: "x",
     }),
   ).toEqual([
     "HERALD_NATS_URL: is not a list of URLs that begin with nats:// or tls:// or ws:// or wss://; accepted: one URL, or several with commas between them; for example nats://127.0.0.1:4222",
     'HERALD_LOG_LEVEL: is not one of trace, debug, info, warn, error, fatal, silent (it is "loud"); accepted: one of trace, debug, info, warn, error, fatal, silent; for example trace',
-    'HERALD_GATEWAY_PORT: is not a port (it is "eighty"); accepted: a whole number from 0 to 65535, 0 for any free port; for example 8080',
+    'HERALD_PORT: is not a port (it is "eighty"); accepted: a whole number from 0 to 65535, 0 for any free port; for example 8080',
     "HERALD_ADMIN_TOKEN: is not set; accepted: at least 16 random characters; for example the output of `openssl rand -base64 32`",
     "HERALD_GATEWAY_FEATURES: is not a variable of this service; take it away",
-    "HERALD_GATEWAY_HOTS: is not a variable of this service; probably HERALD_GATEWAY_HOST is meant",
+    "HERALD_HOTS: is not a variable of this service; probably HERALD_HOST is meant",
   ]);
 });
 
@@ -151,8 +153,8 @@ describe("a secret from a file", () => {
   });
 
   test("is for secrets alone, and a slip in its name is noticed", () => {
-    expect(problemsOf(gateway, { ...complete, HERALD_GATEWAY_PORT_FILE: "/x" })).toEqual([
-      expect.stringMatching(/^HERALD_GATEWAY_PORT_FILE: is not a variable of this service/),
+    expect(problemsOf(gateway, { ...complete, HERALD_GATEWAY_CONSOLE_FILE: "/x" })).toEqual([
+      expect.stringMatching(/^HERALD_GATEWAY_CONSOLE_FILE: is not a variable of this service/),
     ]);
     expect(problemsOf(gateway, { ...complete, HERALD_ADMIN_TOKEN_FIEL: "/x" })).toEqual([
       "HERALD_ADMIN_TOKEN_FIEL: is not a variable of this service; probably HERALD_ADMIN_TOKEN_FILE is meant",
@@ -169,13 +171,13 @@ test("a secret that is easy to guess is refused, and not repeated", () => {
 
 test("ignores variables of other services and programs", () => {
   const others = {
-    HERALD_REGISTRY_PORT: "1",
+    HERALD_REGISTRY_QUOTA_DEVICES: "1",
     HERALD_DISPATCH_MASTER_KEY: "x",
     HERALD_MONGO_URL: "mongodb://a",
     HERALD_NATS_ADMIN_USER: "a",
     PATH: "/",
   };
-  expect(readConfig(gateway, { ...complete, ...others })).toMatchObject({ HERALD_GATEWAY_PORT: 8080 });
+  expect(readConfig(gateway, { ...complete, ...others })).toMatchObject({ HERALD_PORT: 8080 });
 });
 
 test("a slip in a shared variable is noticed", () => {

@@ -20,14 +20,6 @@ export const mongoConfig = {
   HERALD_MONGO_URL: variables.mongoUrl(),
 };
 
-const retentionConfig = {
-  /**
-   * How often a service removes documents that are older than their retention, which is counted in days. A run that finds nothing
-   * costs one replica a query for each collection.
-   */
-  HERALD_RETENTION_INTERVAL: variables.durationMs({ min: 1_000, max: 86_400_000 }).default(3_600_000),
-};
-
 export const logConfig = {
   /** `debug` logs every probe and every settled message, `info` one line for each request. */
   HERALD_LOG_LEVEL: variables.choice("trace", "debug", "info", "warn", "error", "fatal", "silent").default("info"),
@@ -41,21 +33,33 @@ export const telemetryConfig = {
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
 
-/** The environment variables that every service with a database has, besides those named after it. */
-export const serviceConfig = { ...natsConfig, ...mongoConfig, ...logConfig, ...telemetryConfig, ...retentionConfig };
+/** Where a service listens. Each has other default ports, so that all can run on one machine. */
+export const httpConfig = (ports: { readonly port: number; readonly metricsPort: number }) => ({
+  /** Address to listen on. The default is reachable only from this machine; containers set `0.0.0.0`. */
+  HERALD_HOST: variables.host().default("127.0.0.1"),
+  /** Port of the HTTP interface, `/livez` and `/readyz`. */
+  HERALD_PORT: variables.port().default(ports.port),
+  /** Port of `/metrics`, for Prometheus. Do not expose it to the internet. */
+  HERALD_METRICS_PORT: variables.port().default(ports.metricsPort),
+});
 
-type WithDefault<Variable extends () => z.ZodType> = ReturnType<ReturnType<Variable>["default"]>;
-
-/**
- * Where a service listens: `HERALD_<SERVICE>_HOST`, `…_PORT` and `…_METRICS_PORT`. Without a host it is reachable from
- * this machine alone, so that nothing is exposed by an oversight; containers set 0.0.0.0.
- */
-export const httpConfig = <Service extends string>(service: Service, ports: { port: number; metricsPort: number }) => {
-  const name = service.toUpperCase() as Uppercase<Service>;
-  return {
-    [`HERALD_${name}_HOST`]: variables.host().default("127.0.0.1"),
-    [`HERALD_${name}_PORT`]: variables.port().default(ports.port),
-    [`HERALD_${name}_METRICS_PORT`]: variables.port().default(ports.metricsPort),
-  } as Record<`HERALD_${Uppercase<Service>}_HOST`, WithDefault<typeof variables.host>> &
-    Record<`HERALD_${Uppercase<Service>}_${"PORT" | "METRICS_PORT"}`, WithDefault<typeof variables.port>>;
+const databaseConfig = {
+  /** Begins the names of the databases, such as `herald_registry`. With another value several installations can share a server. */
+  HERALD_DATABASE_PREFIX: variables.text().default("herald"),
 };
+
+/** The environment variables that every service with a database has. */
+export const serviceConfig = (ports: { readonly port: number; readonly metricsPort: number }) => ({
+  ...natsConfig,
+  ...mongoConfig,
+  ...logConfig,
+  ...telemetryConfig,
+  ...httpConfig(ports),
+  ...databaseConfig,
+});
+
+/** The name of a service's database. */
+export const databaseOf = (
+  config: z.infer<z.ZodObject<typeof databaseConfig>>,
+  service: "registry" | "dispatch" | "analytics",
+): string => `${config.HERALD_DATABASE_PREFIX}_${service}`;

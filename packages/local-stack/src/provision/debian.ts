@@ -7,6 +7,8 @@ import { findBinary, runCommand } from "../processes/run-command.ts";
 const debianSuite = "forky";
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const aptTimeoutMs = 600_000;
+/** Unpacking takes turns of a core and the disk. */
+const unpackedAtOnce = 2;
 
 /** Why this machine cannot unpack Debian packages; undefined if it can. */
 export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | undefined> {
@@ -78,7 +80,14 @@ export async function unpackDebianPackages(
   await mkdir(root);
   const debs = (await readdir(archives)).filter((name) => name.endsWith(".deb")).sort();
   progress(`unpacking ${debs.length} packages`);
-  for (const deb of debs) await unpackDeb(join(archives, deb), root, env);
+  const left = debs.values();
+  const unpackOthers = async () => {
+    for (const deb of left) await unpackDeb(join(archives, deb), root, env);
+  };
+  const unpacking = Array.from({ length: unpackedAtOnce }, unpackOthers);
+  // A failure must not leave one that still writes.
+  await Promise.allSettled(unpacking);
+  await Promise.all(unpacking);
   await writeFile(join(folder, "packages.txt"), `${debs.map((deb) => deb.replace(/\.deb$/, "")).join("\n")}\n`);
   await rm(apt, { recursive: true });
   return root;

@@ -1,5 +1,5 @@
 import { runCommand } from "../processes/run-command.ts";
-import { type NatsPasswords, passwordEnvironment } from "../start/nats-users.ts";
+import { type NatsPasswords, passwordEnvironment } from "./nats-users.ts";
 
 /** A service that Docker runs for this process. */
 export type DockerService = { url: string; stop: () => Promise<unknown> };

@@ -2,8 +2,8 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "nod
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isAlive } from "../processes/start-process.ts";
+import type { AnalyticsAccess } from "../servers/nats-users.ts";
 import type { DemoProject, SimulatorAddresses } from "./demo-project.ts";
-import type { AnalyticsAccess } from "./nats-users.ts";
 
 const lockFile = (dataDir: string) => join(dataDir, "start.pid");
 

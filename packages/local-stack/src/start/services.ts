@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { HeraldAdmin } from "@herald/client";
-import { bundleOf, type ProgramName } from "../bundle/bundle.ts";
+import { bundleOf, type ProgramName } from "../bundle/programs.ts";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
 import type { Ports } from "./ports.ts";
@@ -26,13 +26,12 @@ type Addresses = {
 };
 
 /**
- * The environment of the services: the caller's environment, completed with defaults for one machine. The addresses and ports of this
- * start override the caller's.
+ * The environment of the services: the caller's environment, completed with defaults for one machine. The addresses of this start override
+ * the caller's.
  */
 export function serviceEnvironment(
   env: NodeJS.ProcessEnv,
   { natsUrl, natsReplicas, mongoUrl }: Addresses,
-  ports: Ports,
   secrets: Secrets,
 ): NodeJS.ProcessEnv {
   const defaults = {
@@ -46,24 +45,23 @@ export function serviceEnvironment(
     HERALD_GATEWAY_LIMIT_FAILURES: localLimit,
     HERALD_GATEWAY_LIMIT_CLIENTS: localLimit,
     HERALD_GATEWAY_LIMIT_NEW_DEVICES: noLimit,
-    HERALD_GATEWAY_LIMIT_DEVICE: localLimit,
-    HERALD_GATEWAY_LIMIT_TOKEN: noLimit,
     HERALD_GATEWAY_LIMIT_PROJECT: noLimit,
     HERALD_GATEWAY_QUOTA_SENDS: noLimit,
-    HERALD_GATEWAY_QUOTA_DRY_RUNS: noLimit,
   };
-  const fixed: NodeJS.ProcessEnv = {
+  return {
+    ...defaults,
+    ...env,
     HERALD_NATS_URL: natsUrl,
     HERALD_MONGO_URL: mongoUrl,
     HERALD_NATS_REPLICAS: natsReplicas,
   };
-  for (const name of serviceNames) {
-    const variable = `HERALD_${name.toUpperCase()}`;
-    fixed[`${variable}_PORT`] = String(ports[name]);
-    fixed[`${variable}_METRICS_PORT`] = String(ports[`${name}Metrics`]);
-  }
-  return { ...defaults, ...env, ...fixed };
 }
+
+/** Where a service listens. */
+export const listenEnvironment = (ports: Ports, name: (typeof serviceNames)[number]): NodeJS.ProcessEnv => ({
+  HERALD_PORT: String(ports[name]),
+  HERALD_METRICS_PORT: String(ports[`${name}Metrics`]),
+});
 
 /**
  * V8 should collect the objects of a batch in the young generation. With semi-spaces of up to 16 MB the pushes in flight die there. With 8

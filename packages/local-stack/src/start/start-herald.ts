@@ -1,23 +1,25 @@
 import { join } from "node:path";
 import type { BusUserName } from "@herald/bus/permissions";
 import { HeraldAdmin } from "@herald/client";
-import { bundle, type ProgramName } from "../bundle/bundle.ts";
+import { bundle } from "../bundle/bundle.ts";
 import { buildConsole } from "../bundle/console.ts";
+import type { ProgramName } from "../bundle/programs.ts";
 import { composeStarter, dockerEngine } from "../servers/docker.ts";
 import { startMongo } from "../servers/mongo.ts";
 import { startNats } from "../servers/nats.ts";
+import { givenLogins, keepAccounts, ownLogins } from "../servers/nats-users.ts";
 import type { RunningServer } from "../servers/resolve-program.ts";
 import { type LocalFile, localFile, takeRunLock } from "./data-folder.ts";
 import { makeDemoHistory } from "./demo-history.ts";
 import { ensureDemoProject, simulatorAddresses } from "./demo-project.ts";
 import { startExampleSite } from "./example-site.ts";
 import { type Kept, keepRunning, type Part } from "./keep-running.ts";
-import { givenLogins, keepAccounts, ownLogins } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { keepSecrets } from "./secrets.ts";
 import {
   allReady,
   allReported,
+  listenEnvironment,
   programPart,
   runProgram,
   serviceEnvironment,
@@ -144,11 +146,13 @@ export async function startHerald(start: StartOptions) {
     const logins = ownBroker ? ownLogins(secrets.nats) : givenLogins(env);
     const natsReplicas = (!ownBroker && env.HERALD_NATS_REPLICAS) || "1";
     const addresses = { natsUrl: nats.url, natsReplicas, mongoUrl: mongo.url };
-    const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
+    const serviceEnv = serviceEnvironment(env, addresses, secrets);
     /** The environment of the services, for a further instance of one, which needs its own ports. */
     const environmentOf = (part: BusUserName): NodeJS.ProcessEnv => {
       const { user, password } = logins.of(part);
-      return { ...serviceEnv, HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password };
+      const login = { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password };
+      const service = serviceNames.find((name) => name === part);
+      return { ...serviceEnv, ...login, ...(service && listenEnvironment(ports, service)) };
     };
     const options = (part: BusUserName, program: ProgramName) => ({ root, program, env: environmentOf(part), logLine });
     await runProgram("bootstrap", options("bootstrap", "bus"));

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http2";
-import { type Refusal, refuse } from "./reasons.ts";
+import { type Refusal, refuse } from "../script/apns-reasons.ts";
 
 /** Push types, with the suffix that Apple requires for their topic. */
 const topicEndings: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { z } from "zod";
-import { type Refusal, refuse } from "./reasons.ts";
+import { type Refusal, refuse } from "../script/apns-reasons.ts";
 
 const PublicKey = z.string().refine((pem) => {
   try {

@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Deps } from "../deps.ts";
 import { overStream, type Reply } from "../exchange.ts";
 import { readBody } from "../http-requests.ts";
+import { statusOf, usualReason } from "../script/apns-reasons.ts";
 import { settle } from "../script/settle.ts";
 import { type Connection, createH2Server } from "../tls-servers.ts";
 import { checkHeaders, checkPath, checkPayload, maxBody, tokenOf } from "./check-request.ts";
 import { type ApnsKey, type Authentication, createProviderTokens } from "./provider-token.ts";
-import { statusOf, usualReason } from "./reasons.ts";
 
 export interface ApnsOptions {
   /** Signing keys to verify the tokens of their teams. Any signature of another team is accepted. */

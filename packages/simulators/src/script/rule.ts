@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { apnsStatuses, reasonsOf } from "../apns/reasons.ts";
 import { providers } from "../push-log.ts";
+import { apnsStatuses, reasonsOf } from "./apns-reasons.ts";
 
 /** The error codes of RFC 9113, section 7, in the order of their numbers. */
 const resetNames = [

@@ -1,4 +1,4 @@
-import { createLogger, readConfig } from "@herald/kit";
+import { createLogger, databaseOf, readConfig } from "@herald/kit";
 import { connectMongo } from "@herald/mongo";
 import { z } from "zod";
 import { AnalyticsConfig } from "../config.ts";
@@ -10,18 +10,15 @@ import { rebuildStatistics } from "./rebuild-statistics.ts";
  * stop analytics first.
  */
 
-const {
-  HERALD_MONGO_URL: url,
-  HERALD_ANALYTICS_DATABASE: database,
-  HERALD_LOG_LEVEL: level,
-} = readConfig(
+const config = readConfig(
   z
     .object(AnalyticsConfig.shape)
-    .pick({ HERALD_MONGO_URL: true, HERALD_ANALYTICS_DATABASE: true, HERALD_LOG_LEVEL: true }),
+    .pick({ HERALD_MONGO_URL: true, HERALD_DATABASE_PREFIX: true, HERALD_LOG_LEVEL: true }),
   process.env,
 );
-const log = createLogger({ service: "analytics", level });
-const mongo = connectMongo({ url, database, appName: "herald-analytics-rebuild", log });
+const log = createLogger({ service: "analytics", level: config.HERALD_LOG_LEVEL });
+const database = databaseOf(config, "analytics");
+const mongo = connectMongo({ url: config.HERALD_MONGO_URL, database, appName: "herald-analytics-rebuild", log });
 const stores = createStores(mongo.db);
 try {
   for (const { ensureIndexes } of Object.values(stores)) await ensureIndexes();

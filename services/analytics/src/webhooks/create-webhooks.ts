@@ -23,6 +23,8 @@ const receivedEvent = (event: AnyEvent, projectId: ProjectId): ReceivedEvent => 
   return { projectId, id, type, at: Number.isNaN(at.getTime()) ? publishedAt : at, publishedAt, data };
 };
 
+/** Timeout of a webhook request. Standard Webhooks recommends 15 to 30 seconds. */
+const requestTimeoutMs = 20_000;
 const connectTimeoutMs = 5_000;
 /** Time for the database to store the outcome after a request's timeout. */
 const claimMarginMs = 15_000;
@@ -34,14 +36,23 @@ export type WebhookOverrides = {
   readonly now?: () => Date;
   /** In [0, 1): the jitter of retries. */
   readonly random?: () => number;
+  readonly timeoutMs?: number;
   readonly pollIntervalMs?: number;
   readonly resolve?: Resolve;
 };
 
 /** Posts events to the webhooks of projects. */
 export const createWebhooks = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides) => {
-  const { bus, db, log, now = () => new Date(), random = Math.random, pollIntervalMs, resolve } = deps;
-  const timeoutMs = config.HERALD_ANALYTICS_WEBHOOKS_TIMEOUT;
+  const {
+    bus,
+    db,
+    log,
+    now = () => new Date(),
+    random = Math.random,
+    timeoutMs = requestTimeoutMs,
+    pollIntervalMs,
+    resolve,
+  } = deps;
   const anyHost = config.HERALD_ANALYTICS_WEBHOOKS_ANY_HOST;
 
   const webhooks = createWebhookStore(db, config.HERALD_ANALYTICS_MASTER_KEYS);

@@ -1,37 +1,37 @@
 import { randomUUID } from "node:crypto";
-import { publish } from "@herald/bus";
-import { DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
+import { fromOrigin, publish } from "@herald/bus";
+import { DrainBacklogV1, type GroupedSend, type ProjectId } from "@herald/contracts";
 import { type FairGate, hasCode, type Repeating } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import type { RecoverLostWork } from "../jobs/recover-lost-work.ts";
 import type { Claim } from "../stores/delivery-document.ts";
-import type { QueuedSend } from "../stores/queue-stores.ts";
+import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
+import type { createSendAsLarge, DeliverSend } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
-import { type CheckWaiting, noDevices } from "./prepare.ts";
+import type { RecoverLostWork } from "./recover-lost-work.ts";
 import { isUnavailable } from "./retry-while-unavailable.ts";
-import type { SmallSend } from "./small-send.ts";
 
 type BacklogDeps = Deps & {
-  readonly smallSend: SmallSend;
-  readonly checkWaiting: CheckWaiting;
+  readonly deliverSend: DeliverSend;
+  readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;
   readonly release: RecoverLostWork["release"];
   /** The gate of all small sends, whether or not they waited in a backlog. */
   readonly gate: FairGate;
 };
 
-/** Sends that are read, checked and claimed together: at most an eighth of the gate's places. */
-const sliceSize = 64;
+/** Groups that are read at a time. */
+const groupsAtATime = 8;
 /** After an overflow, a project's new sends go to its backlog for this long. The process that drains it knows its state better. */
 const overflowMs = 1_000;
 /** Longer than any step of a drain, so that a project's backlog does not stay open if the drain ends unnoticed. */
 const drainMs = 10_000;
-/** For a send that waited less, dispatch does not ask registry again whether its devices have moved. */
-const freshMs = 2_000;
 
+/** Small sends beyond their project's share, which wait in groups as the gateway accepted them. */
 export const createBacklog = (deps: BacklogDeps) => {
-  const { bus, queued, sends, smallSend, checkWaiting, release, gate, now, log } = deps;
+  const { bus, sendGroups, notifications, deliverSend, sendAsLarge, release, gate, log } = deps;
   /** Until when a project's new sends go to its backlog, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
+  const keepOpen = (projectId: ProjectId, ms: number) =>
+    open.set(projectId, Math.max(open.get(projectId) ?? 0, performance.now() + ms));
 
   const ensureDrain = batchByProject<void>((projectId) =>
     publish(bus, DrainBacklogV1, { projectId }, { id: randomUUID() }).catch((error: unknown) => {
@@ -40,86 +40,66 @@ export const createBacklog = (deps: BacklogDeps) => {
     }),
   );
 
-  /** For each send of a slice, the devices that must not get it any more. */
-  const movedOf = (projectId: ProjectId, slice: readonly QueuedSend[]) => {
-    const at = now().getTime();
-    return Promise.all(
-      slice.map(async ({ document: { acceptedAt, content }, runs }) =>
-        runs.length === 0 || at - acceptedAt.getTime() < freshMs
-          ? noDevices
-          : checkWaiting(
-              projectId,
-              runs.flatMap(({ devices }) => devices),
-              isPersonal(content.targets),
-            ),
-      ),
-    );
+  /** A send that failed, although all dependencies are available, continues with messages of its own. */
+  const sendApart = async (send: GroupedSend, err: unknown): Promise<void> => {
+    const { projectId, notificationId } = send;
+    log.error({ err, projectId, notificationId }, "a send of a backlog failed");
+    const begun = (await notifications.getState(projectId, notificationId)) !== null;
+    await (begun ? release(projectId, notificationId) : sendAsLarge(send));
   };
 
-  const resume = async (projectId: ProjectId, id: NotificationId, claim: Claim, signal: AbortSignal) => {
-    const found = await sends.findWithEvents(projectId, id);
-    if (found) await smallSend.resume(found.document, found.events, found.document.sending ?? claim, signal);
-  };
-
-  /** Sends a slice. A send that fails, although all dependencies are available, leaves the backlog and is retried separately. */
-  const deliverSlice = async (
-    projectId: ProjectId,
-    slice: readonly QueuedSend[],
-    claim: Claim,
-    signal: AbortSignal,
-  ) => {
-    const moved = await movedOf(projectId, slice);
-    const fresh = slice.filter(({ runs }) => runs.length > 0).map(({ document }) => document._id);
-    const claimed = fresh.length > 0 ? await queued.claim(projectId, fresh, claim, now()) : new Set();
-    const done = await Promise.allSettled(
-      slice.map(async ({ document, runs }, at) => {
-        const id = document._id;
-        if (runs.length === 0) return resume(projectId, id, claim, signal);
-        if (claimed.has(id)) await smallSend.push({ document, runs }, signal, moved[at]);
+  const one = (send: GroupedSend, claim: Claim, signal: AbortSignal): Promise<void> =>
+    fromOrigin("deliver send", send.origin, () =>
+      // An earlier holder of the drain message may have begun it.
+      deliverSend(send, { claim, signal, again: true }).catch(async (error: unknown) => {
+        if (signal.aborted || isUnavailable(error)) throw error;
+        await sendApart(send, error);
       }),
     );
-    const ended: NotificationId[] = [];
-    const unavailable: unknown[] = [];
-    for (const [at, result] of done.entries()) {
-      const id = slice[at]?.document._id as NotificationId;
-      if (result.status === "fulfilled") ended.push(id);
-      else if (signal.aborted || isUnavailable(result.reason)) unavailable.push(result.reason);
-      else {
-        log.error({ err: result.reason, projectId, notificationId: id }, "a send of a backlog failed");
-        await release(projectId, id);
-        ended.push(id);
-      }
+
+  /** Begins to send a group as its project's places allow. Resolves when all of it has begun. `results` has an entry for each send. */
+  const begin = async ({ projectId, sends, claim }: SendGroup, results: Promise<void>[], signal: AbortSignal) => {
+    for (let from = 0; from < sends.length; ) {
+      const { places, leave } = await gate.enterUpTo(projectId, sends.length - from);
+      keepOpen(projectId, drainMs);
+      const part = sends.slice(from, from + places).map((send) => one(send, claim, signal));
+      results.push(...part);
+      void Promise.allSettled(part).then(leave);
+      from += places;
     }
-    if (ended.length > 0) await queued.remove(projectId, ended);
-    if (unavailable.length > 0) throw unavailable[0];
   };
 
-  /** Reads a whole backlog once and sends it. Resolves to the number of sends. */
-  const drainOnce = async (projectId: ProjectId, claim: Claim, signal: AbortSignal): Promise<number> => {
+  /** Removes a group when all of its sends have ended. Rejects when one must be retried. */
+  const end = async (group: SendGroup, results: readonly Promise<void>[]): Promise<void> => {
+    const ended = await Promise.allSettled(results);
+    for (const one of ended) if (one.status === "rejected") throw one.reason;
+    if (ended.length === group.sends.length) await sendGroups.remove(group);
+  };
+
+  /** Reads a whole backlog once and sends it. Resolves to the number of groups. */
+  const drainOnce = async (projectId: ProjectId, signal: AbortSignal): Promise<number> => {
     const running = new Set<Promise<void>>();
     const failed: unknown[] = [];
     let found = 0;
     let after = "";
-    /** Sends the next slice. Resolves to whether there may be more. */
+    /** Begins the next groups. Resolves to whether there may be more. */
     const next = async (): Promise<boolean> => {
-      const { places, leave } = await gate.enterUpTo(projectId, sliceSize);
-      const begin = async (slice: readonly QueuedSend[]) => {
-        await deliverSlice(projectId, slice, claim, signal)
-          .catch((error: unknown) => failed.push(error))
-          .finally(leave);
-      };
-      try {
-        open.set(projectId, performance.now() + drainMs);
-        const slice = await queued.read(projectId, after, places, now());
-        found += slice.length;
-        after = slice.at(-1)?.document._id ?? after;
-        const run = begin(slice).finally(() => running.delete(run));
-        running.add(run);
-        return slice.length === places;
-      } catch (error) {
-        leave();
-        throw error;
+      const groups = await sendGroups.read(projectId, after, groupsAtATime);
+      found += groups.length;
+      after = groups.at(-1)?._id ?? after;
+      for (const group of groups) {
+        if (failed.length > 0 || signal.aborted) return false;
+        const results: Promise<void>[] = [];
+        try {
+          await begin(group, results, signal);
+        } finally {
+          const run: Promise<void> = end(group, results)
+            .catch((error: unknown) => void failed.push(error))
+            .finally(() => running.delete(run));
+          running.add(run);
+        }
       }
+      return groups.length === groupsAtATime;
     };
     try {
       while (failed.length === 0 && !signal.aborted && (await next()));
@@ -140,20 +120,23 @@ export const createBacklog = (deps: BacklogDeps) => {
       open.delete(projectId);
       return false;
     },
-    /** Records that a send found no free place in memory for its project. */
-    overflow: (projectId: ProjectId) => {
-      open.set(projectId, Math.max(open.get(projectId) ?? 0, performance.now() + overflowMs));
+    /** Stores sends of one message for their project's turn, and ensures that the project has a drain message. */
+    park: async (projectId: ProjectId, sends: readonly GroupedSend[], claim: Claim): Promise<void> => {
+      keepOpen(projectId, overflowMs);
+      for (let from = 0; from < sends.length; from += maxParked)
+        await sendGroups.park(projectId, sends.slice(from, from + maxParked), claim);
+      await ensureDrain(projectId);
     },
     /** Resolves when the project has a drain message. Concurrent calls share one attempt. */
     ensureDrain: (projectId: ProjectId): Promise<void> => ensureDrain(projectId),
     /** Sends a project's backlog, oldest first, until it is empty. Rejects when a dependency is unavailable: a redelivery sends the rest. */
-    drain: async (projectId: ProjectId, claim: Claim, signal: AbortSignal): Promise<void> => {
+    drain: async (projectId: ProjectId, signal: AbortSignal): Promise<void> => {
       try {
         for (;;) {
-          if ((await drainOnce(projectId, claim, signal)) > 0) continue;
+          if ((await drainOnce(projectId, signal)) > 0) continue;
           // Read once more after closing: a send that was still stored in the backlog is found by this last read.
           open.delete(projectId);
-          if ((await drainOnce(projectId, claim, signal)) === 0) return;
+          if ((await drainOnce(projectId, signal)) === 0) return;
         }
       } finally {
         open.delete(projectId);
@@ -167,5 +150,5 @@ export type Backlog = ReturnType<typeof createBacklog>;
 const sweepEveryMs = 2_000;
 
 /** Ensures at intervals that every project with a backlog has a drain message, because that may be lost. */
-export const sweepBacklogs = ({ queued, backlog, log }: Deps & { readonly backlog: Backlog }): Repeating =>
-  sweepProjects("continue backlogs", sweepEveryMs, queued.projectAfter, backlog.ensureDrain, log);
+export const sweepBacklogs = ({ sendGroups, backlog, log }: Deps & { readonly backlog: Backlog }): Repeating =>
+  sweepProjects("continue backlogs", sweepEveryMs, sendGroups.projectAfter, backlog.ensureDrain, log);

@@ -1,19 +1,20 @@
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { createRecoverLostWork } from "../jobs/recover-lost-work.ts";
 import { createBacklog } from "./backlog.ts";
+import { createDeliverSend, createDeliverSends, createSendAsLarge } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
-import { createDeliverSends, createSendAsLarge, createSmallSend } from "./small-send.ts";
+import { createRecoverLostWork } from "./recover-lost-work.ts";
+import { createSmallSend } from "./small-send.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
 
 /** Composes the steps in this folder that take a notification from its send to its end. */
-export const createDelivery = (deps: Deps & { readonly gate: FairGate; readonly backlogGate: FairGate }) => {
+export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const { bus, notifications, now } = deps;
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);
@@ -26,8 +27,9 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate; readonly 
   const pipeline = createPipeline({ ...deps, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
-  const backlog = createBacklog({ ...deps, smallSend, checkWaiting, release });
-  const deliverSends = createDeliverSends({ ...deps, resolve, backlog, sendAsLarge, smallSend });
+  const deliverSend = createDeliverSend({ ...deps, resolve, sendAsLarge, smallSend });
+  const backlog = createBacklog({ ...deps, deliverSend, sendAsLarge, release });
+  const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
     ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, pipeline },
     ...{ sendAsLarge, recover, backlog, deliverSends },

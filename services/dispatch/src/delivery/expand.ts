@@ -79,31 +79,29 @@ export const sweepProjects = (
  * next, 32 are enough for 600 notifications a second.
  */
 const maxRunning = 32;
-/** The sweep checks an expansion that has not ended after this time. */
-const checkAfterMs = 60_000;
 const sweepEveryMs = 30_000;
 
 /**
  * Commands the expansion of a project's queued notifications, oldest first, up to {@link maxRunning} at a time. Repeatable. `added`: a
  * notification that was just queued; if it can start at once, it is not read from the database.
  */
-export const createExpandQueued = ({ queue, notifications, expand, now }: Deps & { readonly expand: Expand }) => {
+export const createExpandQueued = ({ expansions, notifications, expand, now }: Deps & { readonly expand: Expand }) => {
   const command = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
     const document = await notifications.get(projectId, id);
-    if (document && !document.final && !document.expanded) await expand(document);
+    if (document && !document.end && !document.expanded) await expand(document);
   };
 
   const one = async (projectId: ProjectId, asked: readonly (NotificationRecord | undefined)[]): Promise<void> => {
-    const room = maxRunning - (await queue.countRunning(projectId, maxRunning));
+    const room = maxRunning - (await expansions.countRunning(projectId, maxRunning));
     if (room <= 0) return;
     const added = asked.flatMap((one) => one ?? []);
     // The queue holds other notifications only while no place is free, or after a crash. In both cases a call without `added` follows.
     const known = added.length === asked.length && added.length <= room;
-    const next = known ? added.map(({ _id }) => _id) : await queue.oldest(projectId, room);
+    const next = known ? added.map(({ _id }) => _id) : await expansions.oldest(projectId, room);
     if (next.length === 0) return;
     // Commanded first: after a crash, it is commanded again, and registry produces the same batches for the repeat.
     await Promise.all(known ? added.map((document) => expand(document)) : next.map((id) => command(projectId, id)));
-    await queue.start(projectId, next, new Date(now().getTime() + checkAfterMs));
+    await expansions.start(projectId, next, now());
   };
 
   // One round at a time, so that no project is read before its last command is stored. Calls during a round share the next one.
@@ -113,8 +111,8 @@ export const createExpandQueued = ({ queue, notifications, expand, now }: Deps &
 
 /** Continues the queues of all projects at intervals, because the messages that continue them may be lost. */
 export const sweepExpansions = ({
-  queue,
+  expansions,
   expandQueued,
   log,
 }: Deps & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): Repeating =>
-  sweepProjects("continue queued expansions", sweepEveryMs, queue.projectAfter, (id) => expandQueued(id), log);
+  sweepProjects("continue queued expansions", sweepEveryMs, expansions.projectAfter, (id) => expandQueued(id), log);

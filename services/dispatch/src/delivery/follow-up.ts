@@ -2,7 +2,7 @@ import { type Bus, publish, schedule } from "@herald/bus";
 import { DueV1, type NotificationId, type ProjectId, servingProvider } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { batchKey, scheduleSubject } from "../domain/batch.ts";
-import { noDevices } from "../domain/notification-counts.ts";
+import { emptyTally } from "../domain/notification-counts.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
@@ -68,13 +68,20 @@ export const createFollowUp = ({ deliveries, credentials, pool, finisher, dueMes
 /** The rows of a notification with so few batches are read at once. Those of others are read when all of them are final. */
 const fewBatches = 16;
 
+/** After a lost expansion, batches that registry published earlier may still be in the queue for this long. */
+const lostExpansionMs = 60_000;
+
 export const createFinisher = ({ notifications, ledger, outbox, now }: Deps) => {
   /** The final counts. Undefined while a device has no final state. */
-  const finalSums = async ({ projectId, _id, expanded, expansionLostAt }: NotificationState) => {
+  const finalSums = async ({ projectId, _id, expanded }: NotificationState) => {
     if (!expanded) return undefined;
-    const { batches } = expanded;
-    // After a lost expansion, a replay may still partition the rest.
-    if (batches === 0 && !expansionLostAt) return { tally: noDevices, failures: {} };
+    const { batches, lost } = expanded;
+    if (lost) {
+      if (now().getTime() - lost.getTime() < lostExpansionMs) return undefined;
+      const sums = await ledger.sums(projectId, _id);
+      return sums.finalRoots === undefined ? undefined : sums;
+    }
+    if (batches === 0) return { tally: emptyTally, failures: {} };
     const isEnough = (finalRoots = -1) => finalRoots >= batches;
     if (batches > fewBatches && !isEnough(await ledger.finalRoots(projectId, _id))) return undefined;
     const sums = await ledger.sums(projectId, _id);
@@ -96,7 +103,7 @@ export const createFinisher = ({ notifications, ledger, outbox, now }: Deps) => 
       for (;;) {
         const document = await notifications.getState(projectId, id);
         if (!document) return;
-        if (document.final) return document.expansionLostAt ? amend(document) : undefined;
+        if (document.end) return document.expanded?.lost ? amend(document) : undefined;
         const sums = await finalSums(document);
         if (!sums) return;
         const written = await notifications.finish(document, { ...sums, now: now() });

@@ -24,7 +24,7 @@ export type CachedNotification = {
  * After this time, every process notices another process's cancel, because each reads the state again before a chunk of 50 pushes. Ten
  * point reads a second cost little compared to the pushes, and need no message that could be lost. A cancel responds after this time.
  */
-export const freshMs = 100;
+export const stateMaxAgeMs = 100;
 
 /** This long after its expiry, a notification is read again: retention may have removed it, and a new row would have no notification. */
 const goneAfterMs = 86_400_000;
@@ -46,8 +46,8 @@ export const createNotificationCache = (
     document: { ...document, content: { ...document.content, targets: [] } },
     personal: isPersonal(document.content.targets),
     verdicts: { judged: 0, unregistered: 0, spike: false },
-    cancelled: document.cancelledAt !== undefined,
-    abandoned: document.abandonedAt !== undefined,
+    cancelled: document.stop?.kind === "cancelled",
+    abandoned: document.stop?.kind === "abandoned",
     running: 0,
     checkedAt: now().getTime(),
   });
@@ -70,8 +70,8 @@ export const createNotificationCache = (
     const at = now().getTime();
     const document = await notifications.getState(projectId, _id);
     // Deleting a project removes its notifications.
-    cached.cancelled ||= document === null || document.cancelledAt !== undefined;
-    cached.abandoned ||= document?.abandonedAt !== undefined;
+    cached.cancelled ||= document === null || document.stop?.kind === "cancelled";
+    cached.abandoned ||= document?.stop?.kind === "abandoned";
     cached.checkedAt = at;
   };
 
@@ -98,10 +98,10 @@ export const createNotificationCache = (
     unpin: (id: NotificationId) => {
       pinned.delete(id);
     },
-    /** Why sending must stop; undefined: it may continue. At most {@link freshMs} old. Throws when the state cannot be read. */
+    /** Why sending must stop; undefined: it may continue. At most {@link stateMaxAgeMs} old. Throws when the state cannot be read. */
     stopped: async (cached: CachedNotification): Promise<"cancelled" | "abandoned" | undefined> => {
       // `abs`, because after a clock was set back, the age is not known.
-      if (Math.abs(now().getTime() - cached.checkedAt) >= freshMs) {
+      if (Math.abs(now().getTime() - cached.checkedAt) >= stateMaxAgeMs) {
         cached.checking ??= check(cached).finally(() => {
           cached.checking = undefined;
         });

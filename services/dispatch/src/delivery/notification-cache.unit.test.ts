@@ -1,6 +1,6 @@
 import { memoryBytesOf } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { NotificationRecord, Stop } from "../stores/notification-document.ts";
 import { type CachedNotification, createNotificationCache, type NotificationCache } from "./notification-cache.ts";
 
 const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -11,6 +11,9 @@ const record = (n: number): NotificationRecord => ({
   content: { title: "Hello", targets: ["topic:news"] },
   acceptedAt: new Date(start),
   expiresAt: new Date(start + 60_000),
+  status: "sending",
+  step: "delivering",
+  nextAt: new Date(start + 60_000),
 });
 
 let time: number;
@@ -36,7 +39,8 @@ const cached = async (n: number): Promise<CachedNotification> => {
   if (!found) throw new Error("not found");
   return found;
 };
-const change = (n: number, fields: Partial<NotificationRecord>) => stored.set(`ntf_${n}`, { ...record(n), ...fields });
+const stop = (n: number, kind: Stop["kind"]) =>
+  stored.set(`ntf_${n}`, { ...record(n), stop: { kind, at: new Date(time) } });
 
 describe("the content", () => {
   test("is read once, also for batches that come together, and without its targets", async () => {
@@ -80,7 +84,7 @@ describe("the content", () => {
 describe("a cancel", () => {
   test("in another process is seen after a tenth of a second, with one read", async () => {
     const one = await cached(1);
-    change(1, { cancelledAt: new Date(time) });
+    stop(1, "cancelled");
     time += 99;
     expect(await cache.stopped(one)).toBeUndefined();
     time += 1;
@@ -103,16 +107,14 @@ describe("a cancel", () => {
       throw new Error("unavailable");
     };
     await expect(cache.stopped(one)).rejects.toThrow("unavailable");
-    stored = new Map([["ntf_1", { ...record(1), cancelledAt: new Date(time) }]]);
+    stored = new Map();
+    stop(1, "cancelled");
     expect(await cache.stopped(one)).toBe("cancelled");
   });
 });
 
-test.each([
-  ["abandoned", { abandonedAt: new Date(start) }],
-  ["cancelled", { cancelledAt: new Date(start), abandonedAt: new Date(start) }],
-] as const)("what was %s from the start is so", async (state, fields) => {
-  change(2, fields);
+test.each(["abandoned", "cancelled"] as const)("what was %s from the start is so", async (state) => {
+  stop(2, state);
   expect(await cache.stopped(await cached(2))).toBe(state);
 });
 

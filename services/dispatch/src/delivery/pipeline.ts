@@ -3,7 +3,7 @@ import { HeraldError, inSpan } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { isSpike } from "../domain/outcome.ts";
-import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
+import { type Settlement, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
@@ -79,7 +79,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (sent.faults.length > 0)
       log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
     if (sent.refused) await pause(run, sent.refused, signal);
-    const settlement = settleBatch({
+    const settlement = settleRow({
       devices,
       outcomes: sent.outcomes,
       blocked: sent.blocked,
@@ -161,7 +161,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     /** Settles a row whose message was dead-lettered: nothing is pushed. */
     abandon: async (run: Run, signal: AbortSignal): Promise<void> => {
       const { devices, startedAt } = run;
-      const settlement = settleBatch({
+      const settlement = settleRow({
         devices,
         outcomes: [],
         stop: { kind: "abandoned" },

@@ -10,7 +10,7 @@ import {
   type Served,
 } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
-import type { Sendable } from "../domain/settle-batch.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type Resolution = {
@@ -74,7 +74,7 @@ export const createResolveSend = (bus: Bus) => {
   };
 };
 
-export const noDevices: ReadonlySet<DeviceId> = new Set();
+export const noneMoved: ReadonlySet<DeviceId> = new Set();
 
 /** Devices that registry checks per request. */
 const maxChecked = 1_000;
@@ -97,7 +97,7 @@ export const createCheckWaiting = (bus: Bus) => {
   const send = async ({ projectId, devices }: Check): Promise<ReadonlySet<DeviceId>> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
     const { moved } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked });
-    return moved.length === 0 ? noDevices : new Set(moved);
+    return moved.length === 0 ? noneMoved : new Set(moved);
   };
 
   const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(
@@ -121,7 +121,7 @@ export const createCheckWaiting = (bus: Bus) => {
     devices: readonly Pick<Sendable, "id" | "userId">[],
     personal: boolean,
   ): Promise<ReadonlySet<DeviceId>> => {
-    if (devices.length === 0) return noDevices;
+    if (devices.length === 0) return noneMoved;
     const asked = new Map(devices.map(({ id, userId }) => [id, personal ? userId : undefined]));
     const result = await commit({ projectId, devices: asked });
     if (result.status === "rejected") throw result.reason;

@@ -1,9 +1,9 @@
 import { type DeviceId, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Blocked, Sendable, Stop } from "../domain/settle-batch.ts";
+import type { Blocked, Sendable, Stop } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
-import type { Permit } from "../providers/provider-routes.ts";
+import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
 import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
@@ -43,7 +43,7 @@ export const pushDevices = async (
   let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
-  const answered = (channel: Channel, permit: Permit, index: number, outcome: Outcome) => {
+  const answered = (channel: Channel, permit: RoutePermit, index: number, outcome: Outcome) => {
     try {
       outcomes[index] = outcome;
       const providerReason = onOutcome(channel, permit, outcome, now);
@@ -58,7 +58,7 @@ export const pushDevices = async (
     }
   };
   /** Records that a request could not be made: an internal error, which does not count as a failure of the provider. */
-  const failed = (channel: Channel, permit: Permit, index: number, error: unknown) => {
+  const failed = (channel: Channel, permit: RoutePermit, index: number, error: unknown) => {
     faults.push(error);
     outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", notSent: true };
     channel.routes.release(permit);
@@ -231,7 +231,7 @@ export const blockedUntil = (
 };
 
 /** Reports an outcome to the health of its route. Returns the provider's reason when it refused the credential. */
-const onOutcome = (channel: Channel, permit: Permit, outcome: Outcome, now: () => Date): string | undefined => {
+const onOutcome = (channel: Channel, permit: RoutePermit, outcome: Outcome, now: () => Date): string | undefined => {
   const { routes } = channel;
   switch (outcome.kind) {
     case "misconfigured":

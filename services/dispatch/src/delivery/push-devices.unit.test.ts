@@ -1,10 +1,10 @@
 import { newDeviceId, type ProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Sendable } from "../domain/settle-batch.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-import { createNotificationCache, freshMs } from "./notification-cache.ts";
+import { createNotificationCache, stateMaxAgeMs } from "./notification-cache.ts";
 import { chunkSize, type PushDeps, pushDevices } from "./push-devices.ts";
 
 const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -15,6 +15,9 @@ const document: NotificationRecord = {
   content: { title: "Hello", targets: ["topic:news"] },
   acceptedAt: new Date(start),
   expiresAt: new Date(start + 3_600_000),
+  status: "sending",
+  step: "delivering",
+  nextAt: new Date(start + 60_000),
 };
 const never = new AbortController().signal;
 const accepted: Outcome = { kind: "accepted" };
@@ -61,7 +64,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
     refused: () => false,
     reserve: async () => {
       // Time passes, so that the state is read before each chunk.
-      time += freshMs;
+      time += stateMaxAgeMs;
     },
     release: () => {},
     prove: () => {},

@@ -14,7 +14,7 @@ export type Tally = {
 
 export type Failures = Readonly<Record<string, number>>;
 
-export const noDevices: Tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+export const emptyTally: Tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
 
 export const addTallies = (one: Tally, other: Tally): Tally => ({
   devices: one.devices + other.devices,
@@ -61,16 +61,4 @@ export type FinalStatus = Extract<NotificationStatus, "completed" | "cancelled" 
 export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): FinalStatus => {
   if (cancelled) return "cancelled";
   return devices > 0 && expired === devices ? "expired" : "completed";
-};
-
-type Progress = { readonly cancelledAt?: Date; readonly dueAt?: Date; readonly expansion?: "queued" | "running" };
-
-/**
- * The status that clients see before the end. `cancelled` shows at once, although pushes in flight still have to be counted. `dueAt`: its
- * `send_at`, if that is in the future. `expansion`: whether it waits for its project's turn to be expanded.
- */
-export const currentStatus = ({ cancelledAt, dueAt, expansion }: Progress): NotificationStatus => {
-  if (cancelledAt) return "cancelled";
-  if (dueAt) return "scheduled";
-  return expansion === "queued" ? "accepted" : "sending";
 };

@@ -22,12 +22,11 @@ import { claimOf } from "./deliver-batch.ts";
  * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
 export const handleDeadLetters = (deps: DeliveryDeps) => {
-  const { notifications, deliveries, pipeline, finisher, queue, expandQueued, sendAsLarge, now } = deps;
+  const { notifications, deliveries, pipeline, finisher, expandQueued, sendAsLarge, now } = deps;
 
   /** Sends nothing, but expands the notification, so that every device it targets is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
     await notifications.abandon(projectId, id, now());
-    await queue.add(projectId, id);
     await expandQueued(projectId);
   };
 
@@ -35,10 +34,9 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
   const endSend = async (send: SendV1, message: DeadLetter["message"], signal: AbortSignal) => {
     const { projectId, notificationId } = send;
     const document = await notifications.get(projectId, notificationId);
-    if (document?.expansionLostAt) return;
-    if (!document?.final && !document?.expanded) return sendAsLarge(send);
-    // A send in a backlog is delivered by the drain message.
-    if (document.final || document.queued) return;
+    if (document?.expanded?.lost) return;
+    if (!document?.end && !document?.expanded) return sendAsLarge(send);
+    if (document.end) return;
     await deps.sends.moveToDeliveries(projectId, notificationId);
     const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
     for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {
@@ -63,7 +61,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
     }),
     on(SendOneV1, endSend),
     on(SendV1, async (send) => {
-      await notifications.insert(send, now(), { abandonedAt: now() });
+      await notifications.insertAbandoned(send, now());
       await abandonAll(send.projectId, send.notificationId);
     }),
     on(ExpandV1, async ({ projectId, notificationId }) => {

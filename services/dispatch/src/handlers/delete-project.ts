@@ -13,6 +13,7 @@ export const deleteProject = ({
   notifications,
   deliveries,
   erasures,
+  sendGroups,
   records,
 }: Deps & { records: ProviderRecords }) =>
   defineHandler({
@@ -23,6 +24,7 @@ export const deleteProject = ({
       await credentials.removeProject(projectId);
       await records.remove(projectId);
       await erasures.removeProject(projectId);
+      await sendGroups.removeProject(projectId);
       for (;;) {
         const some = await notifications.ofProject(projectId, atATime);
         if (some.length === 0) return;

@@ -13,7 +13,7 @@ import { type FairGate, HeraldError } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
-import { pauseCheckMs } from "../domain/settle-batch.ts";
+import { pauseCheckMs } from "../domain/settle-row.ts";
 import { type BatchFacts, type Claim, type DeliveryDocument, rootOf } from "../stores/delivery-document.ts";
 
 /** One durable for each lane and platform, so that neither a broadcast nor a slow provider delays another lane or platform. */
@@ -33,7 +33,7 @@ export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publ
 });
 
 /** If a batch for single users waited longer in its queue, dispatch asks registry again who uses its devices. */
-const freshMs = 2_000;
+const ownersMaxAgeMs = 2_000;
 
 /** Delivers a batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({
@@ -59,7 +59,7 @@ export const deliverBatch = ({
         const cached = await cache.get(projectId, notificationId);
         if (!cached) throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
         // Before the row is stored: while registry is unavailable, nothing has begun.
-        const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
+        const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > ownersMaxAgeMs;
         const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const run = await deliveries.start(data, claimOf(message), now(), cached.document.tags);
         if (run) await pipeline.deliver(run, signal, moved);

@@ -1,9 +1,9 @@
-import { defineHandler } from "@herald/bus";
+import { type Delivery, defineHandler } from "@herald/bus";
 import { DrainBacklogV1, ExpandedV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import type { DeliverSends } from "../delivery/small-send.ts";
+import type { DeliverSends, SendMessage } from "../delivery/deliver-sends.ts";
 import { claimOf } from "./deliver-batch.ts";
 
 /** Stores an accepted notification. Its expansion starts at its project's turn, or at its `send_at`. */
@@ -23,8 +23,8 @@ export const startNotification = ({
     if (inserted) cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
-    if (!document || document.final || document.expanded) return;
-    if (document.dueAt) await dueMessages.schedule(document, document.dueAt);
+    if (!document || document.end || document.expanded) return;
+    if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
     else await expandQueued(document.projectId, inserted?.document);
     if (inserted) await outbox.publishNotification({ ...document, outbox: inserted.outbox });
     else await outbox.flushNotification(document);
@@ -64,17 +64,23 @@ export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: numbe
     durable: "dispatch-send-groups", // renaming a durable replays its stream
     message: SendGroupV1,
     concurrency,
-    handle: ({ data, signal, bytes, ...message }) =>
-      deliverSends(data.sends, { claim: claimOf(message), signal, bytes }),
+    handle: ({ data, ...message }) => deliverSends(data.sends, messageOf(message)),
   }),
   // Sends whose requests were repeated. If its group's message was handled before, the database has the send.
   defineHandler({
     durable: "dispatch-single-sends",
     message: SendOneV1,
     concurrency,
-    handle: ({ data, signal, bytes, ...message }) => deliverSends([data], { claim: claimOf(message), signal, bytes }),
+    handle: ({ data, ...message }) => deliverSends([data], messageOf(message)),
   }),
 ];
+
+const messageOf = ({ signal, bytes, deliveryCount, ...message }: Omit<Delivery<unknown>, "data">): SendMessage => ({
+  claim: claimOf(message),
+  signal,
+  bytes,
+  again: deliveryCount > 1,
+});
 
 /** Projects whose backlogs one process drains at a time. Their sends pass a gate, so each project costs little. */
 const maxProjects = 1_000;
@@ -85,5 +91,5 @@ export const drainBacklog = (backlog: Pick<Backlog, "drain">) =>
     durable: "dispatch-drain", // renaming a durable replays its stream
     message: DrainBacklogV1,
     concurrency: maxProjects,
-    handle: ({ data, signal, ...message }) => backlog.drain(data.projectId, claimOf(message), signal),
+    handle: ({ data, signal }) => backlog.drain(data.projectId, signal),
   });

@@ -2,9 +2,9 @@ import { repeat } from "@herald/kit";
 import { type RetentionRule, retentionBatch } from "@herald/mongo";
 import type { DueMessages, Finisher } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
+import type { RecoverLostWork } from "../delivery/recover-lost-work.ts";
 import type { Deps } from "../deps.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import type { RecoverLostWork } from "./recover-lost-work.ts";
 
 type SweepDeps = Deps & {
   readonly pipeline: Pipeline;
@@ -20,12 +20,10 @@ const graceMs = 3_000;
 const againMs = 30_000;
 /** Bounded, because after a loss of the broker's data, every unfinished notification needs a check. */
 const checksAtATime = 8;
-/** After a lost expansion, batches that registry published earlier may still be in the queue for this long. */
-const lostExpansionMs = 60_000;
 
 /** Finds work that the broker's clock or a handler missed, and continues it. */
 export const createSweeps = (deps: SweepDeps) => {
-  const { deliveries, notifications, ledger, pipeline, finisher, recover, dueMessages, now, log } = deps;
+  const { deliveries, notifications, pipeline, finisher, recover, dueMessages, now, log } = deps;
 
   const sweepRows = async (grace: number, signal?: AbortSignal) => {
     const at = now();
@@ -41,13 +39,8 @@ export const createSweeps = (deps: SweepDeps) => {
   };
 
   const check = async (document: NotificationState) => {
-    const { _id, projectId, dueAt, expanded, expansionLostAt } = document;
-    if (dueAt) return dueMessages.publish(document, now());
-    if (expansionLostAt && !expanded && now().getTime() - expansionLostAt.getTime() > lostExpansionMs) {
-      const { tally, finalRoots: batches } = await ledger.sums(projectId, _id);
-      if (batches === undefined) return;
-      await notifications.expanded(projectId, _id, { batches, devices: tally.devices, unmatched: [] }, now());
-    }
+    const { _id, projectId, step } = document;
+    if (step === "scheduled") return dueMessages.publish(document, now());
     await finisher.check(projectId, _id);
     await recover(document);
   };

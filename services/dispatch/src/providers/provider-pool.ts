@@ -25,7 +25,7 @@ export type PoolDeps = {
   readonly log: Logger;
 };
 
-const freshMs = 1_000;
+const settingsMaxAgeMs = 1_000;
 /** Longer than any pause between the batches of one notification. */
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
@@ -63,7 +63,8 @@ export const createProviderPool = (deps: PoolDeps) => {
   /** Drops old lookups without a client: the project has no such provider, or it is paused. */
   const forgetOld = () => {
     const at = now().getTime();
-    for (const [key, { checkedAt }] of known) if (!open.has(key) && at - checkedAt >= freshMs) known.delete(key);
+    for (const [key, { checkedAt }] of known)
+      if (!open.has(key) && at - checkedAt >= settingsMaxAgeMs) known.delete(key);
   };
   const timer = setInterval(() => {
     evict();
@@ -113,7 +114,7 @@ export const createProviderPool = (deps: PoolDeps) => {
     lookup: (projectId: ProjectId, provider: Provider): Promise<Lookup> => {
       const key = `${projectId}/${provider}`;
       const found = known.get(key);
-      if (found && now().getTime() - found.checkedAt < freshMs) return Promise.resolve(found.lookup);
+      if (found && now().getTime() - found.checkedAt < settingsMaxAgeMs) return Promise.resolve(found.lookup);
       const underWay = looking.get(key) ?? read(key, projectId, provider).finally(() => looking.delete(key));
       looking.set(key, underWay);
       return underWay;
@@ -235,7 +236,7 @@ const createChannel = (
     throttle: (route: string, until: Date) => {
       if (!routes.throttle(route, until.getTime())) return;
       // Responses to one burst have nearly the same Retry-After.
-      if (until.getTime() - (shared.get(route) ?? 0) < freshMs) return;
+      if (until.getTime() - (shared.get(route) ?? 0) < settingsMaxAgeMs) return;
       if (shared.size >= maxShared) shared.clear();
       shared.set(route, until.getTime());
       credentials

@@ -84,11 +84,11 @@ type Route = {
   /** Whether the last attempt could not reach the server. */
   unreached: boolean;
   /** The permit of every push while the breaker is closed, allocated once. */
-  readonly free: Permit;
+  readonly free: RoutePermit;
 };
 
 /** The permission to send one push on a route. The caller reports it exactly once: `onSuccess`, `onFailure` or `release`. */
-export type Permit = { readonly route: Route; readonly admission: Admission };
+export type RoutePermit = { readonly route: Route; readonly admission: Admission };
 
 /** Browsers use a handful of push services. Devices may name any others, so their state is limited to some kilobytes. */
 const maxRoutes = 256;
@@ -150,7 +150,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
       throttledUntil: 0,
       failure: "",
       unreached: knownUnreached.includes(name),
-      free: permit as Permit,
+      free: permit as RoutePermit,
     };
     permit.route = route;
     routes.set(name, route);
@@ -164,7 +164,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
       return route && blockedOn(route, now());
     },
     /** Returns a permit for one more push, or the time until which the route is blocked, in milliseconds since 1970. */
-    acquire: (name: string): Permit | number => {
+    acquire: (name: string): RoutePermit | number => {
       const route = routeOf(name);
       // The usual case, without reading the clock.
       if (route.throttledUntil === 0 && route.breaker.closed()) return route.free;
@@ -180,7 +180,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
       return route === undefined || route.breaker.closed() ? undefined : route.failure;
     },
     /** The server responded, with any status. */
-    onSuccess: ({ route, admission }: Permit) => {
+    onSuccess: ({ route, admission }: RoutePermit) => {
       if (route.unreached) {
         route.unreached = false;
         reached(route.name);
@@ -188,7 +188,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
       if (route.breaker.succeeded(admission)) notify(route, "closed");
     },
     /** The server fails or, with `problem`, cannot be reached. */
-    onFailure: ({ route, admission }: Permit, reason: string, problem?: ConnectionProblem) => {
+    onFailure: ({ route, admission }: RoutePermit, reason: string, problem?: ConnectionProblem) => {
       route.failure = reason;
       if (problem) {
         route.unreached = true;
@@ -198,7 +198,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
       if (route.breaker.failed(admission, now())) notify(route, again ? "reopened" : "opened", reason);
     },
     /** The push was not sent. */
-    release: ({ route, admission }: Permit) => route.breaker.released(admission),
+    release: ({ route, admission }: RoutePermit) => route.breaker.released(admission),
     /** True when this extends the route's throttle. */
     throttle: (name: string, until: number): boolean => {
       const route = routeOf(name);

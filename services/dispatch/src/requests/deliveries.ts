@@ -37,11 +37,11 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
       const found = await find(projectId, notificationId);
       if ("send" in found) return { notification: acceptedView(found.send, now()), expanded: false, attempts: [] };
       const { document } = found;
-      const sums = document.final || document.dueAt ? undefined : await sumsOf(projectId, notificationId);
+      const sums = document.end || document.step === "scheduled" ? undefined : await sumsOf(projectId, notificationId);
       const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);
       return {
         notification: notificationView(document, sums),
-        expanded: document.expanded !== undefined || document.final !== undefined,
+        expanded: document.expanded !== undefined || document.end !== undefined,
         ...(delivery && { delivery }),
         attempts: [...attempts],
         ...(nextAttemptAt && { nextAttemptAt: nextAttemptAt.toISOString() }),
@@ -68,8 +68,8 @@ export const handleReplayRequests = ({ bus, notifications, deliveries }: Deps): 
 type Why = (document: NotificationState | null, row: Row | null, batchId?: string) => string | undefined;
 
 const ended: Why = (document) => {
-  if (document?.final) return `the notification ${document._id} is final: ${document.final.status}`;
-  return document?.abandonedAt
+  if (document?.end) return `the notification ${document._id} is final: ${document.status}`;
+  return document?.stop?.kind === "abandoned"
     ? `the notification ${document._id} was given up, and its devices are counted as failed`
     : undefined;
 };
@@ -83,7 +83,7 @@ const why: Record<"SendV1" | "DeliverBatchV1" | "DueV1", Why> = {
     if (row) return rowSettled(row) ?? `the batch ${row._id} is delivered without it`;
     if (!document) return missing;
     // After a lost expansion, batches that arrive after the end are added to the counts.
-    return document.final && !document.expansionLostAt ? ended(document, row) : undefined;
+    return document.end && !document.expanded?.lost ? ended(document, row) : undefined;
   },
   DueV1: (document, row, batchId) => {
     if (!document) return missing;

@@ -18,12 +18,12 @@ import { HeraldError, LRUCache } from "@herald/kit";
 import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import { freshMs } from "../delivery/notification-cache.ts";
-import { currentStatus, noDevices, shownCounts } from "../domain/notification-counts.ts";
+import { stateMaxAgeMs } from "../delivery/notification-cache.ts";
+import { emptyTally, shownCounts } from "../domain/notification-counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
-import { type NotificationRecord, newState } from "../stores/notification-document.ts";
-import type { NotificationStore } from "../stores/notification-store.ts";
+import { type NotificationRecord, newFacts } from "../stores/notification-document.ts";
+import { firstStep } from "../stores/notification-steps.ts";
 
 const dayMs = 86_400_000;
 
@@ -33,15 +33,15 @@ export type Place = { readonly document: NotificationRecord } | { readonly send:
 export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
 
 /**
- * Finds a notification in the database, then in all messages that may contain it, then in the database again. So it finds every id
- * that Herald issued, even if the notification moves from stream to database during the search.
+ * Finds a notification in the database, then in its message, in a backlog, in the message of a large send, and in the database again. So it
+ * finds every id that Herald issued, even if the notification moves on this way during the search.
  * Throws HeraldError `notification-gone` for an id so old that its notification may have been removed, `notification-not-found` for
  * any other.
  */
 export const createFindNotification =
   (
     bus: Bus,
-    notifications: Pick<NotificationStore, "get">,
+    { notifications, sendGroups }: Pick<Deps, "notifications" | "sendGroups">,
     { keepMs, now }: { readonly keepMs: number; readonly now: () => Date },
   ): FindNotification =>
   async (projectId, notificationId) => {
@@ -49,8 +49,7 @@ export const createFindNotification =
     if (stored) return { document: stored };
     const id = { projectId, notificationId };
     const groupId = sendGroupOf(notificationId);
-    const [large, group, repeated] = await Promise.all([
-      lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1),
+    const [group, repeated] = await Promise.all([
       lastMessage(bus, "PUSH_SEND", SendGroupV1.subject({ groupId } as SendGroupV1), SendGroupV1),
       lastMessage(bus, "PUSH_SEND", SendOneV1.subject(id as SendOneV1), SendOneV1),
     ]);
@@ -58,7 +57,10 @@ export const createFindNotification =
     const small = [repeated?.data, ...(group?.data.sends ?? [])].find(
       (one) => one?.notificationId === notificationId && one.projectId === projectId,
     );
-    const send = large?.data ?? small;
+    const send =
+      small ??
+      (await sendGroups.find(projectId, notificationId)) ??
+      (await lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1))?.data;
     if (send) return { send };
     const document = await notifications.get(projectId, notificationId);
     if (document) return { document };
@@ -73,18 +75,18 @@ export const createFindNotification =
 
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: NotificationRecord, sums?: Sums): Notification => {
-  const { _id, content, acceptedAt, expanded, final } = document;
-  const { tally, failures } = final ?? sums ?? { tally: noDevices, failures: {} };
+  const { _id, content, acceptedAt, status, expanded, end } = document;
+  const { tally, failures } = end ?? sums ?? { tally: emptyTally, failures: {} };
   return {
     ...content,
     id: _id,
     unmatched: expanded?.unmatched ?? [],
     created_at: acceptedAt.toISOString(),
-    status: final?.status ?? currentStatus(document),
-    counts: shownCounts(tally, final ? undefined : expanded?.devices),
+    status,
+    counts: shownCounts(tally, end ? undefined : expanded?.devices),
     failures: { ...failures },
     skips: { ...tally.skips },
-    ...(final && { completed_at: final.at.toISOString() }),
+    ...(end && { completed_at: end.at.toISOString() }),
   };
 };
 
@@ -117,7 +119,7 @@ type Deps = DeliveryDeps & {
 };
 
 /** After this time, no process begins another chunk of a cancelled notification. The 10 ms are for timers that fire early. */
-const heardMs = freshMs + 10;
+const heardMs = stateMaxAgeMs + 10;
 
 /** A notification that is not final needs its own query. */
 const viewsAtATime = 50;
@@ -126,7 +128,7 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, now } = deps;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
-    document.final || document.dueAt
+    document.end || document.step === "scheduled"
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
 
@@ -140,16 +142,17 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
         continue;
       }
       const { document } = found;
-      if (document.final)
+      if (document.end)
         throw new HeraldError(
           "notification-final",
-          `the notification is ${document.final.status}: nothing is left to cancel`,
+          `the notification is ${document.status}: nothing is left to cancel`,
         );
-      const done = document.dueAt
+      const waits = document.step === "scheduled";
+      const done = waits
         ? await notifications.cancelScheduled(document, now())
-        : await notifications.cancelBegun(projectId, notificationId, now());
+        : await notifications.cancelBegun(document, now());
       // Otherwise its state has changed since it was read: find it again.
-      if (done) return document.dueAt === undefined;
+      if (done) return !waits;
     }
   };
 
@@ -196,4 +199,4 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
 
 /** An accepted notification that is not in the database yet. */
 export const acceptedView = (send: SendV1, now: Date): Notification =>
-  notificationView({ ...newState(send, now), content: send.content, expansion: "queued" });
+  notificationView({ ...newFacts(send), ...firstStep(send, now), content: send.content });

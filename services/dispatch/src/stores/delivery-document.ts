@@ -17,8 +17,8 @@ import {
 import { having, type IndexSpec, indexNames, outboxIndex } from "@herald/mongo";
 import type { Binary, Collection, Db } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
-import { type Failures, noDevices, type Tally } from "../domain/notification-counts.ts";
-import type { DeviceResult, Sendable, Waiting } from "../domain/settle-batch.ts";
+import { emptyTally, type Failures, type Tally } from "../domain/notification-counts.ts";
+import type { DeviceResult, Sendable, Waiting } from "../domain/settle-row.ts";
 
 /** The batch of a row. */
 export type BatchFacts = {
@@ -180,7 +180,7 @@ export const newRow = (
   startedAt: now,
   storedAt: now,
   ...packed(batch.devices),
-  tally: { ...noDevices, devices: batch.devices.length },
+  tally: { ...emptyTally, devices: batch.devices.length },
   ...(keepDevices ? { devices: fresh(batch, false) } : {}),
 });
 
@@ -192,6 +192,10 @@ export const servedBy = (provider: Provider) => {
   const own = { platform: platformOf[provider], provider: { $exists: false } };
   return others.length === 0 ? [own] : [own, { platform: { $in: others }, provider }];
 };
+
+/** The result of a device in a settled row. */
+export const resultAt = ({ results, resultOf }: DeliveryDocument, index: number): DeviceResult | undefined =>
+  results?.[resultOf?.value()[index] ?? 0];
 
 const prefix = "dev_";
 const bodyLength = 26;

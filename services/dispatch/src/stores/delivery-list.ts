@@ -10,59 +10,25 @@ import {
   servingProvider,
 } from "@herald/contracts";
 import { deadlineOptions, decodeAfter, encodeAfter, guardStore, paginationOf } from "@herald/mongo";
-import type { Db, Filter, WithId } from "mongodb";
+import type { Db, Filter } from "mongodb";
 import { apnsId } from "../domain/batch.ts";
 import { skippedOf } from "../domain/notification-counts.ts";
-import type { DeviceResult } from "../domain/settle-batch.ts";
-import {
-  type DeliveryDocument,
-  deliveryCollection,
-  deliveryHints,
-  ownersOf,
-  packedAt,
-  packedCount,
-  unpackNames,
-} from "./delivery-document.ts";
+import { type DeliveryDocument, ownersOf, packedAt, packedCount, resultAt, unpackNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
-import { type Carrier, carriedFields, findEmbeddedRows, rowsOf } from "./small-send-store.ts";
-
-/** A row without its devices: enough for a list to skip it. */
-type LightRow = Pick<WithId<DeliveryDocument>, "_id" | "firstDeviceId" | "state" | "tally">;
-
-const light = { firstDeviceId: 1, state: 1, tally: 1 } as const;
-const lightRowsAtATime = 200;
+import { createRows, type LightRow, ledgerFields, type Row } from "./rows.ts";
 
 /** The ledger of one notification as a list of devices, ordered by batch, then by device id. */
 export const createDeliveryList = (db: Db) => {
-  const deliveries = deliveryCollection(db);
-  const embeddedRows = findEmbeddedRows(db);
+  const { ledgerOf, lightRowsOf, whole } = createRows(db);
 
-  /** The rows in order. Rows embedded in the notification are few, and come with their devices. */
-  async function* lightRows(
-    projectId: ProjectId,
-    notificationId: NotificationId,
-    from = "",
-  ): AsyncGenerator<LightRow | DeliveryDocument> {
-    const embedded = await embeddedRows(projectId, [notificationId]);
-    const sorted = embedded.toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1));
-    yield* sorted.filter(({ firstDeviceId }) => firstDeviceId >= from);
-    if (embedded.length > 0) return;
-    yield* deliveries
-      .find(
-        { projectId, notificationId, ...(from === "" ? {} : { firstDeviceId: { $gte: from } }) },
-        { hint: deliveryHints.devices, projection: light, ...deadlineOptions() },
-      )
-      .sort({ firstDeviceId: 1, _id: 1 })
-      .batchSize(lightRowsAtATime);
+  async function* rowsFrom({ projectId, notificationId }: Query, first?: string): AsyncGenerator<LightRow | Row> {
+    const ledger = await ledgerOf(projectId, notificationId);
+    if (ledger) yield* lightRowsOf(ledger, first);
   }
 
-  const devicesOf = async (
-    projectId: ProjectId,
-    known: LightRow | DeliveryDocument,
-    status: DeliveryStatus | undefined,
-  ) => {
+  const devicesOf = async (projectId: ProjectId, known: LightRow | Row, status: DeliveryStatus | undefined) => {
     const id = known._id;
-    const row = "deviceIds" in known ? known : await deliveries.findOne({ _id: id, projectId });
+    const row = await whole(projectId, known);
     if (!row) return [];
     const all: { readonly delivery: Delivery; readonly index: number; readonly key: string }[] = [];
     const deliveryAt = deliveriesOf(row);
@@ -75,13 +41,14 @@ export const createDeliveryList = (db: Db) => {
   };
 
   const byPage = async (
-    { projectId, notificationId, status }: Query,
+    query: Query,
     { page, perPage }: Extract<PageRequest, { by: "page" }>,
   ): Promise<PageOf<Delivery>> => {
+    const { projectId, status } = query;
     const skip = (page - 1) * perPage;
     const data: Delivery[] = [];
     let count = 0;
-    for await (const row of lightRows(projectId, notificationId)) {
+    for await (const row of rowsFrom(query)) {
       const before = count;
       count += matching(row, status);
       if (count <= skip || data.length >= perPage) continue;
@@ -93,12 +60,13 @@ export const createDeliveryList = (db: Db) => {
   };
 
   const byKey = async (
-    { projectId, notificationId, status }: Query,
+    query: Query,
     { after, perPage }: Extract<PageRequest, { by: "key" }>,
   ): Promise<PageOf<Delivery>> => {
+    const { projectId, status } = query;
     const start = parsePosition(decodeAfter(after));
     const found: Awaited<ReturnType<typeof devicesOf>> = [];
-    for await (const row of lightRows(projectId, notificationId, start?.firstDeviceId)) {
+    for await (const row of rowsFrom(query, start?.firstDeviceId)) {
       const sameFirst = start !== undefined && row.firstDeviceId === start.firstDeviceId;
       if (matching(row, status) === 0 || (sameFirst && row._id < start.rowId)) continue;
       const devices = await devicesOf(projectId, row, status);
@@ -136,16 +104,12 @@ const matching = (row: LightRow, status: DeliveryStatus | undefined): number => 
   return status === "skipped" ? skippedOf(row.tally) : row.tally[status];
 };
 
-/** The result of a device in a settled row. */
-export const resultAt = ({ results, resultOf }: DeliveryDocument, index: number): DeviceResult | undefined =>
-  results?.[resultOf?.value()[index] ?? 0];
-
 /** Whether a device continues in the row's child. */
 export const isDeferred = (row: DeliveryDocument, index: number): boolean =>
   resultAt(row, index)?.status === "deferred";
 
 /** The deliveries of a row's devices by index. A device that continues in the row's child is pending. */
-export const deliveriesOf = (row: WithId<DeliveryDocument>): ((index: number) => Delivery) => {
+export const deliveriesOf = (row: Row): ((index: number) => Delivery) => {
   const names = row.providerIds === undefined ? [] : unpackNames(row.providerIds);
   const owners = ownersOf(row);
   const provider = servingProvider(row);
@@ -179,8 +143,6 @@ export const deliveriesOf = (row: WithId<DeliveryDocument>): ((index: number) =>
   };
 };
 
-const placeOf = ({ firstDeviceId, _id }: LightRow): string => `${firstDeviceId} ${_id}`;
-
 /** The position of a device: its row and its index in that row. */
 const parsePosition = (key: string | undefined) => {
   if (key === undefined) return undefined;
@@ -209,16 +171,12 @@ const parseExportPosition = (after: string): ExportPosition => {
 
 /** Devices and notifications that a page reads at most, including devices whose status does not match. */
 const maxLooked = 50_000;
-/** Each row has up to 1,000 devices. */
-const rowsAtATime = 10;
 const notificationsAtATime = 200;
-
-const byId = (one: DeliveryDocument, other: DeliveryDocument): number => (one._id < other._id ? -1 : 1);
 
 /** Reads the ledger of a project or of one notification as pages of devices, ordered by row id. */
 export const createDeliveryExport = (db: Db) => {
   const notifications = notificationCollection(db);
-  const deliveries = deliveryCollection(db);
+  const { rowsOf } = createRows(db);
 
   const notificationsFrom = (wanted: Wanted, position: ExportPosition | undefined) => {
     const { projectId, notificationId, createdAfter, createdBefore } = wanted;
@@ -229,24 +187,9 @@ export const createDeliveryExport = (db: Db) => {
     // A position with a row means that the export of its notification is not complete.
     if (position) bounds.push({ _id: position.row ? { $gte: position.id } : { $gt: position.id } });
     return notifications
-      .find({ $and: bounds }, { hint: notificationHints.list, projection: carriedFields, ...deadlineOptions() })
+      .find({ $and: bounds }, { hint: notificationHints.list, projection: ledgerFields, ...deadlineOptions() })
       .sort({ _id: 1 })
       .batchSize(notificationsAtATime);
-  };
-
-  /** The rows of a notification from the id `first`, ordered by id. */
-  const rowsFrom = (document: Carrier, first: string): AsyncIterable<DeliveryDocument> | Iterable<DeliveryDocument> => {
-    const { _id, projectId } = document;
-    if (document.rows)
-      return rowsOf(document)
-        .filter(({ _id: id }) => id >= first)
-        .sort(byId);
-    // `0` is the character after `/`.
-    const range = { _id: { $gte: first, $lt: `${_id}0` }, projectId };
-    return deliveries
-      .find(range, { hint: "_id_", ...deadlineOptions() })
-      .sort({ _id: 1 })
-      .batchSize(rowsAtATime);
   };
 
   return guardStore({
@@ -262,7 +205,7 @@ export const createDeliveryExport = (db: Db) => {
       let position = after;
       for await (const document of notificationsFrom(wanted, start)) {
         const begun = start?.id === document._id ? start.row : undefined;
-        for await (const row of rowsFrom(document, begun?.id ?? `${document._id}/`)) {
+        for await (const row of rowsOf(document, begun?.id)) {
           const deliveryAt = deliveriesOf(row);
           const from = row._id === begun?.id ? begun.index + 1 : 0;
           looked++;

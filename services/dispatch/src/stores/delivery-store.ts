@@ -2,8 +2,8 @@ import type { DeliverBatchV1, NotificationId, OutboxEvent, ProjectId, Provider, 
 import { ensureIndexes, findSome, guardStore, insertBatched, removeFirst, updateBatched } from "@herald/mongo";
 import { Binary, type Db, type WithId } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
-import { noDevices } from "../domain/notification-counts.ts";
-import type { Sendable, Settlement, Waiting } from "../domain/settle-batch.ts";
+import { emptyTally } from "../domain/notification-counts.ts";
+import type { Sendable, Settlement, Waiting } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type Claim,
@@ -203,7 +203,7 @@ export const createDeliveryStore = (db: Db) => {
         starts: 0,
         storedAt: settled.settledAt ?? notBefore,
         ...packed(devices),
-        tally: { ...noDevices, devices: devices.length },
+        tally: { ...emptyTally, devices: devices.length },
         devices: [...devices],
         dueAt,
         notBefore,

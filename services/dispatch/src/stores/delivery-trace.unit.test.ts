@@ -1,7 +1,7 @@
 import { newDeviceId } from "@herald/contracts";
 import { Binary } from "mongodb";
 import { describe, expect, test } from "vitest";
-import type { DeviceResult } from "../domain/settle-batch.ts";
+import type { DeviceResult } from "../domain/settle-row.ts";
 import { type DeliveryDocument, packIds, packNames } from "./delivery-document.ts";
 import { traceOf } from "./delivery-trace.ts";
 

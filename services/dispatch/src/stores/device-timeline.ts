@@ -9,17 +9,17 @@ import type {
 } from "@herald/contracts";
 import { deadlineOptions, decodeAfter, encodeAfter, findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
-import { currentStatus } from "../domain/notification-counts.ts";
-import { batchesOf, findDeviceRows, type Located, locatedFields, traceOf } from "./delivery-trace.ts";
+import { traceOf } from "./delivery-trace.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+import { createRows, isSearched, type Ledger, ledgerFields } from "./rows.ts";
 
-type Candidate = Located & Pick<NotificationDocument, "acceptedAt" | "cancelledAt" | "dueAt" | "final">;
+type Candidate = Ledger & Pick<NotificationDocument, "acceptedAt" | "status">;
 
-const fields = { ...locatedFields, acceptedAt: 1, cancelledAt: 1, dueAt: 1, "final.status": 1 } as const;
+const fields = { ...ledgerFields, acceptedAt: 1, status: 1 } as const;
 
 /** Large sends of the project that a page searches. Each costs a row of up to 1,000 devices. */
 const maxLarge = 100;
-/** Large sends of a page that {@link batchesOf} cannot narrow to some batches. Searching all batches reads several megabytes each. */
+/** Large sends of a page whose batches must all be searched. */
 const maxSearched = 4;
 /** Rows are read for this many notifications at a time, so that a page of small sends reads few rows it does not need. */
 const atATime = 20;
@@ -27,7 +27,7 @@ const atATime = 20;
 /** The notifications sent to one device, newest first. */
 export const createDeviceTimeline = (db: Db) => {
   const notifications = notificationCollection(db);
-  const deviceRows = findDeviceRows(db);
+  const { rowsOfDevice } = createRows(db);
 
   const newest = async (
     filter: Filter<NotificationDocument>,
@@ -55,7 +55,7 @@ export const createDeviceTimeline = (db: Db) => {
       .flatMap(({ found }) => found)
       .filter(({ _id }) => _id >= oldestComplete)
       .toSorted((one, other) => (one._id < other._id ? 1 : -1));
-    const searched = all.filter((one) => !one.rows && !batchesOf(one, id));
+    const searched = all.filter((one) => isSearched(one, id));
     const tooMany = searched[maxSearched];
     const some = tooMany ? all.slice(0, all.indexOf(tooMany)) : all;
     return { some, isCut: oldestComplete !== "" || tooMany !== undefined };
@@ -69,12 +69,12 @@ export const createDeviceTimeline = (db: Db) => {
     const found = await findByIds(notifications, ids, { projectId }, { projection: { content: 1 } });
     const contents = new Map(found.map(({ _id, content }) => [_id, JSON.parse(content) as NotificationContent]));
     return entries.map(({ candidate, rest }) => {
-      const { _id, acceptedAt, final, cancelledAt, dueAt } = candidate;
+      const { _id, acceptedAt, status } = candidate;
       const { title, body } = contents.get(_id) ?? {};
       return {
         notification: {
           id: _id,
-          status: final?.status ?? currentStatus({ cancelledAt, dueAt }),
+          status,
           ...(title !== undefined && { title }),
           ...(body !== undefined && { body }),
           created_at: acceptedAt.toISOString(),
@@ -99,7 +99,7 @@ export const createDeviceTimeline = (db: Db) => {
       let looked = 0;
       while (looked < some.length && entries.length < perPage) {
         const chunk = some.slice(looked, looked + atATime);
-        const rows = await deviceRows(projectId, chunk, id);
+        const rows = await rowsOfDevice(projectId, chunk, id);
         for (const candidate of chunk) {
           if (entries.length === perPage) break;
           looked++;

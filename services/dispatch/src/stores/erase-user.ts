@@ -1,12 +1,11 @@
-import { erasedTarget, erasedUser, idTime, type ProjectId, userKey, usersOf } from "@herald/contracts";
+import { erasedUser, idTime, type ProjectId, userKey } from "@herald/contracts";
 import { findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
-import type { Sendable } from "../domain/settle-batch.ts";
+import { type Erased, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
 import type { SmallSendStore } from "./small-send-store.ts";
-
-type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
 
 /** A ledger row, including the owners of its devices, has at most 60 KiB. */
 const pageSize = 100;
@@ -39,28 +38,27 @@ const isUserOf = (projectId: ProjectId, key: string): IsTheirs => {
   };
 };
 
-const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsTheirs): string =>
-  packNames(owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner))) ?? "";
+/** Packed owners without a user. Undefined when the user is none of them. */
+const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsTheirs): string | undefined => {
+  const others = owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner));
+  return others.some((owner, at) => owner !== owners[at]) ? (packNames(others) ?? "") : undefined;
+};
 
 /** Removes erased users from notifications and from the ledger. Counts stay. */
-export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendStore, "moveToDeliveries">) => {
+export const createUserEraser = (db: Db, sends: Pick<SmallSendStore, "eraseOwners">) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
 
   const rewrite = async (document: WithId<NotificationDocument>, { projectId, key }: Erased): Promise<void> => {
-    const content = JSON.parse(document.content) as { targets: string[] };
-    const isTheirs = (target: string) => usersOf([target]).some((userId) => userKey(projectId, userId) === key);
-    const targets = content.targets.map((target) => (isTheirs(target) ? erasedTarget : target));
-    // Content that was sent only to erased users is erased with them.
-    const isErased = targets.every((target) => target === erasedTarget);
-    const kept = isErased ? { title: "[erased]" } : content;
+    const { content, isErased } = eraseTargets(JSON.parse(document.content), { projectId, key });
+    const isTheirs = isTargetOf({ projectId, key });
     const { expanded } = document;
     await notifications.updateOne(
       // If another erasure has changed the document since, the next pass finds it again.
       { _id: document._id, projectId, content: document.content },
       {
         $set: {
-          content: JSON.stringify({ ...kept, targets }),
+          content: JSON.stringify(content),
           ...(expanded && { "expanded.unmatched": expanded.unmatched.filter((target) => !isTheirs(target)) }),
         },
         $pull: { userKeys: key },
@@ -77,38 +75,26 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
   };
 
   const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: IsTheirs): Promise<void> => {
-    const owners = ownersOf(row);
-    if (!owners.some((owner) => owner !== undefined && isTheirs(owner))) return;
+    const users = withoutOwners(ownersOf(row), isTheirs);
+    if (users === undefined) return;
     const { _id, projectId, state, devices, child } = row;
     // `userId` is not cleared: a waiting delivery must detect that the device belongs to another user now.
     const without = (some: readonly Sendable[]): Sendable[] =>
       some.map((device) =>
         device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,
       );
-    await deliveries.updateOne({ _id, projectId }, { $set: { users: withoutOwners(owners, isTheirs) } });
+    await deliveries.updateOne({ _id, projectId }, { $set: { users } });
     if (devices) await deliveries.updateOne({ _id, projectId, state }, { $set: { devices: without(devices) } });
     if (child)
       await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
-  };
-
-  /** Erases a user from embedded rows. If the send has not ended, its rows move to `deliveries`, which {@link eraseRows} rewrites later. */
-  const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
-    const { _id, projectId, rows = [] } = document;
-    if (document.sending || (document.queued && !document.final)) return moveToDeliveries(projectId, _id);
-    const changes = rows.flatMap((row, at): [string, string][] => {
-      const owners = ownersOf(row);
-      return owners.some((owner) => owner !== undefined && isTheirs(owner))
-        ? [[`rows.${at}.users`, withoutOwners(owners, isTheirs)]]
-        : [];
-    });
-    if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
   };
 
   const eraseNamed = async ({ projectId, key, at }: Erased): Promise<void> => {
     const filter = { projectId, named: { $exists: true }, acceptedAt: { $lte: at } } as const;
     for await (const page of pagesOf(notifications, filter, notificationHints.named)) {
       const isTheirs = isUserOf(projectId, key);
-      for (const document of page) await eraseEmbedded(document, isTheirs);
+      // The rows of a send that has not ended move to `deliveries`, where they are erased below.
+      for (const document of page) await sends.eraseOwners(document, (owners) => withoutOwners(owners, isTheirs));
     }
   };
 

@@ -8,8 +8,8 @@ import {
   topicsOf,
   usersOf,
 } from "@herald/contracts";
-import { skippedOf, type Tally } from "../domain/notification-counts.ts";
-import type { Settlement } from "../domain/settle-batch.ts";
+import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
+import type { Settlement } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type DeliveryDocument,
@@ -18,7 +18,7 @@ import {
   packedAt,
   packedCount,
 } from "./delivery-document.ts";
-import type { NotificationRecord, NotificationState } from "./notification-document.ts";
+import type { End, NotificationRecord, NotificationState } from "./notification-document.ts";
 
 type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt" | "tags">;
 
@@ -53,7 +53,7 @@ const endings = {
 
 export const notificationEnded = (
   { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
-  { status, at, tally, failures }: NonNullable<NotificationState["final"]>,
+  { status, end: { at, tally, failures } }: { readonly status: FinalStatus; readonly end: End },
 ): OutboxEvent => {
   const { skips, ...sums } = tally;
   const counts = { ...sums, skipped: skippedOf(tally) };
@@ -74,11 +74,14 @@ export const notificationEnded = (
   };
 };
 
+/** What the events of a send need to know of it. */
+type Sent = Facts & Pick<NotificationRecord, "content" | "status"> & { readonly end?: End | undefined };
+
 /** The events of a send so far, in order, with the same ids each time. `events`: those of its rows. */
-export const eventsOfSend = (document: NotificationRecord, events: readonly OutboxEvent[] = []): OutboxEvent[] => [
+export const eventsOfSend = (document: Sent, events: readonly OutboxEvent[] = []): OutboxEvent[] => [
   notificationAccepted(document, document.content.targets),
   ...events,
-  ...(document.final ? [notificationEnded(document, document.final)] : []),
+  ...(document.end ? [notificationEnded(document, { status: document.status as FinalStatus, end: document.end })] : []),
 ];
 
 /** The events of a settled row. Devices that continue in a child have none yet. */

@@ -2,8 +2,8 @@ import type { NotificationId, ProjectId } from "@herald/contracts";
 import { deadlineOptions, findSome, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
-import { addFailures, addTallies, type Failures, noDevices, type Tally } from "../domain/notification-counts.ts";
-import type { Sendable } from "../domain/settle-batch.ts";
+import { addFailures, addTallies, emptyTally, type Failures, type Tally } from "../domain/notification-counts.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import {
   claimedBy,
   type DeliveryDocument,
@@ -52,7 +52,7 @@ export const createLedger = (db: Db) => {
       const all = [...rows.values()];
       const isFinal = all.every(({ state }) => state === "final");
       const roots = all.filter(({ generation }) => generation === rootGeneration).length;
-      let sums: Sums = { tally: noDevices, failures: {}, finalRoots: isFinal ? roots : undefined };
+      let sums: Sums = { tally: emptyTally, failures: {}, finalRoots: isFinal ? roots : undefined };
       for (const { _id, tally, failures, childSize = 0, generation } of all) {
         // The parent counts its child's devices until the child row exists. Counting both would count them twice.
         const inParent = childSize > 0 && !rows.has(childId(_id, generation + 1)) ? childSize : 0;

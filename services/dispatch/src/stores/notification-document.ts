@@ -8,6 +8,7 @@ import {
   type NotificationContent,
   type NotificationFilter,
   type NotificationId,
+  type NotificationStatus,
   type OutboxEvent,
   type PageOf,
   type ProjectId,
@@ -22,51 +23,74 @@ import type { Collection, Db, Filter } from "mongodb";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
-/** A notification without its content, which few steps need. */
-export type NotificationState = {
+/** Why a notification sends nothing more. A cancel replaces the loss of its message, because either way nothing is sent. */
+export type Stop = {
+  /** `abandoned`: its message was dead-lettered, and its batches are counted as failed. */
+  readonly kind: "cancelled" | "abandoned";
+  readonly at: Date;
+};
+
+/** The result of the expansion. */
+export type Expanded = {
+  readonly batches: number;
+  readonly devices: number;
+  readonly unmatched: string[];
+  /** When the broker stored the end of the expansion, which follows all batches. Absent for a small send, which registry does not partition. */
+  readonly at?: Date;
+  /** From {@link ExpandedV1}, to find the batch of a device. */
+  readonly pages?: ExpandedV1["pages"];
+  /** When an expansion was dead-lettered: registry publishes no further batch, and the other fields do not count the earlier ones. */
+  readonly lost?: Date;
+};
+
+/** The final counts. The final status is the notification's `status`. */
+export type End = { readonly at: Date; readonly tally: Tally; readonly failures: Failures };
+
+/** The message for which the rows of a small send are being sent. `open` is false while the rows move to `deliveries`. */
+export type Holder = Claim & { readonly open: boolean };
+
+type Facts = {
   _id: NotificationId;
   projectId: ProjectId;
   acceptedAt: Date;
   sendAt?: Date;
   expiresAt: Date;
-  /** When its expansion is due. Absent: the expansion has been queued or commanded. */
-  dueAt?: Date;
-  /** Whether its expansion waits for its project's turn or is running. Absent: it waits for `dueAt`, is expanded, or needs none. */
-  expansion?: "queued" | "running";
-  /**
-   * The result of the expansion. `at`: when the broker stored the end of the expansion, which follows all batches; absent for a small
-   * send, which registry does not partition. `pages`: from {@link ExpandedV1}, to find the batch of a device.
-   */
-  expanded?: {
-    batches: number;
-    devices: number;
-    unmatched: string[];
-    at?: Date;
-    pages?: ExpandedV1["pages"];
-  };
-  cancelledAt?: Date;
-  /** The send was dead-lettered: its batches are counted as failed, and nothing is sent. */
-  abandonedAt?: Date;
-  /** An expansion was dead-lettered: registry will publish no further batch. */
-  expansionLostAt?: Date;
-  /** When the sweep checks it; absent when it is final, or waits for its turn to be expanded. */
-  checkAt?: Date;
-  final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
-  /**
-   * The message for which its `rows` are being sent. `open` is false while the rows move to `deliveries`. `slice`: identifies sends that
-   * one call claimed from a backlog.
-   */
-  sending?: Claim & { readonly open: boolean; readonly slice?: string };
-  /** A small send in its project's backlog, until its last event is published. */
-  queued?: true;
   /** Its kind and labels; absent: none. */
   tags?: Tag[];
+  /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
+  status: NotificationStatus;
+  stop?: Stop;
+  expanded?: Expanded;
 };
+
+/**
+ * What a notification waits for; `notification-steps.ts` has the transitions. `nextAt`: when the sweep checks it. A notification without a
+ * step has ended.
+ */
+type Step =
+  /** For its `send_at`. */
+  | { step: "scheduled"; nextAt: Date; end?: undefined }
+  /** For one of its project's places to be expanded. */
+  | { step: "accepted"; nextAt?: undefined; end?: undefined }
+  /** For registry, which partitions its devices into batches. */
+  | { step: "expanding"; nextAt: Date; end?: undefined }
+  /** For its rows in `deliveries`. */
+  | { step: "delivering"; nextAt: Date; end?: undefined }
+  /** A small send: for the process that pushes it. */
+  | { step: "sending"; nextAt: Date; claim: Holder; end?: undefined }
+  | { step?: undefined; nextAt?: undefined; status: FinalStatus; end: End };
+
+/** A notification without its content, which few steps need. */
+export type NotificationState = Facts & Step;
 
 export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
 
 /** A notification as stored. */
-export type NotificationDocument = NotificationState & {
+export type NotificationDocument = Facts & {
+  step?: "scheduled" | "accepted" | "expanding" | "delivering" | "sending";
+  nextAt?: Date;
+  claim?: Holder;
+  end?: End;
   /** JSON, because callers choose the keys, and a database does not accept every key. */
   content: string;
   /** `userKey` of the users among its targets; absent: none. */
@@ -97,23 +121,22 @@ export const toRecord = ({
   large: _______,
   content,
   ...state
-}: NotificationDocument): NotificationRecord => ({ ...state, content: JSON.parse(content) });
+}: NotificationDocument): NotificationRecord => ({ ...toState(state), content: JSON.parse(content) });
 
-/** Most notifications end within this time; the sweep checks the others at this interval. */
-export const checkEveryMs = 60_000;
+/** The database does not check that a document has the fields of its step; the transitions do. */
+export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
+  document as NotificationState;
 
-/** The initial state of a send's notification, without the time of its first check. */
-export const newState = (send: SendV1, now: Date): NotificationState => {
-  const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
-  const tags = toTags(send.content);
+/** The facts of a send, without its status and step. */
+export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1): Omit<Facts, "status"> => {
+  const tags = toTags(content);
   return {
-    _id: send.notificationId,
-    projectId: send.projectId,
+    _id: notificationId,
+    projectId,
     acceptedAt: new Date(send.acceptedAt),
-    ...(sendAt ? { sendAt } : {}),
+    ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
     expiresAt: new Date(send.expiresAt),
     ...(tags && { tags }),
-    ...(sendAt && sendAt > now ? { dueAt: sendAt } : {}),
   };
 };
 
@@ -124,14 +147,12 @@ export const newDocument = (state: NotificationState, content: NotificationConte
 
 const indexes = {
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
-  status: { fields: { projectId: 1, "final.status": 1, _id: 1 }, purpose: "list" },
+  status: { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list" },
   /** Notifications of a kind or with a label. */
   tags: { fields: { projectId: 1, tags: 1, _id: 1 }, purpose: "list", partial: having("tags") },
-  unfinished: { fields: { checkAt: 1 }, purpose: "unfinished", partial: having("checkAt") },
-  /** A project's running and queued expansions, oldest first. */
-  expansions: { fields: { projectId: 1, expansion: 1, _id: 1 }, purpose: "expansions", partial: having("expansion") },
-  /** A project's backlog of small sends, oldest first. */
-  backlog: { fields: { projectId: 1, queued: 1, _id: 1 }, purpose: "backlog", partial: having("queued") },
+  next: { fields: { nextAt: 1 }, purpose: "next", partial: having("nextAt") },
+  /** A project's notifications that wait to be expanded or are being expanded, oldest first. By name without `sending`: small sends are many. */
+  steps: { fields: { projectId: 1, step: 1, _id: 1 }, purpose: "steps", partial: { step: { $lte: "expanding" } } },
   /** A user's notifications, for lists and for erasure. */
   users: { fields: { projectId: 1, userKeys: 1, _id: 1 }, purpose: "users", partial: having("userKeys") },
   /** For the erasure of a user, which reads all of a project's notifications with embedded rows that name users. */
@@ -148,34 +169,6 @@ export const notificationIndexes: readonly IndexSpec[] = [...Object.values(index
 export const notificationHints = indexNames(indexes);
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");
-
-/** Finds the first project, in order of their ids, whose id is greater than the given one and that has a notification with a field. */
-export const findProjectAfter =
-  (db: Db, field: "queued" | "expansion", hint: string) =>
-  async (projectId: string): Promise<ProjectId | undefined> => {
-    const filter = { projectId: { $gt: projectId as ProjectId }, [field]: { $exists: true } };
-    const options = { hint, projection: { projectId: 1 }, sort: { projectId: 1 } } as const;
-    return (await notificationCollection(db).findOne(filter, options))?.projectId;
-  };
-
-type Status = NonNullable<NotificationFilter["status"]>;
-
-const absent = { $exists: false } as const;
-const unfinished = { "final.status": null, cancelledAt: absent } as const;
-
-/** Filters for the documents shown with a status: `currentStatus` until the notification ends, `final.status` after that. */
-const withStatus: { readonly [Name in Status]: Filter<NotificationDocument> } = {
-  scheduled: { ...unfinished, dueAt: { $exists: true } },
-  accepted: { ...unfinished, dueAt: absent, expansion: "queued" },
-  sending: { ...unfinished, dueAt: absent, expansion: { $ne: "queued" } },
-  completed: { "final.status": "completed" },
-  expired: { "final.status": "expired" },
-  // A notification cancelled while it was being sent is shown as cancelled before its counts are final.
-  cancelled: {
-    "final.status": { $in: ["cancelled", null] },
-    $or: [{ "final.status": "cancelled" }, { cancelledAt: { $exists: true } }],
-  } as Filter<NotificationDocument>,
-};
 
 /** `userId`: only notifications with this user as a target. */
 type Wanted = NotificationFilter & { readonly userId?: string | undefined };
@@ -194,7 +187,7 @@ export const listNotifications =
     ];
     const filter = {
       projectId,
-      ...(status !== undefined && withStatus[status]),
+      ...(status !== undefined && { status }),
       ...(userId !== undefined && { userKeys: userKey(projectId, userId) }),
       // MongoDB uses a partial index only for a query that requires the field to exist.
       ...(tags.length > 0 && { tags: { $exists: true, $all: tags } }),

@@ -8,29 +8,41 @@ import {
   insertBatched,
   updateBatched,
 } from "@herald/mongo";
-import type { Db, Filter } from "mongodb";
-import { type Failures, finalStatus, noDevices, type Tally } from "../domain/notification-counts.ts";
+import type { Db } from "mongodb";
+import { emptyTally } from "../domain/notification-counts.ts";
 import { eventsOfSend, notificationEnded } from "./events.ts";
 import {
-  checkEveryMs,
+  type Expanded,
   listNotifications,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
   newDocument,
-  newState,
+  newFacts,
   notificationCollection,
   notificationHints,
   notificationIndexes,
   type OutboxCarrier,
+  type Stop,
   toRecord,
+  toState,
 } from "./notification-document.ts";
+import {
+  abandoned,
+  type Counted,
+  cancelled,
+  cancelledAtOnce,
+  checkAfter,
+  firstStep,
+  type Transition,
+  toAccepted,
+  toDelivering,
+  toDeliveringPart,
+  toEnd,
+} from "./notification-steps.ts";
 
 const maxDue = 100;
 const stateOnly = { content: 0, outbox: 0, rows: 0 };
-
-/** The final counts, and the time of the end. */
-type Ending = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
 
 type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<OutboxCarrier["outbox"]> };
 
@@ -42,7 +54,7 @@ export const createNotificationStore = (db: Db) => {
   const insertOne = insertBatched(notifications);
   const updateOne = updateBatched(notifications);
   const findWhole = findBatched(notifications);
-  const findState = findBatched<NotificationDocument, keyof NotificationState>(notifications, stateOnly);
+  const findState = findBatched(notifications, stateOnly);
   const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, { projectId: 1, outbox: 1 });
 
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
@@ -50,22 +62,35 @@ export const createNotificationStore = (db: Db) => {
     return found && toRecord(found);
   };
 
-  const getState = (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> =>
-    findState({ _id: id, projectId });
+  const getState = async (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> => {
+    const found = await findState({ _id: id, projectId });
+    return found && toState(found);
+  };
 
-  /** Ends a notification that still matches `filter`. Null when it does not match. */
+  /** Makes a transition: the first of them that applies. False when none does. */
+  const advance = async (
+    projectId: ProjectId,
+    _id: NotificationId,
+    ...transitions: readonly Transition[]
+  ): Promise<boolean> => {
+    for (const { filter, update } of transitions)
+      if ((await updateOne({ _id, projectId }, filter, update)) === "updated") return true;
+    return false;
+  };
+
+  /** Ends a notification. Null when it has changed since it was read. */
   const end = async (
-    { _id, projectId, cancelledAt, tags }: NotificationState,
-    filter: Filter<NotificationDocument>,
-    { tally, failures, now }: Ending,
+    known: NotificationState,
+    counted: Counted,
+    stop: Stop | undefined = known.stop,
   ): Promise<OutboxCarrier | null> => {
-    const final = { status: finalStatus(cancelledAt !== undefined, tally), at: now, tally, failures };
-    const ended = notificationEnded({ _id, projectId, ...(tags && { tags }) }, final);
-    const updated = await updateOne(
-      { _id, projectId },
-      { ...filter, final: { $exists: false } },
-      { $set: { final }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
-    );
+    const { _id, projectId, tags } = known;
+    const { state, transition } = toEnd(known, counted, stop);
+    const ended = notificationEnded({ _id, projectId, ...(tags && { tags }) }, state);
+    const updated = await updateOne({ _id, projectId }, transition.filter, {
+      ...transition.update,
+      $push: { outbox: ended },
+    });
     if (updated === "not found") return null;
     const written = await findOutbox({ _id, projectId });
     if (updated === "updated") return written;
@@ -81,7 +106,7 @@ export const createNotificationStore = (db: Db) => {
     const outbox = eventsOfSend(document);
     const inserted = await insertOne({
       ...newDocument(state, content),
-      ...(!state.final && { large: true as const }),
+      ...(state.step && { large: true as const }),
       outbox,
     });
     return inserted ? { document, outbox } : undefined;
@@ -92,109 +117,74 @@ export const createNotificationStore = (db: Db) => {
     get,
     getState,
 
-    /** Inserts a notification and queues its expansion in its project. Undefined when it already exists. */
-    insert: (
-      send: SendV1,
-      now: Date,
-      more: Pick<NotificationState, "abandonedAt"> = {},
-    ): Promise<Inserted | undefined> => {
-      const state = newState(send, now);
-      const waits = state.dueAt ? { checkAt: state.dueAt } : { expansion: "queued" as const };
-      return insert({ ...state, ...waits, ...more }, send);
-    },
+    /** Inserts a notification, which waits to be expanded. Undefined when it already exists. */
+    insert: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
+      insert({ ...newFacts(send), ...firstStep(send, now) }, send),
+
+    /** Inserts a notification that can never succeed, so that its devices are counted as failed. */
+    insertAbandoned: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
+      insert({ ...newFacts(send), ...firstStep({}, now), stop: { kind: "abandoned", at: now } }, send),
 
     /** Inserts a cancelled notification without devices before its send is handled. The send then finds it and does nothing. */
-    insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
-      const { dueAt: _, ...state } = newState(send, now);
-      const final = { status: "cancelled", at: now, tally: noDevices, failures: {} } as const;
-      return insert({ ...state, cancelledAt: now, final }, send);
-    },
+    insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
+      insert({ ...newFacts(send), ...cancelledAtOnce(now) }, send),
 
-    /** Queues the expansion of a notification whose `send_at` has passed. Null when it still waits, is final or does not exist. */
-    begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<NotificationRecord | null> => {
-      const begun = await notifications.findOneAndUpdate(
-        { _id: id, projectId, final: { $exists: false }, dueAt: { $lte: now } },
-        { $unset: { dueAt: "", checkAt: "" }, $set: { expansion: "queued" } },
-        { returnDocument: "after" },
-      );
-      if (begun) return toRecord(begun);
+    /** Accepts a notification whose `send_at` has passed. False when it still waits, has ended or does not exist. */
+    begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<boolean> => {
+      if (await advance(projectId, id, toAccepted(now))) return true;
       // After a crash behind the update above, the message is redelivered, and the expansion must still be commanded.
-      const known = await get(projectId, id);
-      return known && !known.final && !known.dueAt && !known.expanded ? known : null;
+      const known = await getState(projectId, id);
+      return known?.step === "accepted" || known?.step === "expanding";
     },
 
     /** Writes the result of registry's partitioning, once. */
-    expanded: async (
-      projectId: ProjectId,
-      id: NotificationId,
-      expanded: NotificationState["expanded"] & {},
-      now: Date,
-    ) => {
-      await updateOne(
-        { _id: id, projectId },
-        { final: { $exists: false }, expanded: { $exists: false } },
-        { $set: { expanded, checkAt: new Date(now.getTime() + checkEveryMs) }, $unset: { expansion: "" } },
-      );
+    expanded: async (projectId: ProjectId, id: NotificationId, expanded: Expanded, now: Date): Promise<void> => {
+      await advance(projectId, id, ...toDelivering(expanded, now));
     },
 
     /** Records that an expansion was dead-lettered: registry partitions no page after the dead one. */
-    expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date) => {
-      await notifications.updateOne(
-        { _id: id, projectId, final: { $exists: false }, expansionLostAt: { $exists: false } },
-        { $set: { expansionLostAt: now, checkAt: new Date(now.getTime() + checkEveryMs) }, $unset: { expansion: "" } },
-      );
+    expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<void> => {
+      await advance(projectId, id, ...toDeliveringPart(now));
     },
 
     /** Records that the send can never succeed. Batches that registry still partitions for it are counted as failed. */
-    abandon: async (projectId: ProjectId, id: NotificationId, now: Date) => {
-      await notifications.updateOne(
-        { _id: id, projectId, final: { $exists: false } },
-        { $set: { abandonedAt: now }, $unset: { dueAt: "" } },
-      );
+    abandon: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<void> => {
+      await advance(projectId, id, ...abandoned(now));
     },
 
-    /** Cancels a notification that is being sent. Pushes already sent still have to be counted. False when it is final. */
-    cancelBegun: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<boolean> => {
-      const { matchedCount } = await notifications.updateOne(
-        { _id: id, projectId, final: { $exists: false }, dueAt: { $exists: false } },
-        // The time of the first cancel counts.
-        [{ $set: { cancelledAt: { $ifNull: ["$cancelledAt", now] } } }],
-      );
-      return matchedCount === 1;
-    },
+    /** Cancels a notification that is being sent. Pushes already sent still have to be counted. False when it has changed since it was read. */
+    cancelBegun: async ({ _id, projectId, stop }: NotificationState, now: Date): Promise<boolean> =>
+      // The time of the first cancel counts.
+      stop?.kind === "cancelled" || (await advance(projectId, _id, cancelled(now))),
 
     /** Cancels a notification that waits for its `send_at`, so it has no devices. Null when it does not wait. */
     cancelScheduled: (document: NotificationState, now: Date): Promise<OutboxCarrier | null> =>
-      end({ ...document, cancelledAt: now }, { dueAt: { $exists: true } }, { tally: noDevices, failures: {}, now }),
+      end(document, { tally: emptyTally, failures: {}, now }, { kind: "cancelled", at: now }),
 
     /** Ends a notification with its counts. Null when it has changed since `document` was read. */
-    finish: (document: NotificationState, ending: Ending): Promise<OutboxCarrier | null> =>
-      end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, ending),
+    finish: (document: NotificationState, counted: Counted): Promise<OutboxCarrier | null> => end(document, counted),
 
     /** Adds devices that were partitioned after the end to the final counts. A caller with fewer devices changes nothing. */
-    amend: async (projectId: ProjectId, id: NotificationId, { tally, failures }: Omit<Ending, "now">) => {
+    amend: async (projectId: ProjectId, id: NotificationId, { tally, failures }: Omit<Counted, "now">) => {
       await notifications.updateOne(
-        { _id: id, projectId, "final.tally.devices": { $lt: tally.devices } },
-        { $set: { "final.tally": tally, "final.failures": failures } },
+        { _id: id, projectId, "end.tally.devices": { $lt: tally.devices } },
+        { $set: { "end.tally": tally, "end.failures": failures } },
       );
     },
 
     /** Claims up to {@link maxDue} notifications whose check is due. Of two callers, only the first gets a notification. */
     takeUnchecked: async (now: Date): Promise<NotificationState[]> => {
-      const options = { sort: { checkAt: 1 }, limit: maxDue, projection: stateOnly } as const;
-      const due = await findSome(
-        notifications,
-        { checkAt: { $exists: true, $lte: now } },
-        { hint: notificationHints.unfinished, ...options },
-      );
+      const options = { sort: { nextAt: 1 }, limit: maxDue, projection: stateOnly } as const;
+      const filter = { nextAt: { $exists: true, $lte: now } };
+      const due = await findSome(notifications, filter, { hint: notificationHints.next, ...options });
       const taken: NotificationState[] = [];
       for (const document of due) {
-        const { _id, projectId, checkAt } = document;
+        const { _id, projectId, nextAt } = document;
         const { modifiedCount } = await notifications.updateOne(
-          { _id, projectId, ...(checkAt ? { checkAt } : {}) },
-          { $set: { checkAt: new Date(now.getTime() + checkEveryMs) } },
+          { _id, projectId, ...(nextAt && { nextAt }) },
+          { $set: { nextAt: checkAfter(now) } },
         );
-        if (modifiedCount === 1) taken.push(document);
+        if (modifiedCount === 1) taken.push(toState(document));
       }
       return taken;
     },
@@ -212,7 +202,7 @@ export const createNotificationStore = (db: Db) => {
         notifications,
         {
           _id: { $lt: firstNotificationId(before), ...(after !== undefined && { $gt: after as NotificationId }) },
-          "final.at": { $lt: before },
+          "end.at": { $lt: before },
           outbox: { $exists: false },
         },
         { hint: "_id_", sort: { _id: 1 }, limit, projection: { projectId: 1 } },

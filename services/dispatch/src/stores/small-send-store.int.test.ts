@@ -11,7 +11,7 @@ import type { Db } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsId, rootBatchId } from "../domain/batch.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import { settleBatch } from "../domain/settle-batch.ts";
+import { settleRow } from "../domain/settle-row.ts";
 import { deliveryCollection, type Run } from "./delivery-document.ts";
 import { createDeliveryList } from "./delivery-list.ts";
 import { createDeliveryStore } from "./delivery-store.ts";
@@ -84,7 +84,7 @@ const store = async (devices: readonly Recipient[]) => {
 
 const settled = (run: Run, outcome: Outcome = { kind: "accepted" }) => ({
   run,
-  settlement: settleBatch({
+  settlement: settleRow({
     devices: run.devices,
     outcomes: run.devices.map(() => outcome),
     startedAt: now,
@@ -113,12 +113,12 @@ test("a send that ends at once stays one document", async () => {
       now,
     ),
   ).toMatchObject({
-    final: { status: "completed", tally: { devices: 2, accepted: 2 } },
+    state: { status: "completed", end: { tally: { devices: 2, accepted: 2 } } },
     events: [{ event: "DeliveryAcceptedV1" }],
     stored: [],
   });
   expect(await rowsStored(id)).toBe(0);
-  expect((await all.notifications.get(projectId, id))?.final).toMatchObject({ tally: { accepted: 2 } });
+  expect((await all.notifications.get(projectId, id))?.end).toMatchObject({ tally: { accepted: 2 } });
   expect((await all.list({ projectId, notificationId: id, status: "accepted" }, page)).data).toMatchObject([
     { device_id: one.id, user_id: "anna", provider_id: apnsId(id, one.id), attempts: 1 },
     { device_id: two.id, attempts: 1 },
@@ -137,13 +137,13 @@ test("a send that ends at once stays one document", async () => {
   ).toEqual({ users: ["anna", null], tags: {} });
   const row = await notificationCollection(db).findOne({ _id: id });
   expect(row?.rows?.[0]).not.toHaveProperty("devices");
-  expect(row).not.toHaveProperty("checkAt");
+  for (const field of ["step", "nextAt", "claim"]) expect(row).not.toHaveProperty(field);
 });
 
 test("a send without devices ends as it is stored", async () => {
   const { document, runs } = await store([]);
-  expect({ document, runs }).toMatchObject({ document: { final: { status: "completed" } }, runs: [] });
-  expect(document).not.toHaveProperty("sending");
+  expect({ document, runs }).toMatchObject({ document: { status: "completed", end: {} }, runs: [] });
+  for (const field of ["step", "nextAt", "claim"]) expect(document).not.toHaveProperty(field);
 });
 
 test("the outbox has the events that the ledger lacks, and a repeated end gives the same result", async () => {
@@ -167,16 +167,16 @@ test("many that end in the same moment all end", async () => {
       ),
     ),
   );
-  expect(ended.every((one) => one?.final.tally.accepted === 1)).toBe(true);
+  expect(ended.every((one) => one?.state.end.tally.accepted === 1)).toBe(true);
   const found = await Promise.all(some.map(({ id }) => all.notifications.get(projectId, id)));
-  expect(found.map((one) => one?.final?.tally.accepted)).toEqual(some.map(() => 1));
+  expect(found.map((one) => one?.end?.tally.accepted)).toEqual(some.map(() => 1));
 });
 
 test("a send that is cancelled meanwhile does not end: its rows move to the ledger of large sends", async () => {
   const [one] = [device("anna")];
   const { id, document, runs } = await store([one]);
   const other = await store([device()]);
-  await all.notifications.cancelBegun(projectId, id, now);
+  expect(await all.notifications.cancelBegun(document, now)).toBe(true);
   const [ended, good] = await Promise.all(
     [{ document, runs }, other].map((each) =>
       all.sends.end(
@@ -187,7 +187,7 @@ test("a send that is cancelled meanwhile does not end: its rows move to the ledg
     ),
   );
   expect(ended).toBeUndefined();
-  expect(good).toMatchObject({ final: { status: "completed" } });
+  expect(good).toMatchObject({ state: { status: "completed" } });
   for (let times = 0; times < 2; times++) await all.sends.moveToDeliveries(projectId, id);
   expect(await rowsStored(id)).toBe(1);
   expect((await all.list({ projectId, notificationId: id }, page)).data).toMatchObject([{ status: "pending" }]);
@@ -197,7 +197,7 @@ test("a send that is cancelled meanwhile does not end: its rows move to the ledg
 
 test("a move to the other ledger that a crash interrupted is completed by the next caller", async () => {
   const { id, document, runs } = await store([device()]);
-  await notificationCollection(db).updateOne({ _id: id }, { $set: { "sending.open": false } });
+  await notificationCollection(db).updateOne({ _id: id }, { $set: { "claim.open": false } });
   expect(
     await all.sends.end(
       document,

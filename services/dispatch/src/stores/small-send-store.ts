@@ -1,78 +1,34 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
-import { findBatched, findByIds, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
-import { Binary, type Db, type UpdateFilter } from "mongodb";
-import { rootGeneration } from "../domain/batch.ts";
-import { addFailures, addTallies, finalStatus, noDevices } from "../domain/notification-counts.ts";
-import type { Settlement } from "../domain/settle-batch.ts";
+import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
+import { Binary, type Db } from "mongodb";
+import { addFailures, addTallies, emptyTally, type FinalStatus } from "../domain/notification-counts.ts";
+import type { Settlement } from "../domain/settle-row.ts";
 import {
   type Claim,
-  type DeliveryDocument,
   deliveryCollection,
   type EmbeddedRow,
   factsOf,
   newRow,
+  ownersOf,
   packNames,
   type Run,
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 import {
-  checkEveryMs,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
   newDocument,
-  newState,
+  newFacts,
   notificationCollection,
   toRecord,
 } from "./notification-document.ts";
+import { ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
+import { embed, embeddedRows, type Ledger } from "./rows.ts";
 
-export const embed = ({
-  projectId: _p,
-  notificationId: _n,
-  lane: _l,
-  generation: _g,
-  tags: _k,
-  claim: _c,
-  starts: _t,
-  outbox: _o,
-  ...row
-}: DeliveryDocument): EmbeddedRow => row;
-
-/** The fields of a notification that its embedded rows need. */
-export const carriedFields = { projectId: 1, rows: 1, sending: 1, queued: 1 } as const;
-
-export type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "sending" | "queued" | "tags">;
-
-/** The claim of rows that move from a backlog to `deliveries` before any process began to send them. */
-export const unclaimed: Claim = { at: -1, sequence: -1 };
-
-/** The embedded rows of a notification, as documents of `deliveries`. */
-export const rowsOf = ({ _id, projectId, rows = [], sending, queued, tags }: Carrier): DeliveryDocument[] => {
-  const waits = sending ? sending.at === unclaimed.at : queued;
-  return rows.map((row) => ({
-    ...row,
-    projectId,
-    notificationId: _id,
-    lane: "direct",
-    generation: rootGeneration,
-    ...(tags && { tags }),
-    ...(waits && row.state === "started" ? { state: "waiting", dueAt: row.storedAt, starts: 0 } : { starts: 1 }),
-    ...(sending && !waits && { claim: { at: sending.at, sequence: sending.sequence } }),
-  }));
-};
-
-/** The embedded rows of a notification, as runs that are sent for the first time. */
-export const runsOf = (document: Omit<Carrier, "sending" | "queued">, startedAt: Date): Run[] =>
-  rowsOf(document).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
-
-/** Finds the embedded rows of notifications. Rows in `deliveries` are not included. */
-export const findEmbeddedRows = (db: Db) => {
-  const notifications = notificationCollection(db);
-  return async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<DeliveryDocument[]> => {
-    const found = await findByIds(notifications, ids, { projectId }, { projection: carriedFields });
-    return found.flatMap(rowsOf);
-  };
-};
+/** The rows of a send that was just stored, as runs that are sent for the first time. */
+const firstRuns = (ledger: Ledger, startedAt: Date): Run[] =>
+  embeddedRows(ledger).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
 
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
@@ -89,29 +45,37 @@ export const createSmallSendStore = (db: Db) => {
 
   const findOne = findBatched(notifications);
 
+  /**
+   * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: after a crash, the next caller
+   * completes the move. For the process that sends it, {@link end} then resolves to undefined.
+   */
+  const moveToDeliveries = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+    const key = { _id: id, projectId };
+    await notifications.updateOne({ ...key, "claim.open": true }, { $set: { "claim.open": false } });
+    const document = await findOne(key);
+    if (!document?.claim || document.claim.open) return;
+    await insertMissing(deliveries, embeddedRows(document));
+    await notifications.updateOne({ ...key, ...toDeliveringMoved.filter }, toDeliveringMoved.update);
+  };
+
   return guardStore({
     /**
-     * Stores a send with its ledger: started for `claim` or, without a claim, waiting in its project's backlog. Null when it already
-     * exists.
+     * Stores a send with its ledger, started for the message in `claim`. Null when it already exists: its `_id` decides which process
+     * sends it.
      */
     insert: async (
       send: GroupedSend,
       { batches, unmatched }: { batches: readonly DeliverBatchV1[]; unmatched: readonly string[] },
-      claim: Claim | undefined,
+      claim: Claim,
       now: Date,
     ): Promise<StoredSend | null> => {
       const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
-      const checkAt = new Date(now.getTime() + checkEveryMs);
       const state: NotificationState = {
-        ...newState(send, now),
+        ...newFacts(send),
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
-        ...(batches.length === 0
-          ? { final: { status: finalStatus(false, noDevices), at: now, tally: noDevices, failures: {} } }
-          : claim
-            ? { sending: { ...claim, open: true }, checkAt }
-            : { queued: true }),
+        ...firstStepOfSmall(batches.length, claim, now),
       };
-      const rows = batches.map((batch) => newRow(batch, { claim: claim ?? unclaimed, now, keepDevices: true }));
+      const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true }));
       const embedded = rows.map(embed);
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
@@ -121,7 +85,7 @@ export const createSmallSendStore = (db: Db) => {
         ...recipientsOf(batches),
       });
       if (!inserted) return null;
-      return { document: { ...state, content: send.content }, runs: runsOf({ ...state, rows: embedded }, now) };
+      return { document: { ...state, content: send.content }, runs: firstRuns({ ...state, rows: embedded }, now) };
     },
 
     /**
@@ -134,55 +98,48 @@ export const createSmallSendStore = (db: Db) => {
       settled: readonly { readonly run: Run; readonly settlement: Settlement }[],
       now: Date,
     ) => {
-      const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), noDevices);
+      const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), emptyTally);
       const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
-      const final = { status: finalStatus(false, tally), at: now, tally, failures };
+      const state = ended(undefined, { at: now, tally, failures });
       const perRow = settled.map(({ run, settlement }) => ({
         whole: allAccepted(settlement),
         events: deliveryEvents(run, run.devices, settlement, now),
       }));
       const outbox = perRow.flatMap(({ whole, events }) => (whole ? [] : events));
-      const ended = { final, events: perRow.flatMap(({ events }) => events), stored: outbox };
-      const updated = await updateOne(
-        { _id, projectId },
-        { "sending.open": true, cancelledAt: { $exists: false }, abandonedAt: { $exists: false } },
+      const result = { state, events: perRow.flatMap(({ events }) => events), stored: outbox };
+      const { filter, update } = toEndOfSmall(
+        state,
         {
-          $set: {
-            final,
-            ...(outbox.length > 0 && { outbox }),
-            ...Object.assign({}, ...settled.map((one, at) => settledFields(one, at, now))),
-          },
-          $unset: {
-            checkAt: "",
-            sending: "",
-            ...Object.fromEntries(settled.map((_, at) => [`rows.${at}.devices`, ""])),
-          },
-        } as UpdateFilter<NotificationDocument>,
+          ...(outbox.length > 0 && { outbox }),
+          ...Object.assign({}, ...settled.map((one, at) => settledFields(one, at, now))),
+        },
+        Object.fromEntries(settled.map((_, at) => [`rows.${at}.devices`, ""])),
       );
-      if (updated === "updated") return ended;
+      if ((await updateOne({ _id, projectId }, filter, update)) === "updated") return result;
       // This update or an earlier try may have succeeded although its response was lost: no other update ends a send that still has rows.
       const document = await findOne({ _id, projectId });
-      return document?.final && document.rows ? { ...ended, final: document.final } : undefined;
+      return document?.end && document.rows
+        ? { ...result, state: { status: document.status as FinalStatus, end: document.end } }
+        : undefined;
     },
 
+    moveToDeliveries,
+
     /**
-     * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: after a crash, the next caller
-     * completes the move. For the process that sends it, {@link end} then resolves to undefined.
+     * Changes the owners of the rows of a send that has ended. Rows of a send that has not ended move to `deliveries`. `change`: the packed
+     * owners of a row after the change; undefined: the same as before.
      */
-    moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
-      const key = { _id: id, projectId };
-      await notifications.updateOne({ ...key, "sending.open": true }, { $set: { "sending.open": false } });
-      await notifications.updateOne(
-        { ...key, queued: true, sending: { $exists: false }, rows: { $exists: true }, final: { $exists: false } },
-        { $set: { sending: { ...unclaimed, open: false } } },
-      );
-      const document = await findOne({ _id: id, projectId });
-      if (!document?.sending || document.sending.open) return;
-      await insertMissing(deliveries, rowsOf(document));
-      await notifications.updateOne(
-        { _id: id, projectId, "sending.open": false },
-        { $unset: { sending: "", rows: "", named: "" } },
-      );
+    eraseOwners: async (
+      document: Ledger & Pick<NotificationDocument, "step">,
+      change: (owners: readonly (string | undefined)[]) => string | undefined,
+    ): Promise<void> => {
+      const { _id, projectId, rows = [] } = document;
+      if (document.step === "sending") return moveToDeliveries(projectId, _id);
+      const changes = rows.flatMap((row, at): [string, string][] => {
+        const users = change(ownersOf(row));
+        return users === undefined ? [] : [[`rows.${at}.users`, users]];
+      });
+      if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
     },
 
     /** The stored notification, and the events of its rows whose devices were all accepted. Null when it does not exist. */
@@ -191,7 +148,7 @@ export const createSmallSendStore = (db: Db) => {
       id: NotificationId,
     ): Promise<{ document: NotificationRecord; events: OutboxEvent[] } | null> => {
       const document = await findOne({ _id: id, projectId });
-      return document && { document: toRecord(document), events: rowsOf(document).flatMap(acceptedEventsOf) };
+      return document && { document: toRecord(document), events: embeddedRows(document).flatMap(acceptedEventsOf) };
     },
   });
 };

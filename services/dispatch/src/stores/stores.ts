@@ -8,10 +8,11 @@ import { createDeliveryExport, createDeliveryList } from "./delivery-list.ts";
 import { createDeliveryStore } from "./delivery-store.ts";
 import { createDeliveryTrace, createDeliveryUsers } from "./delivery-trace.ts";
 import { createDeviceTimeline } from "./device-timeline.ts";
+import { createExpansionStore } from "./expansion-store.ts";
 import { createLedger } from "./ledger.ts";
 import { notificationCollection, type OutboxCarrier } from "./notification-document.ts";
 import { createNotificationStore } from "./notification-store.ts";
-import { createBacklogStore, createExpansionQueue } from "./queue-stores.ts";
+import { createSendGroupStore } from "./send-group-store.ts";
 import { createSmallSendStore } from "./small-send-store.ts";
 
 /** Everything that dispatch reads and writes in its database. */
@@ -22,8 +23,8 @@ export const createStores = (db: Db, masterKeys: MasterKeys) => ({
   ledger: createLedger(db),
   credentials: createCredentialStore(db, masterKeys),
   erasures: createErasureStore(db),
-  queue: createExpansionQueue(db),
-  queued: createBacklogStore(db),
+  expansions: createExpansionStore(db),
+  sendGroups: createSendGroupStore(db),
   ...createDeliveryList(db),
   ...createDeliveryExport(db),
   ...createDeliveryTrace(db),

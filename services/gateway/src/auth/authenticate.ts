@@ -13,9 +13,6 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { SendRequest } from "../bus-connection.ts";
-import type { RateLimits } from "../limits/rate-limits.ts";
-import type { OperatorDirectory, ProjectDirectory, TokenDirectory } from "../records/directories.ts";
-import type { Sessions } from "../sessions/sessions.ts";
 import {
   type Access,
   type ActingOperator,
@@ -26,6 +23,9 @@ import {
   roleOf,
   scopesOf,
 } from "./caller.ts";
+import type { OperatorDirectory, ProjectDirectory, TokenDirectory } from "./directories.ts";
+import type { RateLimits } from "./rate-limits.ts";
+import type { Sessions } from "./sessions.ts";
 
 type Deps = {
   readonly tokens: TokenDirectory;

@@ -13,11 +13,11 @@ import {
 import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../bus-connection.ts";
 import type { GatewayConfig } from "../config.ts";
-import { createRateLimits } from "../limits/rate-limits.ts";
-import { createOperatorDirectory, createTokenDirectory } from "../records/directories.ts";
-import { createSessions } from "../sessions/sessions.ts";
 import { createAuthenticate } from "./authenticate.ts";
 import { admin, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
+import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
+import { createRateLimits } from "./rate-limits.ts";
+import { createSessions } from "./sessions.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const [projectId, deviceId, tokenId] = [newProjectId(now), newDeviceId(now), newTokenId(now)];
@@ -36,16 +36,16 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     return { valid: data.credentialHash === secretHash(credential) };
   };
   const plenty = 1_000;
-  const limits = createRateLimits({
-    HERALD_GATEWAY_LIMIT_FAILURES: failures,
-    HERALD_GATEWAY_LIMIT_CLIENTS: plenty,
-    HERALD_GATEWAY_LIMIT_TOKEN: plenty,
-    HERALD_GATEWAY_LIMIT_PROJECT: plenty,
-    HERALD_GATEWAY_LIMIT_DEVICE: plenty,
-    HERALD_GATEWAY_QUOTA_SENDS: plenty,
-    HERALD_GATEWAY_QUOTA_DRY_RUNS: plenty,
-    HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
-  } as GatewayConfig);
+  const limits = createRateLimits(
+    {
+      HERALD_GATEWAY_LIMIT_FAILURES: failures,
+      HERALD_GATEWAY_LIMIT_CLIENTS: plenty,
+      HERALD_GATEWAY_LIMIT_PROJECT: 100 * plenty,
+      HERALD_GATEWAY_QUOTA_SENDS: plenty,
+      HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
+    } as GatewayConfig,
+    plenty,
+  );
   const tokens = createTokenDirectory(
     {
       get: (key) => (key === secretHash(token) ? record : undefined),

@@ -1,5 +1,5 @@
 import { deliveryReasons, type EventContract, errors, events, type Retry } from "@herald/contracts";
-import { describeEvents } from "../asyncapi/describe-events.ts";
+import { describeEvents } from "./describe-events.ts";
 import {
   escapeHtml,
   example,

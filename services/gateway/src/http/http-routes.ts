@@ -1,11 +1,22 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeraldError, type HttpRoute, meter, serveRoutes } from "@herald/kit";
 import type { Request, Response } from "express";
-import { consoleRoutes } from "../console/serve-console.ts";
-import { mountDocs } from "../docs/mount-docs.ts";
 import { type Route, routePattern } from "./route.ts";
+import { consoleRoutes } from "./serve-console.ts";
 
 const notFound = "no such route; GET /openapi.json lists all routes";
+
+/** A page that everyone may read. */
+export type Page = { readonly path: string; readonly render: (request: Request, response: Response) => void };
+
+const frontPage: Page = {
+  path: "/",
+  render: (request, response) => {
+    response.vary("accept");
+    if (request.accepts(["json", "html"]) !== "html") throw new HeraldError("route-not-found", `path: ${notFound}`);
+    response.redirect("/docs");
+  },
+};
 
 /**
  * Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. `consoleFolder` has the
@@ -13,26 +24,18 @@ const notFound = "no such route; GET /openapi.json lists all routes";
  */
 export const serveGateway = (
   declared: ReadonlyMap<Route, HttpRoute["serve"]>,
+  pages: readonly Page[],
   probes: readonly HttpRoute[],
   count: (request: IncomingMessage) => Promise<void>,
   consoleFolder?: string,
 ) => {
-  const routes = [...declared.keys()];
-  const documents: HttpRoute[] = [];
-  const addDocument = (pattern: string, render: (request: Request, response: Response) => void) =>
-    documents.push({
-      method: "GET",
-      pattern,
-      serve: async (request, response) => {
-        await count(request);
-        render(request as Request, response as Response);
-      },
-    });
-  mountDocs({ get: addDocument }, routes);
-  addDocument("/", (request, response) => {
-    response.vary("accept");
-    if (request.accepts(["json", "html"]) !== "html") throw new HeraldError("route-not-found", `path: ${notFound}`);
-    response.redirect("/docs");
+  const servePage = ({ path, render }: Page): HttpRoute => ({
+    method: "GET",
+    pattern: path,
+    serve: async (request, response) => {
+      await count(request);
+      render(request as Request, response as Response);
+    },
   });
   return serveRoutes(
     [
@@ -41,9 +44,9 @@ export const serveGateway = (
         pattern: routePattern(route),
         serve,
       })),
-      ...preflightRoutes(routes),
+      ...preflightRoutes([...declared.keys()]),
       ...probes,
-      ...documents,
+      ...[...pages, frontPage].map(servePage),
       ...(consoleFolder === undefined ? [] : consoleRoutes(consoleFolder, count)),
     ],
     { notFound, countUnserved: count },

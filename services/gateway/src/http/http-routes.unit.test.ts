@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { HttpRoute, RouteMatch } from "@herald/kit";
 import { expect, test } from "vitest";
+import { docsPages } from "../docs/docs-pages.ts";
 import { allRoutes } from "../routes/all-routes.ts";
 import { serveGateway } from "./http-routes.ts";
 import { type Route, routePattern } from "./route.ts";
@@ -17,6 +18,7 @@ const serveRequest = serveGateway(
       async (_request, _response, match) => void served.push({ route, match }),
     ]),
   ),
+  docsPages(allRoutes),
   [],
   async (one) => void counted.push(one),
 );

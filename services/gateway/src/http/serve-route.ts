@@ -16,10 +16,10 @@ import {
   type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
-import { recordChange } from "../audit/record-change.ts";
 import { credentialsOf, isSecure } from "../auth/authenticate.ts";
 import type { Caller } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
+import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";
 import type { HandledRequest, PathParam, Reply, Route, StreamBody } from "./route.ts";
 

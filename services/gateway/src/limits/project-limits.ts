@@ -1,13 +1,15 @@
 import type { ProjectId, ProjectLimit } from "@herald/contracts";
 import { createShares, HeraldError } from "@herald/kit";
 import type { ShareOwner } from "../auth/caller.ts";
+import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "../auth/rate-limits.ts";
 import type { GatewayConfig } from "../config.ts";
-import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
+import { type FixedLimits, requestLimits } from "../fixed-limits.ts";
 
 type Streams = { readonly openOf: (projectId: ProjectId) => number };
 
 type Deps = {
   readonly config: GatewayConfig;
+  readonly fixed: FixedLimits;
   readonly limits: Pick<RateLimits, "usedBy">;
   /** Undefined when dispatch does not answer. */
   readonly countQueued: (projectId: ProjectId) => Promise<number | undefined>;
@@ -17,9 +19,9 @@ type Deps = {
 
 export type ReadProjectLimits = ReturnType<typeof createProjectLimits>;
 
-/** Reads a project's limits, set by environment variables, and their current use. Throws bus-unavailable. */
+/** Reads a project's limits and their current use. Throws bus-unavailable. */
 export const createProjectLimits =
-  ({ config, limits, countQueued, eventStreams, exportStreams }: Deps) =>
+  ({ config, fixed, limits, countQueued, eventStreams, exportStreams }: Deps) =>
   async (
     projectId: ProjectId,
     /** Registry's count and limit of its devices. */
@@ -28,36 +30,39 @@ export const createProjectLimits =
     const [used, queued] = await Promise.all([limits.usedBy(projectId), countQueued(projectId)]);
     const inGateway = (
       name: ProjectLimit["name"],
-      variable: keyof GatewayConfig & `HERALD_GATEWAY_${"LIMIT" | "QUOTA"}_${string}`,
+      limit: number,
       description: string,
       rest: Partial<ProjectLimit> = {},
-    ): ProjectLimit => ({ name, description, limit: config[variable], counted_by: "gateway", variable, ...rest });
-    const inWindow = { seconds: windowSeconds };
+    ): ProjectLimit => ({ name, description, limit, counted_by: "gateway", ...rest });
+    const requests = requestLimits(config.HERALD_GATEWAY_LIMIT_PROJECT);
+    const inWindow = { seconds: windowSeconds, variable: "HERALD_GATEWAY_LIMIT_PROJECT" };
     const forAll = { counted_by: "installation" } as const;
     return [
-      inGateway("token", "HERALD_GATEWAY_LIMIT_TOKEN", "Requests with one project token", inWindow),
-      inGateway("project", "HERALD_GATEWAY_LIMIT_PROJECT", "Requests with all tokens of the project", {
+      inGateway("token", requests.token, "Requests with one project token: half of the project's", inWindow),
+      inGateway("project", requests.project, "Requests with all tokens of the project", {
         ...inWindow,
         used: used.requests,
       }),
-      inGateway("device", "HERALD_GATEWAY_LIMIT_DEVICE", "Requests with the credential of one device", inWindow),
-      inGateway("sends", "HERALD_GATEWAY_QUOTA_SENDS", "Notifications; dry runs do not count", {
+      inGateway("device", requests.device, "Requests with the credential of one device: a hundredth", inWindow),
+      inGateway("sends", config.HERALD_GATEWAY_QUOTA_SENDS, "Notifications; dry runs do not count", {
+        variable: "HERALD_GATEWAY_QUOTA_SENDS",
         seconds: quotaSeconds,
         used: used.sends,
       }),
-      inGateway("dry-runs", "HERALD_GATEWAY_QUOTA_DRY_RUNS", "Dry runs; each reads the whole audience", {
+      inGateway("dry-runs", fixed.dryRuns, "Dry runs; each reads the whole audience", {
         seconds: dryRunSeconds,
         used: used.dryRuns,
       }),
-      inGateway("queued", "HERALD_GATEWAY_QUOTA_QUEUED", "Notifications that are accepted and not started", {
+      inGateway("queued", config.HERALD_GATEWAY_QUOTA_QUEUED, "Notifications that are accepted and not started", {
+        variable: "HERALD_GATEWAY_QUOTA_QUEUED",
         ...forAll,
         ...(queued !== undefined && { used: queued }),
       }),
-      inGateway("queued-bytes", "HERALD_GATEWAY_QUOTA_QUEUED_BYTES", "Bytes of the same notifications", forAll),
-      inGateway("event-streams", "HERALD_GATEWAY_LIMIT_PROJECT_STREAMS", "Open event streams", {
+      inGateway("queued-bytes", fixed.queuedBytes, "Bytes of the same notifications", forAll),
+      inGateway("event-streams", fixed.projectStreams, "Open event streams", {
         used: eventStreams.openOf(projectId),
       }),
-      inGateway("exports", "HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS", "Exports that run", {
+      inGateway("exports", fixed.projectExports, "Exports that run", {
         used: exportStreams.openOf(projectId),
       }),
       {

@@ -12,9 +12,9 @@ import {
 import type { FairGate } from "@herald/kit";
 import type { z } from "zod";
 import { type ActingOperator, viewer } from "../auth/caller.ts";
-import { rowFormat } from "../exports/export-streams.ts";
 import { keysetRequest, ok, pageReply } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
+import { rowFormat } from "../streams/export-streams.ts";
 
 /** Rows of one page of an export. */
 const exportPage = 100;

@@ -23,12 +23,12 @@ import {
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { type CallerOf, ownDevice, project, projectOrDevice } from "../auth/caller.ts";
+import { type ProjectDirectory, readSubscription } from "../auth/directories.ts";
 import { rejectProtected } from "../auth/protected-metadata.ts";
 import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import { type ProjectDirectory, readSubscription } from "../records/directories.ts";
-import { deliveryTrace } from "../trace/delivery-trace.ts";
+import { deliveryTrace } from "../views/delivery-trace.ts";
 import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 

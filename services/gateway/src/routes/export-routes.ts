@@ -18,9 +18,9 @@ import {
 import { z } from "zod";
 import { type CallerOf, project, shareOwner } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
-import { acceptsGzip, type ExportPage, preferredFormat, rowFormat } from "../exports/export-streams.ts";
 import { pageRequest } from "../http/reply.ts";
 import { defineRoute, type HandledRequest } from "../http/route.ts";
+import { acceptsGzip, type ExportPage, preferredFormat, rowFormat } from "../streams/export-streams.ts";
 import { withOpensOfAll } from "./notification-routes.ts";
 
 const download = ["application/x-ndjson", "text/csv"] as const;

@@ -23,11 +23,11 @@ import {
 import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
 import { admin, anyClient, type CallerOf, clientOrDevice, viewer } from "../auth/caller.ts";
+import { readSubscription } from "../auth/directories.ts";
 import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import { readSubscription } from "../records/directories.ts";
 import { identityKeyParam, projectParam } from "./path-params.ts";
 
 /** Metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */

@@ -10,7 +10,7 @@ import {
   partitionBatches,
   repartitionBatches,
 } from "../domain/partition-batches.ts";
-import { firstRange, parseQuery, readPage } from "./read-audience.ts";
+import { firstRange, parseQuery, readPage } from "../requests/read-audience.ts";
 
 /**
  * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the

@@ -2,7 +2,7 @@ import { defineHandler } from "@herald/bus";
 import { errors, ImportChunkV1, type ImportError, importedDeviceId, importLimits } from "@herald/contracts";
 import { createFairGate, type FairGate, HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { type ParsedDevice, type PutResult, parseDevices, startPutDevices } from "./put-devices.ts";
+import { type ParsedDevice, type PutResult, parseDevices, startPutDevices } from "../requests/put-devices.ts";
 import { createReadLine } from "./read-line.ts";
 
 /** Chunks of five hundred devices each. Concurrent chunks share database commands. A project that is alone has four of these places. */

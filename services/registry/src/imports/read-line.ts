@@ -1,5 +1,6 @@
 import { csvRow, fromCsvText, type ImportChunkV1, type ImportFormat, importLimits } from "@herald/contracts";
 import { hasCode, parseJson } from "@herald/kit";
+import type { Refused } from "../requests/put-devices.ts";
 import { pinpoint, sns } from "./formats/amazon.ts";
 import { azureNh, registrationOf } from "./formats/azure-nh.ts";
 import type { MapRow, Row } from "./formats/fields.ts";
@@ -8,7 +9,6 @@ import { herald } from "./formats/herald.ts";
 import { onesignal } from "./formats/onesignal.ts";
 import { parse } from "./formats/parse.ts";
 import { pnta } from "./formats/pnta.ts";
-import type { Refused } from "./put-devices.ts";
 
 type Line = ImportChunkV1["content"][number];
 type Read = { readonly device: unknown } | Refused;

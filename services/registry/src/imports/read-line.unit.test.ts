@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ImportFormat as formats, type ImportFormat } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { parseDevices } from "./put-devices.ts";
+import { parseDevices } from "../requests/put-devices.ts";
 import { createReadLine } from "./read-line.ts";
 
 const apns = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";

@@ -13,6 +13,7 @@ import type { Deps } from "../deps.ts";
 import { assign, planOf, type SendTargets, wantedKeys } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
+import { deviceNotFound, deviceView } from "./change-device.ts";
 import {
   candidateOf,
   firstRange,
@@ -22,8 +23,7 @@ import {
   partitionableOf,
   reachedTwice,
   readPage,
-} from "../handlers/read-audience.ts";
-import { deviceNotFound, deviceView } from "./change-device.ts";
+} from "./read-audience.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async ({ audience }: Deps, projectId: ProjectId, sources: readonly string[], signal: AbortSignal) => {

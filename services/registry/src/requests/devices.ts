@@ -22,10 +22,10 @@ import type { Deps } from "../deps.ts";
 import type { UserChange } from "../domain/device-change.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
-import { parseDevices, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound, deviceView } from "./change-device.ts";
 import { exportDevices, formatPosition, listPosition, matchDevices } from "./match-devices.ts";
+import { parseDevices, putDevices } from "./put-devices.ts";
 import { registerDevice } from "./register-device.ts";
 
 const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, status });

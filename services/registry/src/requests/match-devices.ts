@@ -15,9 +15,9 @@ import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { isDirect } from "../domain/audience.ts";
 import { type Partitionable, pageDevices } from "../domain/partition-batches.ts";
-import { parseQuery, readPage } from "../handlers/read-audience.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { deviceView } from "./change-device.ts";
+import { parseQuery, readPage } from "./read-audience.ts";
 
 /** Where a walk over the devices of a target continues. A walk is sorted by bucket, and by id within a bucket. */
 export type WalkPosition = {

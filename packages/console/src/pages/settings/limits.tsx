@@ -23,7 +23,7 @@ const columns: readonly Column<ProjectLimit>[] = [
     cell: (row) => (
       <span className="row-link">
         <b>{row.description}</b>
-        <span className="muted mono break">{row.variable}</span>
+        <span className={`muted break ${row.variable === undefined ? "" : "mono"}`}>{row.variable ?? "fixed"}</span>
       </span>
     ),
   },
@@ -52,7 +52,7 @@ export default function Limits() {
   });
   return (
     <List query={query} columns={columns} keyOf={(row) => row.name} label="Limits">
-      <p className="inside muted text">Each is the same for every project, and is set by an environment variable.</p>
+      <p className="inside muted text">Each is the same for every project: set by an environment variable, or fixed.</p>
     </List>
   );
 }

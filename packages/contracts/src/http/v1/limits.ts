@@ -35,9 +35,12 @@ export const ProjectLimit = named("ProjectLimit", {
   counted_by: z.enum(["gateway", "installation"]).meta({
     description: "`gateway`: each gateway counts for itself, and `used` is the count of the one that answers",
   }),
-  variable: z.string().meta({
-    description: "The environment variable that sets it, for all projects",
-    examples: ["HERALD_GATEWAY_QUOTA_SENDS"],
-  }),
+  variable: z
+    .string()
+    .optional()
+    .meta({
+      description: "The environment variable that sets it, for all projects. Absent: it is fixed",
+      examples: ["HERALD_GATEWAY_QUOTA_SENDS"],
+    }),
 });
 export type ProjectLimit = z.infer<typeof ProjectLimit>;

@@ -127,7 +127,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return transports[slot];
   }
 
-  function judge(answer: TransportAnswer, environment: ApnsEnvironment): Outcome {
+  function classify(answer: TransportAnswer, environment: ApnsEnvironment): Outcome {
     if (answer.kind === "answered") return apnsOutcome(answer, now());
     if (certificate !== undefined && certificateRefused.test(answer.reason))
       return { kind: "misconfigured", providerReason: answer.reason };
@@ -135,26 +135,26 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   }
 
   /** The outcome from one host. If the provider token has expired, renews it and retries once. */
-  async function verdict(
+  async function renewAndRetry(
     post: Post,
     environment: ApnsEnvironment,
     authorization: string | undefined,
     answer: TransportAnswer,
   ): Promise<Outcome> {
-    const outcome = judge(answer, environment);
+    const outcome = classify(answer, environment);
     if (authorization === undefined || !isAbout(outcome, "misconfigured", "ExpiredProviderToken")) return outcome;
     const renewed = await providerToken?.renew(authorization);
-    return renewed === undefined ? outcome : judge(await post(environment, renewed), environment);
+    return renewed === undefined ? outcome : classify(await post(environment, renewed), environment);
   }
 
   /** The outcome after any response but 200. Tries the other environment's host if the device token may belong there. */
-  async function pursue(
+  async function retryOtherEnvironment(
     post: Post,
     environment: ApnsEnvironment,
     authorization: string | undefined,
     answer: TransportAnswer,
   ): Promise<Outcome> {
-    const outcome = await verdict(post, environment, authorization, answer);
+    const outcome = await renewAndRetry(post, environment, authorization, answer);
     // A key or certificate may be valid for one environment only, and the device chose another one than the project.
     if (outcome.kind === "misconfigured" && environment !== settings.environment)
       return tokenMismatch("environment-mismatch", outcome.providerReason);
@@ -162,7 +162,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     // A token from a build for the other environment is invalid here and valid there.
     const other = otherThan[environment];
     const current = await providerToken?.current();
-    const second = await verdict(post, other, current, await post(other, current));
+    const second = await renewAndRetry(post, other, current, await post(other, current));
     // A key or certificate may be valid for one environment only, so this says nothing about the token.
     if (second.kind === "misconfigured") return outcome;
     return second.kind === "deferred" || second.kind === "unknown" ? { ...second, elsewhere: true } : second;
@@ -196,7 +196,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
           post(environment, authorization).then((answer) =>
             answer.kind === "answered" && answer.status === 200
               ? accepted
-              : pursue(post, environment, authorization, answer),
+              : retryOtherEnvironment(post, environment, authorization, answer),
           );
         const current = providerToken?.current();
         return current instanceof Promise ? current.then(send) : send(current);

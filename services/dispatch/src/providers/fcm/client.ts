@@ -32,7 +32,7 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
 
   const post = (authorization: string, body: string): Promise<TransportAnswer> =>
     transport.send({ path, headers: { authorization, "content-type": "application/json" }, body });
-  const judge = (answer: TransportAnswer): Outcome =>
+  const classify = (answer: TransportAnswer): Outcome =>
     answer.kind === "answered" ? fcmOutcome(answer, now()) : unanswered(answer, origin);
 
   return {
@@ -47,10 +47,10 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
         const current = tokens.current();
         const authorization = current instanceof Promise ? await current : current;
         if (typeof authorization !== "string") return authorization;
-        const outcome = judge(await post(authorization, payload));
+        const outcome = classify(await post(authorization, payload));
         if (outcome.kind !== "misconfigured" || !staleTokenReasons.has(outcome.providerReason)) return outcome;
         const renewed = (await tokens.renew(authorization)) ?? outcome;
-        return typeof renewed === "string" ? judge(await post(renewed, payload)) : renewed;
+        return typeof renewed === "string" ? classify(await post(renewed, payload)) : renewed;
       };
     },
     // Devices choose their token kind and platform, so failures of one kind or platform must not block the others.

@@ -85,7 +85,7 @@ export function createWebPushClient({
     return signer;
   }
 
-  function judge(answer: TransportAnswer, origin: string): Outcome {
+  function classify(answer: TransportAnswer, origin: string): Outcome {
     if (answer.kind === "answered") return webPushOutcome(answer, now());
     if (answer.reason.startsWith(notPublicText)) return forbidden(notPublicText);
     return unanswered(answer, origin);
@@ -117,7 +117,7 @@ export function createWebPushClient({
           "content-type": "application/octet-stream",
           "content-length": String(body.length),
         };
-        return judge(
+        return classify(
           await origins.use(target.origin, (transport) => transport.send({ path: target.path, headers, body })),
           target.origin,
         );

@@ -87,14 +87,14 @@ type Wait = {
 type Decision = DeviceResult | Omit<Wait, "index">;
 
 /** Decides for every device of a row whether it gets a final state or continues in a child row. */
-export const settleBatch = (run: BatchRun): Settlement => {
+export const settleRow = (run: BatchRun): Settlement => {
   const table = createResultTable(run.devices.length);
   const unregistered: Settlement["unregistered"] = [];
   const providerIds: (string | undefined)[] = [];
   const waits: Wait[] = [];
   for (const [index, device] of run.devices.entries()) {
     const outcome = run.outcomes[index];
-    const decision = outcome ? judge(run, device, outcome) : notSent(run, index, device);
+    const decision = outcome ? classify(run, device, outcome) : notSent(run, index, device);
     if ("for" in decision) {
       waits.push({ ...decision, index });
       continue;
@@ -108,10 +108,10 @@ export const settleBatch = (run: BatchRun): Settlement => {
         at: outcome.at ?? run.startedAt,
       });
   }
-  const going = waits.filter((wait) => inTime(run, wait));
-  const waiting = plan(run, going);
-  const goes = new Set(waiting ? going : []);
-  for (const wait of waits) table.put(wait.index, goes.has(wait) ? deferred(wait) : tooLate(run, wait));
+  const continuing = waits.filter((wait) => inTime(run, wait));
+  const waiting = plan(run, continuing);
+  const deferrable = new Set(waiting ? continuing : []);
+  for (const wait of waits) table.put(wait.index, deferrable.has(wait) ? deferred(wait) : expiredResult(run, wait));
   const { results, resultOf } = table;
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
 };
@@ -119,7 +119,7 @@ export const settleBatch = (run: BatchRun): Settlement => {
 /** The result of nearly every device, allocated once. */
 const atOnce: DeviceResult = Object.freeze({ status: "accepted", attempts: 1, possibleRepeat: false });
 
-const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
+const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
   const attempts = device.attempts + 1;
   if (outcome.kind === "accepted")
     return attempts === 1 && !device.repeat ? atOnce : { status: "accepted", attempts, possibleRepeat: device.repeat };
@@ -215,7 +215,7 @@ const deferred = ({ device, providerReason, for: what }: Wait): DeviceResult => 
   ...(what === "blocked" ? { blocked: true } : {}),
 });
 
-const tooLate = (run: BatchRun, wait: Wait): DeviceResult => ({
+const expiredResult = (run: BatchRun, wait: Wait): DeviceResult => ({
   ...deferred(wait),
   ...(run.cancelled
     ? { status: "cancelled", reason: "cancelled" }

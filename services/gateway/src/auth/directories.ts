@@ -21,8 +21,8 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
-import type { ActingOperator } from "../auth/caller.ts";
-import type { RateLimits } from "../limits/rate-limits.ts";
+import type { ActingOperator } from "./caller.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 /** A bucket replicated into memory by a watch. */
 export type BucketReplica<Value> = ReturnType<typeof replicateBucket<z.ZodType<Value>>>;

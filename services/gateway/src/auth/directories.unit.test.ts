@@ -10,9 +10,9 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import type { RateLimits } from "../limits/rate-limits.ts";
 import type { BucketReplica } from "./directories.ts";
 import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const record = (expiresAt?: string): TokenRecord => ({

@@ -1,7 +1,7 @@
 import { type EventContract, events, headerNames, streams } from "@herald/contracts";
 import { version } from "@herald/kit";
 import { z } from "zod";
-import { exampleOf, type Schema } from "../openapi/example-of.ts";
+import { exampleOf, type Schema } from "./example-of.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

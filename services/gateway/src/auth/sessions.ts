@@ -13,9 +13,9 @@ import {
   signInCodeKey,
   signInCodeMs,
 } from "@herald/contracts";
-import { invalidCredential, type OperatorSession } from "../auth/caller.ts";
-import type { RateLimits } from "../limits/rate-limits.ts";
-import { type BucketReplica, readRecord } from "../records/directories.ts";
+import { invalidCredential, type OperatorSession } from "./caller.ts";
+import { type BucketReplica, readRecord } from "./directories.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 type Deps = {
   readonly replica: BucketReplica<SessionRecord>;

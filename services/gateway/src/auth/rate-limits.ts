@@ -1,8 +1,9 @@
 import { errors, type ImportId, type OperatorReference, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
-import type { Caller } from "../auth/caller.ts";
 import type { GatewayConfig } from "../config.ts";
+import { requestLimits } from "../fixed-limits.ts";
+import type { Caller } from "./caller.ts";
 
 /** Long enough to even out a burst, short enough that clients wait little and few addresses stay in memory. */
 export const windowSeconds = 10;
@@ -104,16 +105,16 @@ const limiter = (
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
 /** Limits of this process, in memory: each replica has its own. Addresses are the results of `clientAddress`. */
-export const createRateLimits = (config: GatewayConfig) => {
+export const createRateLimits = (config: GatewayConfig, maxDryRuns: number) => {
+  const requests = requestLimits(config.HERALD_GATEWAY_LIMIT_PROJECT);
   // The names are public: clients see them in RateLimit-Policy.
   const failures = limiter("failures", config.HERALD_GATEWAY_LIMIT_FAILURES, windowSeconds);
   const anonymous = limiter("clients", config.HERALD_GATEWAY_LIMIT_CLIENTS, windowSeconds);
-  const token = limiter("token", config.HERALD_GATEWAY_LIMIT_TOKEN, windowSeconds);
-  const project = limiter("project", config.HERALD_GATEWAY_LIMIT_PROJECT, windowSeconds);
-  const device = limiter("device", config.HERALD_GATEWAY_LIMIT_DEVICE, windowSeconds);
+  const token = limiter("token", requests.token, windowSeconds);
+  const project = limiter("project", requests.project, windowSeconds);
+  const device = limiter("device", requests.device, windowSeconds);
   const lookups = limiter("look-ups", lookupsPerSecond, 1);
-  const { HERALD_GATEWAY_QUOTA_SENDS: maxSends, HERALD_GATEWAY_QUOTA_DRY_RUNS: maxDryRuns } = config;
-  const sends = limiter("sends", maxSends, quotaSeconds, "notifications", "quota-exceeded");
+  const sends = limiter("sends", config.HERALD_GATEWAY_QUOTA_SENDS, quotaSeconds, "notifications", "quota-exceeded");
   const dryRuns = limiter("dry-runs", maxDryRuns, dryRunSeconds, "dry runs", "quota-exceeded");
   const signIns = limiter("sign-ins", signInsPerMinute, 60, "sessions of this operator");
   const uploads = limiter("uploads", uploadsOfImport.count, uploadsOfImport.seconds, "uploads of this import");

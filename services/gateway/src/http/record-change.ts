@@ -2,7 +2,7 @@ import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { ActingOperator, Caller } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { HandledRequest, Route } from "../http/route.ts";
+import type { HandledRequest, Route } from "./route.ts";
 
 const operatorOf = (caller: Caller): ActingOperator | undefined => ("operator" in caller ? caller.operator : undefined);
 

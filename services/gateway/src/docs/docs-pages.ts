@@ -1,7 +1,8 @@
 import type { Request, Response } from "express";
-import { describeEvents } from "../asyncapi/describe-events.ts";
+import type { Page } from "../http/http-routes.ts";
 import type { Route } from "../http/route.ts";
-import { describeRoutes } from "../openapi/describe-routes.ts";
+import { describeEvents } from "./describe-events.ts";
+import { describeRoutes } from "./describe-routes.ts";
 import { type ApiDocument, renderErrors, renderEvents, renderReference } from "./render-reference.ts";
 import { pagePolicy } from "./render-schema.ts";
 
@@ -14,26 +15,27 @@ const headers = {
   html: { "content-security-policy": pagePolicy, "cache-control": cache },
 };
 
-type Router = { get(path: string, handler: (request: Request, response: Response) => void): void };
-
 /**
- * Adds `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`. Each is made from routes and contracts on its first
+ * `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`. Each is made from routes and contracts on its first
  * request, and kept.
  */
-export const mountDocs = (router: Router, routes: readonly Route[]): void => {
-  const add = (path: string, type: keyof typeof headers, make: () => string) => {
+export const docsPages = (routes: readonly Route[]): readonly Page[] => {
+  const page = (path: string, type: keyof typeof headers, make: () => string): Page => {
     let made: Buffer | undefined;
-    router.get(path, (_request, response) => {
+    const render = (_request: Request, response: Response): void => {
       // Made once: a slow reader holds a reference to the buffer, not a copy.
       made ??= Buffer.from(make());
       response.set(headers[type]).type(type).send(made);
-    });
+    };
+    return { path, render };
   };
   let document: ReturnType<typeof describeRoutes> | undefined;
   const describe = () => (document ??= describeRoutes(routes));
-  add("/openapi.json", "json", () => JSON.stringify(describe()));
-  add("/asyncapi.json", "json", () => JSON.stringify(describeEvents()));
-  add("/docs", "html", () => renderReference(describe() as unknown as ApiDocument));
-  add("/docs/errors", "html", renderErrors);
-  add("/docs/events", "html", renderEvents);
+  return [
+    page("/openapi.json", "json", () => JSON.stringify(describe())),
+    page("/asyncapi.json", "json", () => JSON.stringify(describeEvents())),
+    page("/docs", "html", () => renderReference(describe() as unknown as ApiDocument)),
+    page("/docs/errors", "html", renderErrors),
+    page("/docs/events", "html", renderEvents),
+  ];
 };

@@ -19,8 +19,8 @@ import {
 } from "@herald/contracts";
 import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { z } from "zod";
+import type { ProjectDirectory } from "../auth/directories.ts";
 import type { SendRequest } from "../bus-connection.ts";
-import type { ProjectDirectory } from "../records/directories.ts";
 
 type Deps = {
   readonly bus: () => Bus;

@@ -12,11 +12,8 @@ import {
   type Recipient,
   ResolveSends,
 } from "@herald/contracts";
-import type { Expand } from "../delivery/expand.ts";
-import type { DueMessages } from "../delivery/follow-up.ts";
-import type { Pipeline } from "../delivery/pipeline.ts";
 import type { Deps } from "../deps.ts";
-import type { Sendable } from "../domain/settle-batch.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import {
   type Claim,
   type DeliveryDocument,
@@ -27,6 +24,9 @@ import {
 } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";
+import type { Expand } from "./expand.ts";
+import type { DueMessages } from "./follow-up.ts";
+import type { Pipeline } from "./pipeline.ts";
 
 /** The clocks of two streams' leaders may differ a little. */
 const skewMs = 10_000;
@@ -75,9 +75,6 @@ const createLiveMessages = (bus: Bus) => ({
 /** Longer than a provider's timeout: a process whose message is gone still writes the outcomes of pushes in flight. */
 const lostAfterMs = 45_000;
 
-/** How long after a repeated expansion the sweep checks the notification. */
-const checkAgainMs = 60_000;
-
 type RecoverDeps = Deps & {
   readonly pipeline: Pipeline;
   readonly expand: Expand;
@@ -85,7 +82,7 @@ type RecoverDeps = Deps & {
 };
 
 export const createRecoverLostWork = (deps: RecoverDeps) => {
-  const { bus, ledger, notifications, queue, sends, deliveries, pipeline, expand, dueMessages, now, log } = deps;
+  const { bus, ledger, notifications, expansions, sends, deliveries, pipeline, expand, dueMessages, now, log } = deps;
   const live = createLiveMessages(bus);
   const never = new AbortController().signal;
 
@@ -147,25 +144,25 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     const { expanded } = document;
     // A small send is stored with all of its rows.
     if (expanded?.at === undefined || (await live.ofBatches(document, expanded.at))) return;
-    if (await queue.restart(document, new Date(now().getTime() + checkAgainMs))) await expandAgain(document);
+    if (await expansions.restart(document, now())) await expandAgain(document);
   };
 
   const recoverExpansion = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
     if (await live.ofExpansion(projectId, id)) return;
     // Read after the check for messages: an expansion that has just ended has no message either.
     const document = await notifications.get(projectId, id);
-    if (!document || document.final || document.expanded || document.dueAt || document.expansionLostAt) return;
-    if (document.expansion !== "queued") await expandAgain(document);
+    if (document?.step === "expanding") await expandAgain(document);
   };
 
   /**
    * Continues a notification that should have ended, if the broker lost its data and with it the message that would continue it. Marks
    * pushes that may be repeats. Does nothing while such a message exists. Repeatable, also by two replicas at the same time.
    */
-  const recover = async ({ _id, projectId, expanded, sending }: NotificationState): Promise<void> => {
+  const recover = async (known: NotificationState): Promise<void> => {
+    const { _id, projectId, expanded } = known;
     if (!expanded) return recoverExpansion(projectId, _id);
-    if (sending) {
-      if (await live.ofClaim(sending)) return;
+    if (known.step === "sending") {
+      if (await live.ofClaim(known.claim)) return;
       await sends.moveToDeliveries(projectId, _id);
     }
     let released = false;
@@ -173,9 +170,9 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
       released = (await recoverRow(row)) || released;
     const document = await notifications.get(projectId, _id);
     if (!document) return;
-    if (!document.final && (await ledger.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
+    if (!document.end && (await ledger.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
     // The sweep, not the process that began the send, found it or has just ended it.
-    else if (expanded.at === undefined && (released || document.final)) await publishAgain(document);
+    else if (expanded.at === undefined && (released || document.end)) await publishAgain(document);
   };
 
   return {

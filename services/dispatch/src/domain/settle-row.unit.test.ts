@@ -1,9 +1,9 @@
 import { newDeviceId, pushTokenHash } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { addFailures, addTallies, noDevices, shownCounts } from "./notification-counts.ts";
+import { addFailures, addTallies, emptyTally, shownCounts } from "./notification-counts.ts";
 import type { Outcome } from "./outcome.ts";
-import { type BatchRun, pauseCheckMs, type Sendable, type Stop, settleBatch } from "./settle-batch.ts";
+import { type BatchRun, pauseCheckMs, type Sendable, type Stop, settleRow } from "./settle-row.ts";
 
 const startedAt = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-01T00:00:01Z");
@@ -20,7 +20,7 @@ const device = (change: Partial<Sendable> = {}): Sendable => ({
 });
 
 const settle = (outcomes: (Outcome | undefined)[], change: Partial<BatchRun> = {}) =>
-  settleBatch({
+  settleRow({
     devices: outcomes.map(() => device()),
     outcomes,
     startedAt,
@@ -92,7 +92,7 @@ describe("an outcome", () => {
       notBefore: after(35_000),
       paused: false,
     });
-    expect(tally).toEqual(noDevices);
+    expect(tally).toEqual(emptyTally);
   });
 
   test("unknown waits in a child batch, marked as a possible repeat", () => {
@@ -259,7 +259,7 @@ test("no device is lost or counted twice, through any chain of rows", () => {
         const blocked = new Map(holds.map(([index, ms]) => [index, { until: after(ms) }]));
         const all = Array.from({ length: 20 }, () => device());
         let devices: readonly Sendable[] = all;
-        let total = noDevices;
+        let total = emptyTally;
         let failures = {};
         for (const outcomes of rounds) {
           if (devices.length === 0) break;

@@ -1,22 +1,22 @@
 import { newDeviceId, newProjectId, newTokenId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import type { Caller } from "../auth/caller.ts";
 import type { GatewayConfig } from "../config.ts";
+import type { Caller } from "./caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
 const limits = () =>
-  createRateLimits({
-    HERALD_GATEWAY_LIMIT_FAILURES: 3,
-    HERALD_GATEWAY_LIMIT_CLIENTS: 3,
-    HERALD_GATEWAY_LIMIT_TOKEN: 3,
-    HERALD_GATEWAY_LIMIT_PROJECT: 5,
-    HERALD_GATEWAY_LIMIT_DEVICE: 2,
-    HERALD_GATEWAY_QUOTA_SENDS: 4,
-    HERALD_GATEWAY_QUOTA_DRY_RUNS: 2,
-    HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
-  } as GatewayConfig);
+  createRateLimits(
+    {
+      HERALD_GATEWAY_LIMIT_FAILURES: 3,
+      HERALD_GATEWAY_LIMIT_CLIENTS: 3,
+      HERALD_GATEWAY_LIMIT_PROJECT: 5,
+      HERALD_GATEWAY_QUOTA_SENDS: 4,
+      HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
+    } as GatewayConfig,
+    2,
+  );
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",
   projectId,
@@ -36,7 +36,7 @@ test("the headers contain what is left and when the window ends", async () => {
   });
   expect((await countRequest(one)).ratelimit).toMatch(/^"token";r=1;t=\d+, "project";r=3;t=\d+$/);
   const device = { kind: "device", projectId: newProjectId(now), deviceId: newDeviceId(now) } as const;
-  expect((await countRequest(device)).ratelimit).toBe('"device";r=1;t=10');
+  expect((await countRequest(device)).ratelimit).toBe('"device";r=0;t=10');
   expect(await countRequest({ kind: "client" })).toEqual({});
 });
 

@@ -9,9 +9,9 @@ import {
 import { createYieldIfDue, HeraldError, hasCode, parseBody } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
-import type { Registered, WantedPut } from "../requests/register-device.ts";
-import { registerTogether } from "../requests/register-together.ts";
-import { ensureTopics } from "../requests/topics.ts";
+import type { Registered, WantedPut } from "./register-device.ts";
+import { registerTogether } from "./register-together.ts";
+import { ensureTopics } from "./topics.ts";
 
 export type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
 

@@ -1,0 +1,46 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import { findSome, guardStore } from "@herald/mongo";
+import type { Db } from "mongodb";
+import { type NotificationState, notificationCollection, notificationHints } from "./notification-document.ts";
+import { toExpanding, toExpandingAgain } from "./notification-steps.ts";
+
+/** Which notifications of each project are being expanded, and which wait for their turn. */
+export const createExpansionStore = (db: Db) => {
+  const notifications = notificationCollection(db);
+  const hint = notificationHints.steps;
+
+  return guardStore({
+    /** How many expansions of a project are running, counted up to `limit`. */
+    countRunning: (projectId: ProjectId, limit: number): Promise<number> =>
+      notifications.countDocuments({ projectId, step: "expanding" }, { hint, limit }),
+
+    /** The oldest notifications of a project that wait to be expanded. */
+    oldest: async (projectId: ProjectId, limit: number): Promise<NotificationId[]> => {
+      const options = { hint, sort: { _id: 1 }, limit, projection: { _id: 1 } } as const;
+      const waiting = await findSome(notifications, { projectId, step: "accepted" }, options);
+      return waiting.map(({ _id }) => _id);
+    },
+
+    /** Records that expansions were commanded. From then on, the sweep checks these notifications. */
+    start: async (projectId: ProjectId, ids: readonly NotificationId[], now: Date): Promise<void> => {
+      let left = ids.length;
+      for (const { filter, update } of toExpanding(now)) {
+        if (left <= 0) return;
+        left -= (await notifications.updateMany({ ...filter, _id: { $in: [...ids] }, projectId }, update)).matchedCount;
+      }
+    },
+
+    /** Restarts the expansion of an expanded notification, with the same batch ids. False when it has changed since it was read. */
+    restart: async ({ _id, projectId, expanded }: NotificationState, now: Date): Promise<boolean> => {
+      const { filter, update } = toExpandingAgain(expanded, now);
+      return (await notifications.updateOne({ ...filter, _id, projectId }, update)).modifiedCount === 1;
+    },
+
+    /** The first project with a notification that waits to be expanded whose id is greater than `projectId`. */
+    projectAfter: async (projectId: string): Promise<ProjectId | undefined> => {
+      const filter = { projectId: { $gt: projectId as ProjectId }, step: "accepted" } as const;
+      const options = { hint, projection: { projectId: 1 }, sort: { projectId: 1 } } as const;
+      return (await notifications.findOne(filter, options))?.projectId;
+    },
+  });
+};

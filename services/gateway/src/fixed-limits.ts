@@ -1,0 +1,34 @@
+/** The limits that no variable sets: each fits every installation, or follows from another one. */
+export const fixedLimits = {
+  /** Open connections of one address: four addresses together can use up all of a gateway. Not applied behind proxies. */
+  addressConnections: 500,
+  /**
+   * Bytes of request bodies being received and of responses that clients have not read yet: room for sixty of the largest bodies. Together
+   * with the connections and the gateway itself this stays within 512 MiB.
+   */
+  bodyBytes: 64 * 1_048_576,
+  /** The same for one address. Behind a proxy each client counts by its own address. */
+  addressBodyBytes: 16 * 1_048_576,
+  /** Open event streams of one project: enough for a few services with replicas, and for people who watch. */
+  projectStreams: 20,
+  /** Running exports. Each has up to two pages of at most 4 MiB in memory. */
+  exports: 8,
+  /** Running exports of one project. The last places are for projects that have none. */
+  projectExports: 2,
+  /** Dry runs of a project in a minute. Each reads every device of its audience, so one a second is enough. */
+  dryRuns: 60,
+  /** Bytes of a project's waiting notifications: an eighth of the queue's 4 GiB. */
+  queuedBytes: 512 * 1_048_576,
+} as const;
+
+/** Values that a test may replace. */
+export type FixedLimits = Readonly<Record<keyof typeof fixedLimits, number>>;
+
+/** The limits of requests in one window that follow from the limit of a project. */
+export const requestLimits = (project: number) => ({
+  project,
+  /** One token: a program in a loop leaves room for the project's other tokens. Also one operator. */
+  token: Math.ceil(project / 2),
+  /** The credential of one device: by default 100 in 10 seconds, of which an app sends a few when it starts. */
+  device: Math.ceil(project / 100),
+});
