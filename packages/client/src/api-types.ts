@@ -807,6 +807,14 @@ export type SystemStatus = {
     host?: string;
     since: string;
   }[];
+  /** Projects that send more than their share, at most 100, the longest waiting first */
+  backlogs: {
+    project_id: string;
+    /** Sends to few devices that wait for the project's turn. They are not in lists yet */
+    sends: number;
+    /** When the oldest of them was accepted */
+    since: string;
+  }[];
   /** Kept for 30 days, replayed or not; null: not measured yet */
   dead_letters: number | null;
 };

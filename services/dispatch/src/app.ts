@@ -13,7 +13,7 @@ import {
   startErasurePasses,
 } from "@herald/service";
 import { type DispatchConfig, drainMs } from "./config.ts";
-import { sweepBacklogs } from "./delivery/backlog.ts";
+import { listBacklogs, sweepBacklogs } from "./delivery/backlog.ts";
 import { createDelivery } from "./delivery/create-delivery.ts";
 import { sweepExpansions } from "./delivery/expand.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
@@ -144,6 +144,9 @@ const assemble = (
     customEndpoints: config.HERALD_DISPATCH_CUSTOM_ENDPOINTS,
   };
 
+  const troubles = listTroubles({ credentials, now });
+  const backlogs = listBacklogs({ sendGroups, metrics, now });
+
   return {
     prepare: async () => {
       for (const store of [notifications, deliveries, sendGroups, credentials, erasures]) await store.ensureIndexes();
@@ -173,7 +176,7 @@ const assemble = (
         ...handleVapidKeyRequests(deps),
         ...handleReplayRequests(deps),
         handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
-          queued: (await sendGroups.count(projectId, limit)).queued + sendGate.waiting(projectId),
+          queued: (await sendGroups.count(projectId, limit)) + sendGate.waiting(projectId),
         })),
       ];
       outbox.start();
@@ -191,7 +194,7 @@ const assemble = (
       ];
       return [listeners, jobs, [{ stop: pool.close }], [outbox]];
     },
-    status: listTroubles({ credentials, now }),
+    status: async () => ({ ...(await troubles()), ...(await backlogs()) }),
     /** Waiting work is not started any more. */
     closeGates: () => {
       for (const gate of [...gates.values(), sendGate, startGate]) gate.close();

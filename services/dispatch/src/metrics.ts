@@ -24,7 +24,18 @@ export const createMetrics = () => {
   const open = meter().createUpDownCounter("herald.dispatch.breakers.open", {
     description: "Servers of projects' providers whose circuit breaker is open",
   });
+  const waiting = meter().createGauge("herald.dispatch.backlog.sends", {
+    description: "Sends to few devices that wait for their project's turn",
+  });
+  const age = meter().createGauge("herald.dispatch.backlog.age.seconds", {
+    description: "How long ago the oldest of them was accepted",
+  });
   return {
+    /** How many sends wait in backlogs, and for how many seconds the oldest has waited. */
+    backlogs: (sends: number, seconds: number) => {
+      waiting.record(sends);
+      age.record(seconds);
+    },
     sent: (provider: Provider, outcomes: readonly (Outcome | undefined)[], seconds: number) => {
       const counts = new Map<string, number>();
       for (const outcome of outcomes) {

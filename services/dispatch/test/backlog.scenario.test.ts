@@ -200,9 +200,10 @@ test("an erased user is in no backlog any more, and a deleted project has none",
   expect(left).not.toContain("Eve");
   expect(left).not.toContain("user:eve");
   expect(left).not.toContain(userKey(projectId, "eve"));
-  expect(await store.count(projectId, 1_000)).toMatchObject({ queued: expect.any(Number), since: expect.any(Date) });
+  const [backlog] = await store.backlogs(10);
+  expect(backlog).toMatchObject({ projectId, sends: await store.count(projectId, 1_000), since: expect.any(Date) });
   await store.removeProject(projectId);
-  expect(await store.count(projectId, 1_000)).toEqual({ queued: 0 });
+  expect([await store.count(projectId, 1_000), await store.backlogs(10)]).toEqual([0, []]);
 });
 
 test("a send that comes again while it waits is stored and sent once", async () => {

@@ -11,6 +11,7 @@ type Row = { readonly service: string; readonly replica?: Service["replicas"][nu
 type Stream = SystemStatus["streams"][number];
 type Durable = SystemStatus["durables"][number];
 type Trouble = SystemStatus["providers"][number];
+type Backlog = SystemStatus["backlogs"][number];
 
 const services = columnsFor<Row>(
   "service",
@@ -43,6 +44,12 @@ const providers = columnsFor<Trouble>(
   "since",
 );
 
+const backlogs = columnsFor<Backlog>(
+  { title: "BACKLOG OF PROJECT", value: ({ project_id }) => project_id },
+  { title: "SENDS", value: ({ sends }) => sends, right: true },
+  "since",
+);
+
 const inWords = (status: SystemStatus, terminal: Terminal): string => {
   const rows = status.services.flatMap(({ name, replicas }): Row[] =>
     replicas.length === 0 ? [{ service: name }] : replicas.map((replica) => ({ service: name, replica })),
@@ -56,6 +63,7 @@ const inWords = (status: SystemStatus, terminal: Terminal): string => {
     ...createTable(streams, terminal)(status.streams),
     ...(busy.length === 0 ? [] : ["", ...createTable(durables, terminal)(busy)]),
     ...(status.providers.length === 0 ? [] : ["", ...createTable(providers, terminal)(status.providers)]),
+    ...(status.backlogs.length === 0 ? [] : ["", ...createTable(backlogs, terminal)(status.backlogs)]),
     "",
     dead === null ? "Dead letters are not counted yet." : `Dead letters: ${count(dead)}`,
   ].join("\n");
@@ -65,7 +73,7 @@ export const addStatus = (program: Command, add: Add) =>
   add(
     program,
     "status",
-    "Show services, streams, durables with work, providers that need a person, and dead letters (admin token)",
+    "Show services, streams, durables with work, providers that need a person, backlogs, and dead letters (admin token)",
     async ({ admin, result, terminal }) => {
       const status = await admin().status();
       await result(status, () => inWords(status, terminal));

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { fromOrigin, publish } from "@herald/bus";
-import { DrainBacklogV1, type GroupedSend, type ProjectId } from "@herald/contracts";
+import { DrainBacklogV1, type GroupedSend, type ProjectId, type StatusReport } from "@herald/contracts";
 import { type FairGate, hasCode, type Repeating } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -146,6 +146,28 @@ export const createBacklog = (deps: BacklogDeps) => {
 };
 
 export type Backlog = ReturnType<typeof createBacklog>;
+
+/** The maximum of projects that are shown. */
+const maxShown = 100;
+
+/** Lists the projects whose sends wait, for the status that people see, and measures them. */
+export const listBacklogs =
+  ({ sendGroups, metrics, now }: Pick<Deps, "sendGroups" | "metrics" | "now">) =>
+  async (): Promise<Required<Pick<StatusReport, "backlogs">>> => {
+    const found = await sendGroups.backlogs(maxShown);
+    const oldest = found[0]?.since.getTime() ?? now().getTime();
+    metrics.backlogs(
+      found.reduce((sum, { sends }) => sum + sends, 0),
+      Math.max(0, now().getTime() - oldest) / 1_000,
+    );
+    return {
+      backlogs: found.map(({ projectId, sends, since }) => ({
+        project_id: projectId,
+        sends,
+        since: since.toISOString(),
+      })),
+    };
+  };
 
 const sweepEveryMs = 2_000;
 

@@ -56,6 +56,14 @@ const userKeysOf = (projectId: ProjectId, sends: readonly GroupedSend[]): string
   ...new Set(sends.flatMap(({ content }) => usersOf(content.targets)).map((userId) => userKey(projectId, userId))),
 ];
 
+/** More would slow down the database that must send them. */
+const maxSummed = 20_000;
+
+/** How many sends of a project wait, and since when. */
+export type Backlog = { readonly projectId: ProjectId; readonly sends: number; readonly since: Date };
+
+const acceptedAt = (groupId: string): Date => idTime(groupId.slice(0, groupId.indexOf("/")));
+
 const toGroup = ({ _id, projectId, sends, claim }: SendGroupDocument): SendGroup => ({
   _id,
   projectId,
@@ -121,22 +129,28 @@ export const createSendGroupStore = (db: Db) => {
     /** Removes a group. Each of its sends has ended, or continues with messages of its own. */
     remove: removeOne,
 
-    /** How many sends of a project wait, in its first `limit` groups, and since when. */
-    count: async (projectId: ProjectId, limit: number): Promise<{ queued: number; since?: Date }> => {
+    /** How many sends of a project wait, in its first `limit` groups. */
+    count: async (projectId: ProjectId, limit: number): Promise<number> => {
       const [found] = await groups
-        .aggregate<{ queued: number; first: NotificationId }>(
-          [
-            { $match: { projectId } },
-            { $sort: { _id: 1 } },
-            { $limit: limit },
-            { $group: { _id: null, queued: { $sum: "$size" }, first: { $min: "$_id" } } },
-          ],
+        .aggregate<{ queued: number }>(
+          [{ $match: { projectId } }, { $limit: limit }, { $group: { _id: null, queued: { $sum: "$size" } } }],
           { hint: hints.list },
         )
         .toArray();
-      return found
-        ? { queued: found.queued, since: idTime(found.first.slice(0, found.first.indexOf("/"))) }
-        : { queued: 0 };
+      return found?.queued ?? 0;
+    },
+
+    /** The projects with a backlog, the longest waiting first, at most `limit`. Reads at most {@link maxSummed} groups. */
+    backlogs: async (limit: number): Promise<Backlog[]> => {
+      const found = await groups
+        .aggregate<{ _id: ProjectId; sends: number; first: string }>([
+          { $limit: maxSummed },
+          { $group: { _id: "$projectId", sends: { $sum: "$size" }, first: { $min: "$_id" } } },
+          { $sort: { first: 1 } },
+          { $limit: limit },
+        ])
+        .toArray();
+      return found.map(({ _id, sends, first }) => ({ projectId: _id, sends, since: acceptedAt(first) }));
     },
 
     /** The first project with a backlog whose id is greater than `projectId`. */

@@ -54,6 +54,7 @@ export const systemStatus = (heard: readonly Heard[], broker: true | string, now
     streams,
     durables: latest(shown.flatMap(({ report }) => report.durables)),
     providers: newest.find(({ report }) => report.providers)?.report.providers ?? [],
+    backlogs: newest.find(({ report }) => report.backlogs)?.report.backlogs ?? [],
     dead_letters: streams.find(({ name }) => name === "PUSH_DLQ")?.messages ?? null,
   };
 };

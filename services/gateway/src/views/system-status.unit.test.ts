@@ -95,6 +95,21 @@ test("each stream and durable is there once, as it was measured last; dead lette
   expect(systemStatus([], true, now).dead_letters).toBeNull();
 });
 
+test("backlogs are those of dispatch's newest report", () => {
+  const backlog = (sends: number) => ({
+    project_id: "prj_06bq4ghm31tz5d2ns8y7k9w0ac" as const,
+    sends,
+    since: ago(60).toISOString(),
+  });
+  const reports = [
+    heard("dispatch", 5, { instance: "a", backlogs: [backlog(7)] }),
+    heard("dispatch", 1, { instance: "b", backlogs: [backlog(9)] }),
+    heard("registry", 0),
+  ];
+  expect(systemStatus(reports, true, now).backlogs).toEqual([backlog(9)]);
+  expect(systemStatus([], true, now).backlogs).toEqual([]);
+});
+
 test("an unavailable broker is reported with the reason", () => {
   expect(systemStatus([], "NATS is unavailable", now).broker).toEqual({
     available: false,

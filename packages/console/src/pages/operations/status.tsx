@@ -108,6 +108,23 @@ export default function StatusPage() {
           </ul>
         </Panel>
       )}
+      {data.backlogs.length > 0 && (
+        <Panel title="Projects whose sends wait for their turn">
+          <ul className="plain-list">
+            {data.backlogs.map(({ project_id, sends, since }) => (
+              <li key={project_id} className="running">
+                <Link className="link break" to={`/p/${project_id}`}>
+                  {project_id}
+                </Link>
+                <span className="muted small">
+                  since <Time at={since} />
+                </span>
+                <span>{count(sends)}</span>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
       <div className="columns two">
         <Panel flush title="Streams">
           <Rows rows={data.streams} columns={streamColumns} keyOf={nameOf} label="Streams" />

@@ -46,6 +46,14 @@ const ProviderTrouble = z.object({
   since: time,
 });
 
+const Backlog = z.object({
+  project_id: ProjectId,
+  sends: count.meta({
+    description: "Sends to few devices that wait for the project's turn. They are not in lists yet",
+  }),
+  since: time.meta({ description: "When the oldest of them was accepted" }),
+});
+
 /** A process's report on itself, written to the bucket `push_status` every few seconds. */
 export const StatusReport = z.object({
   service: ServiceName,
@@ -61,6 +69,8 @@ export const StatusReport = z.object({
   durables: z.array(DurableStatus).default([]),
   /** Only from dispatch; at most 100. */
   providers: z.array(ProviderTrouble).optional(),
+  /** Only from dispatch; at most 100. */
+  backlogs: z.array(Backlog).optional(),
 });
 export type StatusReport = z.infer<typeof StatusReport>;
 
@@ -98,6 +108,9 @@ export const SystemStatus = named("SystemStatus", {
   providers: z
     .array(ProviderTrouble)
     .meta({ description: "Providers that need a person, of all projects, at most 100 of each state" }),
+  backlogs: z
+    .array(Backlog)
+    .meta({ description: "Projects that send more than their share, at most 100, the longest waiting first" }),
   dead_letters: count.nullable().meta({ description: "Kept for 30 days, replayed or not; null: not measured yet" }),
 });
 export type SystemStatus = z.infer<typeof SystemStatus>;
