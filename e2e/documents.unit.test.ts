@@ -53,6 +53,28 @@ test("docs/README.md names every page under docs, docs/adr/README.md every decis
   expect(named("docs/adr/README.md", "docs/adr/").toSorted()).toEqual(decisions.toSorted());
 });
 
+const sources = globSync("{packages,services,e2e,bench,infra}/**/*.{ts,tsx,yaml,yml,conf}", {
+  cwd: root,
+  exclude: (path) => /(^|\/)(node_modules|dist)$/.test(path),
+}).filter((path) => statSync(join(root, path)).isFile());
+
+test("every script of npm and every variable that a page names exists", () => {
+  const scripts = (manifest: string): string[] => Object.keys(JSON.parse(read(manifest)).scripts ?? {});
+  const manifests = globSync("{package.json,{packages,services}/*/package.json,{e2e,bench,examples}/package.json}", {
+    cwd: root,
+  });
+  const known = new Set(manifests.flatMap(scripts));
+  const text = [...sources, "docker-compose.yml", "infra/init", "infra/Dockerfile"].map(read).join("\n");
+  // The history names what no longer exists.
+  const current = pages.filter((page) => page !== "CHANGELOG.md");
+  const all = (pattern: RegExp) =>
+    new Set(current.flatMap((page) => [...read(page).matchAll(pattern)].map(([, name = ""]) => name)));
+  expect([...all(/npm run (?:-s |-w \S+ )?([a-z][a-z:-]*)/g)].filter((name) => !known.has(name))).toEqual([]);
+  const variables = [...all(/\b(HERALD_[A-Z0-9_]*[A-Z0-9])\b(?!_?[*…<])/g)].map((name) => name.replace(/_FILE$/, ""));
+  expect(variables.length).toBeGreaterThan(40);
+  expect(variables.filter((name) => !text.includes(name))).toEqual([]);
+});
+
 describe("a decision", () => {
   const numberOf = (page: string) => Number(/adr\/(\d{4})-/.exec(page)?.[1]);
   const decisions = pages.filter((page) => page.startsWith("docs/adr/0"));
@@ -71,10 +93,6 @@ describe("a decision", () => {
     for (const page of pages)
       for (const [, number, target = ""] of read(page).matchAll(/\[ADR (\d+)\]\(([^)]*)\)/g))
         expect({ page, number: numberOf(target) }).toEqual({ page, number: Number(number) });
-    const sources = globSync("{packages,services,e2e,bench,infra}/**/*.{ts,tsx}", {
-      cwd: root,
-      exclude: (path) => /(^|\/)(node_modules|dist)$/.test(path),
-    }).filter((path) => statSync(join(root, path)).isFile());
     const named = sources.flatMap((path) =>
       [...read(path).matchAll(/\bADR (\d+)/g)].map(([, number]) => Number(number)),
     );
