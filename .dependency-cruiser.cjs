@@ -141,7 +141,7 @@ module.exports = {
       },
     },
     {
-      name: "one-door-per-package",
+      name: "packages-by-their-exports",
       comment: "What a package exports is what its index lists.",
       severity: "error",
       from: { path: "^(packages|services|e2e|bench|examples|infra)/([^/]+)/", pathNot: "^packages/local-stack/" },

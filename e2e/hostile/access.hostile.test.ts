@@ -8,7 +8,7 @@ import { cpuFor } from "./cpu.ts";
 import { show } from "./figures.ts";
 import { callsOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
-import { startTwoDoors, statusOf, type TwoDoors } from "./second-door.ts";
+import { startTwoPorts, statusOf, type TwoPorts } from "./second-port.ts";
 import { restingSnapshotOf, type Snapshot } from "./snapshot.ts";
 import { newWorld, type World } from "./world.ts";
 
@@ -17,14 +17,14 @@ const failuresLimit = 300;
 
 let system: System;
 let world: World;
-let doors: TwoDoors;
+let ports: TwoPorts;
 beforeAll(async () => {
   system = await startSystem({ env: { HERALD_GATEWAY_LIMIT_FAILURES: String(failuresLimit) } });
   world = await newWorld(system, "Access");
-  doors = await startTwoDoors(system, { HERALD_GATEWAY_LIMIT_CLIENTS: "1000000" });
+  ports = await startTwoPorts(system, { HERALD_GATEWAY_LIMIT_CLIENTS: "1000000" });
 });
 afterAll(async () => {
-  await doors?.stop();
+  await ports?.stop();
   await system?.stop();
 });
 logOnFailure(() => system);
@@ -160,11 +160,11 @@ test("a link exchanged many times at once, at two gateways, signs in once", asyn
   let refused = 0;
   for (let link = 0; link < links; link++) {
     const code = await newCode();
-    const bases = Array.from({ length: 12 }, (_, at) => (at % 2 ? system.gateway : doors.operators));
+    const bases = Array.from({ length: 12 }, (_, at) => (at % 2 ? system.gateway : ports.operators));
     const answers = await Promise.all(bases.map((base) => signIn({ body: { code } }, base)));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
     refused += answers.filter(({ status }) => status === 401 || status === 429).length;
-    expect((await signIn({ body: { code } }, doors.operators)).status).not.toBe(201);
+    expect((await signIn({ body: { code } }, ports.operators)).status).not.toBe(201);
   }
   expect(refused).toBe(links * 11);
   show(task, { links, refused });
@@ -184,7 +184,7 @@ test("the port for apps has no route for operators, however the path is written,
     path.replace("/admin/", "/ADMIN/"),
     path.replace("/admin/", "/admin%2F"),
     path.replace("/admin/", "/admin;x=1/"),
-    `${doors.operators}${path}`,
+    `${ports.operators}${path}`,
   ];
   const credentials: Record<string, string>[] = [
     { authorization: `Bearer ${system.adminToken}` },
@@ -198,14 +198,14 @@ test("the port for apps has no route for operators, however the path is written,
     for (const one of spelled(path))
       for (const headers of one === path ? credentials : credentials.slice(0, 1)) {
         requests++;
-        const status = await statusOf(doors.apps, method, one, headers);
+        const status = await statusOf(ports.apps, method, one, headers);
         if (status !== 404 && status !== 400) wrong.push(`${method} ${one}: ${status}`);
       }
   });
   for (const one of callsOf(world).filter(({ route, path }) => path.startsWith("/api/") && roleOf(route.access)))
     for (const headers of credentials) {
       requests++;
-      const { status } = await call(one, { ...headers, ...forProject(one) }, doors.apps);
+      const { status } = await call(one, { ...headers, ...forProject(one) }, ports.apps);
       if (status !== 401 && status !== 403 && status !== 429) wrong.push(`${one.route.operationId}: ${status}`);
     }
   expect(wrong).toEqual([]);

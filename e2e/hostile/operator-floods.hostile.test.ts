@@ -9,7 +9,7 @@ import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { latencyDuring } from "./latency.ts";
 import { scale } from "./scale.ts";
-import { startTwoDoors, type TwoDoors } from "./second-door.ts";
+import { startTwoPorts, type TwoPorts } from "./second-port.ts";
 import { stranger } from "./stranger.ts";
 
 /** What a viewer, or a stranger at the admin port, can do to operators and to the audit log, with the limits of production. */
@@ -21,15 +21,15 @@ const checkedRows = 10_000;
 
 let system: System;
 let project: Project;
-let doors: TwoDoors;
+let ports: TwoPorts;
 beforeAll(async () => {
   system = await startSystem({ env: { ...limits, ...proxies } });
   await seedAuditRows(checkedRows);
   project = await system.project("Quiet");
-  doors = await startTwoDoors(system);
+  ports = await startTwoPorts(system);
 });
 afterAll(async () => {
-  await doors?.stop();
+  await ports?.stop();
   await system?.stop();
 });
 logOnFailure(() => system);
@@ -190,7 +190,7 @@ test("audit rows contain nothing of a device or a user, because an erasure canno
 test("forged addresses at the admin port buy no guesses, and neither they nor a forged request id are in audit rows", async ({
   task,
 }) => {
-  const guesser = stranger(doors.operators, "127.0.0.77");
+  const guesser = stranger(ports.operators, "127.0.0.77");
   const statuses: Record<number, number> = {};
   await inParallel(
     Array.from({ length: 400 }, (_, n) => n),
@@ -205,7 +205,7 @@ test("forged addresses at the admin port buy no guesses, and neither they nor a 
   guesser.close();
   const { id, token } = await newOperator("admin");
   const forged = { "x-forwarded-for": "198.51.100.9", "x-request-id": "forged-request-id" };
-  const signedIn = await request(doors.operators, "POST /admin/v1/sessions", { token, headers: forged });
+  const signedIn = await request(ports.operators, "POST /admin/v1/sessions", { token, headers: forged });
   await eventually(async () => expect(await auditOf(`operator=${id}`)).toHaveLength(1));
   const [row] = await auditOf(`operator=${id}`);
   show(task, {

@@ -7,10 +7,10 @@ import type { System } from "../harness/system.ts";
 
 const main = join(import.meta.dirname, "../../services/gateway/dist/main.js");
 
-export type TwoDoors = { readonly apps: string; readonly operators: string; readonly stop: () => Promise<void> };
+export type TwoPorts = { readonly apps: string; readonly operators: string; readonly stop: () => Promise<void> };
 
 /** Starts another gateway with one port for apps and one for operators. */
-export const startTwoDoors = async (system: System, env: Readonly<Record<string, string>> = {}): Promise<TwoDoors> => {
+export const startTwoPorts = async (system: System, env: Readonly<Record<string, string>> = {}): Promise<TwoPorts> => {
   const [apps, operators, metrics] = [await freePort(), await freePort(), await freePort()];
   const gateway = spawn(process.execPath, [main], {
     stdio: "ignore",
@@ -23,11 +23,11 @@ export const startTwoDoors = async (system: System, env: Readonly<Record<string,
     },
   });
   const ended = new Promise((resolve) => gateway.once("exit", resolve));
-  const doors = { apps: `http://127.0.0.1:${apps}`, operators: `http://127.0.0.1:${operators}` };
-  const ready = async () => expectStatus(await request(doors.operators, "GET /readyz"), 200);
+  const bases = { apps: `http://127.0.0.1:${apps}`, operators: `http://127.0.0.1:${operators}` };
+  const ready = async () => expectStatus(await request(bases.operators, "GET /readyz"), 200);
   await eventually(ready, { timeoutMs: 30_000 });
   return {
-    ...doors,
+    ...bases,
     stop: async () => {
       gateway.kill();
       await ended;

@@ -27,12 +27,12 @@ afterAll(async () => {
   await system.stop();
 });
 
-test("the two doors have addresses of their own; with one door they are the same", () => {
+test("the two ports have addresses of their own; with one port they are the same", () => {
   expect(operators()).not.toBe(app.address());
   expect(operators()).toMatch(/^http:\/\/127\.0\.0\.1:/);
 });
 
-describe("the public door", () => {
+describe("the public port", () => {
   test.each([
     "GET /admin/v1/projects",
     "POST /admin/v1/sessions",
@@ -68,7 +68,7 @@ describe("the public door", () => {
   });
 });
 
-describe("the admin door", () => {
+describe("the admin port", () => {
   test("serves the console", async () => {
     const answer = await fetch(`${operators()}/console/`);
     const text = await answer.text();
