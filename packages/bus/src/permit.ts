@@ -1,4 +1,4 @@
-import { errors } from "@herald/contracts";
+import { retryWhileUnavailable } from "@herald/kit";
 import { codeOf } from "./bus-error.ts";
 import { holdDelayMs, type Permit, type Task } from "./process-batch.ts";
 
@@ -66,27 +66,22 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
 
   const hold = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     let inside = false;
-    try {
-      for (let tries = 0; ; tries++) {
-        try {
-          const result = await work();
-          if (inside) wakeHeld(limiter);
-          return result;
-        } catch (error) {
-          const code = codeOf(error);
-          if (errors[code].retry !== "unavailable") throw error;
-          if (!inside && limiter.waiting.insideHandlers >= maxHeldHandlers) throw error;
-          if (!inside) {
-            inside = true;
-            holds++;
-            limiter.waiting.insideHandlers++;
-            give();
-          }
-          const min = (1000 * limiter.waiting.insideHandlers) / insideRetriesPerSecond;
-          if (!(await pause(Math.max(min, code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)))))
-            throw error;
-        }
+    const pauseInside = async (error: unknown, tries: number): Promise<boolean> => {
+      if (!inside && limiter.waiting.insideHandlers >= maxHeldHandlers) return false;
+      if (!inside) {
+        inside = true;
+        holds++;
+        limiter.waiting.insideHandlers++;
+        give();
       }
+      const code = codeOf(error);
+      const min = (1000 * limiter.waiting.insideHandlers) / insideRetriesPerSecond;
+      return pause(Math.max(min, code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)));
+    };
+    try {
+      const result = await retryWhileUnavailable(work, pauseInside);
+      if (inside) wakeHeld(limiter);
+      return result;
     } finally {
       if (inside) {
         limiter.waiting.insideHandlers--;

@@ -1,5 +1,5 @@
 import { deliveryGuard, type ErrorCode, errors, headerNames, ProjectId } from "@herald/contracts";
-import { failSpan, HeraldError, withRequestId } from "@herald/kit";
+import { failSpan, HeraldError, isUnavailable, retryWhileUnavailable, withRequestId } from "@herald/kit";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
 import { codeOf } from "./bus-error.ts";
@@ -97,18 +97,17 @@ const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): P
   const deliveries = tasks.map((task) => deliveryOf(handler, task, permit));
   const handle = () => handler.handle(deliveries);
   const isSuspect = alone !== undefined && deliveryCount >= suspectFromDelivery;
-  for (let tries = 0; ; tries++) {
-    try {
-      await (isSuspect
-        ? handleSuspect(connection, suspectKey(handler, alone), handle)
-        : connection.suspects.exclusion.beside(handle));
-      return { kind: "acked" };
-    } catch (error) {
-      const settlement = settlementOf(error, deliveryCount);
-      if (settlement.kind !== "hold") return alone === undefined ? { kind: "split" } : settlement;
-      if (!(await permit.wait(holdDelayMs(settlement.code, tries))))
-        return { kind: "retried", delayMs: retryDelayMs(1), error };
-    }
+  try {
+    await retryWhileUnavailable(
+      () =>
+        isSuspect
+          ? handleSuspect(connection, suspectKey(handler, alone), handle)
+          : connection.suspects.exclusion.beside(handle),
+      (error, tries) => permit.wait(holdDelayMs(codeOf(error), tries)),
+    );
+    return { kind: "acked" };
+  } catch (error) {
+    return alone === undefined && !isUnavailable(error) ? { kind: "split" } : settlementOf(error, deliveryCount);
   }
 };
 
@@ -131,15 +130,12 @@ const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit
   hold: permit.hold,
 });
 
-/** How a handler's error settles its message. `hold`: a dependency is unavailable, so this process retries it without a new delivery. */
-export const settlementOf = (
-  error: unknown,
-  deliveryCount: number,
-): Settlement | { readonly kind: "hold"; readonly code: ErrorCode } => {
+/** How a handler's error settles its message. While a dependency is unavailable, this process retries; when it stops, another one does. */
+export const settlementOf = (error: unknown, deliveryCount: number): Settlement => {
   const code = codeOf(error);
   const { retry } = errors[code];
   if (retry === "never") return { kind: "dead_lettered", reason: code, detail: detailOf(error), error };
-  if (retry === "unavailable") return { kind: "hold", code };
+  if (retry === "unavailable") return { kind: "retried", delayMs: retryDelayMs(1), error };
   if (deliveryCount >= deliveryGuard)
     return { kind: "dead_lettered", reason: "exhausted", detail: detailOf(error), error };
   return { kind: "retried", delayMs: retryDelayMs(deliveryCount), error };

@@ -8,7 +8,7 @@ const codes = Object.keys(errors) as ErrorCode[];
 describe("settlementOf", () => {
   test.each(codes)("%s follows its table entry", (code) => {
     const settlement = settlementOf(new HeraldError(code, "words"), 1);
-    const kinds = { never: "dead_lettered", unavailable: "hold", later: "retried" } as const;
+    const kinds = { never: "dead_lettered", unavailable: "retried", later: "retried" } as const;
     expect(settlement.kind).toBe(kinds[errors[code].retry]);
     if (settlement.kind === "dead_lettered") expect(settlement).toMatchObject({ reason: code, detail: "words" });
   });
@@ -35,10 +35,13 @@ describe("settlementOf", () => {
     });
   });
 
-  test("an unavailable dependency holds the message even at the guard", () => {
-    expect(settlementOf(new HeraldError("database-unavailable", "unavailable"), deliveryGuard)).toMatchObject({
-      kind: "hold",
-    });
+  test("an unavailable dependency counts no delivery: the message is retried soon, even at the guard", () => {
+    const { kind, delayMs } = settlementOf(new HeraldError("database-unavailable", "unavailable"), deliveryGuard) as {
+      kind: string;
+      delayMs: number;
+    };
+    expect(kind).toBe("retried");
+    expect(delayMs).toBeLessThanOrEqual(retryDelayMs(1, () => 1));
   });
 });
 

@@ -48,6 +48,7 @@ export {
   withinDeadline,
   withRequestId,
 } from "./request-context.ts";
+export { growingPause, isUnavailable, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 export { runService } from "./run-service.ts";
 export { bareSchemas } from "./schema-at.ts";
 export { failSpan, inSpan, meter, secondsHistogram, startClientSpan } from "./telemetry/spans.ts";

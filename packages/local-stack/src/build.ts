@@ -1,7 +1,6 @@
 import { join } from "node:path";
-import { bundle } from "./bundle/bundle.ts";
+import { bundle, type ProgramName, programNames } from "./bundle/bundle.ts";
 import { buildConsole } from "./bundle/console.ts";
-import { type ProgramName, programNames } from "./bundle/programs.ts";
 import { writeWebKit } from "./bundle/web-kit.ts";
 
 /** `npm run build`: builds the programs of the images, the console and the browser kit; `npm run build -- gateway` builds one of them. */

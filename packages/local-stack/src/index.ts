@@ -1,5 +1,4 @@
-export { bundle } from "./bundle/bundle.ts";
-export { bundleOf } from "./bundle/programs.ts";
+export { bundle, bundleOf } from "./bundle/bundle.ts";
 export { bundleWebKit } from "./bundle/web-kit.ts";
 export { freePort } from "./processes/free-port.ts";
 export { type CommandResult, findBinary, runCommand } from "./processes/run-command.ts";

@@ -11,48 +11,6 @@ export type Out = {
   readonly final: boolean;
 };
 
-export type BatchOutboxes = ReturnType<typeof batchOutboxes>;
-
-/** A broadcast batches ten documents in this time; far shorter than the 5 s after which the sweep publishes again. */
-const batchMs = 250;
-const maxDocuments = 100;
-
-/**
- * Clears the outboxes of published documents in batches: clearing one alone would cost as much as the write that created the event. `clear`
- * never rejects: when it fails, the sweep publishes the events again under the same ids.
- */
-export const batchOutboxes = (clear: (documents: readonly Out[]) => Promise<void>) => {
-  let waiting = new Map<string, Out>();
-  const running = new Set<Promise<void>>();
-  let timer: NodeJS.Timeout | undefined;
-
-  const flush = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (waiting.size === 0) return;
-    const run = clear([...waiting.values()]).finally(() => running.delete(run));
-    waiting = new Map();
-    running.add(run);
-  };
-
-  return {
-    /** Schedules the removal of published events from their document. */
-    add: (out: Out): void => {
-      const { entries = [], final = false } = waiting.get(out._id) ?? {};
-      waiting.set(out._id, { ...out, entries: [...entries, ...out.entries], final: final || out.final });
-      if (waiting.size >= maxDocuments) flush();
-      else timer ??= setTimeout(flush, batchMs);
-    },
-    /** Whether an event was published and its removal is pending. */
-    has: (id: string, entry: string): boolean => waiting.get(id)?.entries.includes(entry) === true,
-    /** Clears the pending documents, and stops. */
-    stop: async (): Promise<void> => {
-      flush();
-      await Promise.all(running);
-    },
-  };
-};
-
 /** The fields of an event that the outbox needs. */
 export type OutboxEntry = { readonly id: string; readonly at: Date };
 

@@ -1,14 +1,7 @@
-import { hasCode, type Logger } from "@herald/kit";
+import { createGroupCommit, hasCode, type Logger, LRUCache } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
-import {
-  type BatchOutboxes,
-  batchOutboxes,
-  byId,
-  type Carrier,
-  clearing,
-  clearOutboxes,
-  type OutboxEntry,
-} from "./clear-outboxes.ts";
+import { anyOf } from "./batched.ts";
+import { byId, type Carrier, clearing, clearOutboxes, type Out, type OutboxEntry } from "./clear-outboxes.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
 
@@ -30,7 +23,7 @@ export type WrittenDocument<Entry> = {
 };
 
 /** Selects documents by one id or several, and by project if the collection is sharded by project. */
-type OutboxFilter = { readonly _id?: string | { readonly $in: readonly string[] }; readonly projectId?: string };
+type OutboxFilter = Partial<Readonly<Record<"_id" | "projectId", string | { readonly $in: readonly string[] }>>>;
 
 type OutboxCollection = {
   readonly collection: AnyCollection;
@@ -55,11 +48,33 @@ export type Outbox<Entry extends OutboxEntry = OutboxEntry> = ReturnType<typeof 
 const concurrency = 64;
 /** Documents that are read, published and cleared together. */
 const chunk = 500;
+/** Documents that may wait for `flushSoon` while the broker is unavailable. The sweep finds the others. */
+const maxWaiting = 50_000;
+/**
+ * Clearing a document alone would cost as much as the write that created its event. A broadcast clears ten in this time, which is far
+ * shorter than the 5 s after which the sweep publishes again.
+ */
+const clearGroups = { max: 100, concurrent: 4, intervalMs: 250 } as const;
+/** Events whose publish is remembered: a writer may hand over a document that it read before they were cleared. */
+const maxRecent = 10_000;
 /** Limits one sweep, so that the next ones start on time. */
 const maxChunks = 20;
 
 type Settled = { cleared: number; kept: number; error?: unknown };
 type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly tombstone?: string | undefined };
+type Key = Pick<WrittenDocument<unknown>, "_id" | "projectId">;
+
+/** Makes something once for each collection. */
+const perCollection = <Made>(make: (collection: AnyCollection) => Made) => {
+  const made = new Map<string, Made>();
+  return (collection: AnyCollection): Made => {
+    const { collectionName } = collection;
+    const known = made.get(collectionName) ?? make(collection);
+    made.set(collectionName, known);
+    return known;
+  };
+};
+
 /**
  * The transactional outbox: the update that changes a document also writes its events into `outbox`. `flush` publishes them at once; a
  * sweep publishes events that a crash or an unavailable broker left. At least once, in order within a document.
@@ -67,7 +82,7 @@ type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly
 export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>) => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
   const running = new Set<Promise<unknown>>();
-  const pendingClears = new Map<string, BatchOutboxes>();
+  const recent = new LRUCache<string, true>({ max: maxRecent });
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -139,24 +154,38 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     }
   };
 
-  const pendingClearsOf = (collection: AnyCollection): BatchOutboxes => {
-    const { collectionName } = collection;
-    const known = pendingClears.get(collectionName);
-    if (known) return known;
-    const made = batchOutboxes((documents) =>
-      clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
-        warn(err, collection, "clear published events"),
-      ),
-    );
-    pendingClears.set(collectionName, made);
-    return made;
+  const known = (collection: AnyCollection): Opened<Entry> => {
+    const found = collections.find((each) => each.collection.collectionName === collection.collectionName);
+    return opened({ ...found, collection });
   };
 
+  const flushTogether = perCollection((collection) =>
+    createGroupCommit<Key, undefined>(
+      async (keys) => {
+        const filter = { projectId: anyOf(keys.map((key) => key.projectId)), _id: anyOf(keys.map(({ _id }) => _id)) };
+        await flushNow(known(collection), filter);
+        return keys.map(() => undefined);
+      },
+      { max: chunk, concurrent: 1, keyOf: ({ projectId }) => projectId, waiting: maxWaiting },
+    ),
+  );
+
+  /** Never rejects: when it fails, the sweep publishes the events again under the same ids. */
+  const clearTogether = perCollection((collection) =>
+    createGroupCommit<Out, undefined>(async (documents) => {
+      await clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
+        warn(err, collection, "clear published events"),
+      );
+      return documents.map(() => undefined);
+    }, clearGroups),
+  );
+
   const publishNow = async (collection: AnyCollection, doc: WrittenDocument<Entry>, final: boolean): Promise<void> => {
-    const pending = pendingClearsOf(collection);
     const { _id, projectId, outbox = [] } = doc;
-    const { published, error } = await publishAll(outbox.filter(({ id }) => !pending.has(_id, id)));
-    pending.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
+    const { published, error } = await publishAll(outbox.filter(({ id }) => !recent.has(id)));
+    const entries = published.map(({ id }) => id);
+    for (const id of entries) recent.set(id, true);
+    void track(clearTogether(collection)({ _id, projectId, entries, final: final && error === undefined }));
     if (error !== undefined) warn(error, collection);
   };
 
@@ -220,9 +249,16 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
      * Publishes the events in the outboxes of matching documents, and removes them. Never throws: unpublished events stay in the
      * document for the sweep.
      */
-    flush: (collection: AnyCollection, filter: OutboxFilter): Promise<void> => {
-      const known = collections.find((each) => each.collection.collectionName === collection.collectionName);
-      return track(flushNow(opened({ ...known, collection }), filter));
+    flush: (collection: AnyCollection, filter: OutboxFilter): Promise<void> =>
+      track(flushNow(known(collection), filter)),
+
+    /**
+     * Does the same soon, for documents that were just written, many together: each alone would cost three round trips. Projects take
+     * turns.
+     */
+    flushSoon: (collection: AnyCollection, projectId: string, ids: Iterable<string>): void => {
+      // Refused when too many wait: then the sweep publishes the events.
+      for (const _id of ids) track(flushTogether(collection)({ _id, projectId })).catch(() => undefined);
     },
 
     /** Publishes entries older than the grace period. Resolves to the number of cleared documents. */
@@ -236,8 +272,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     stop: async (): Promise<void> => {
       stopped = true;
       clearTimeout(timer);
-      await Promise.allSettled(running);
-      await Promise.all([...pendingClears.values()].map((pending) => pending.stop()));
+      while (running.size > 0) await Promise.allSettled(running);
     },
   };
 };

@@ -112,6 +112,21 @@ test("publish publishes the events of a written document in order, and removes t
   for (const id of ["a", "b"]) expect(await stored(id)).toEqual({ _id: id, projectId: "p" });
 });
 
+test("flushSoon publishes the events of documents of all projects, and a stop waits for it", async () => {
+  const outbox = create();
+  const docs = ["p", "q"].flatMap((projectId) =>
+    Array.from({ length: 300 }, (_, at) => ({
+      ...device(`${projectId}${at}`, entry(`${projectId}${at}/1`)),
+      projectId,
+    })),
+  );
+  await devices().insertMany(docs);
+  for (const { projectId, _id } of docs) outbox.flushSoon(devices(), projectId, [_id]);
+  await outbox.stop();
+  expect(published.toSorted()).toEqual(docs.map(({ _id }) => `${_id}/1`).toSorted());
+  expect(await devices().countDocuments({ outbox: { $exists: true } })).toBe(0);
+});
+
 test("an event that is added after a publish stays, and is published alone", async () => {
   const outbox = create();
   await devices().insertOne(device("a", entry("1")));

@@ -68,6 +68,14 @@ export async function operateBroker({ url, user, password }: Pick<Broker, "url" 
       await jsm.streams.update(stream, { max_bytes: maxBytes });
       return config.max_bytes;
     },
+    /** Makes a stream refuse messages until the returned function is called. */
+    refuse: async (stream: string) => {
+      const { config } = await jsm.streams.info(stream);
+      await jsm.streams.update(stream, { max_msg_size: 1 });
+      return async () => {
+        await jsm.streams.update(stream, { max_msg_size: config.max_msg_size });
+      };
+    },
     /** Empties a stream, as if the broker had lost its data. */
     purge: async (stream: string) => {
       await jsm.streams.purge(stream);

@@ -12,7 +12,7 @@ import {
 } from "@herald/service";
 import type { AnalyticsConfig } from "./config.ts";
 import { recordEvents } from "./handlers/record-events.ts";
-import { createPublishOpens, recordOpens, sweepOpens } from "./handlers/record-opens.ts";
+import { recordOpens } from "./handlers/record-opens.ts";
 import { createAggregation } from "./jobs/aggregate-stats.ts";
 import { handleOpenRequests } from "./requests/opens.ts";
 import { handleStatsRequest } from "./requests/stats.ts";
@@ -31,7 +31,6 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
   const erasures = createErasureStore(db);
   const webhooks = createWebhooks(config, deps);
   const aggregation = createAggregation(stores, now, log);
-  const publishOpens = createPublishOpens(bus, opens);
   const rules = retentionRules(stores, config);
   const erase: EraseRows = async ({ projectId, key, at }) => {
     await notificationFacts.eraseUser(projectId, key, at);
@@ -45,7 +44,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
       await webhooks.prepare();
     },
     handlers: [
-      recordOpens(opens, aggregation.store, notificationFacts, publishOpens),
+      recordOpens(bus, opens, aggregation.store, notificationFacts),
       recordEvents(aggregation.store, notificationFacts, webhooks.createMessages),
       defineHandler({
         durable: "analytics-delete-project", // renaming a durable replays its stream
@@ -63,7 +62,6 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
       [...handleOpenRequests(bus, opens, rollups), handleStatsRequest(bus, stores), ...webhooks.handleRequests()],
       [
         startErasurePasses(erasing, log),
-        sweepOpens(opens, publishOpens, log, now),
         aggregation.begin(),
         limitEventsPerProject(bus),
         webhooks.startSending(),

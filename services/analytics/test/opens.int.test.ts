@@ -17,6 +17,7 @@ import { busUsers } from "@herald/bus/permissions";
 import {
   CountOpens,
   type DataOf,
+  GetStats,
   NotificationOpenedV1,
   newDeviceId,
   newNotificationId,
@@ -24,22 +25,27 @@ import {
   OpenGroupV1,
   OpensOfDevices,
   ProjectDeletedV1,
+  type ProjectId,
+  type StatsRequest,
   UsersOfDeliveries,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
   type Broker,
+  type BrokerHands,
   eventually,
   type FaultyProxy,
   type FreshDatabase,
   faultyProxy,
   freshDatabase,
+  operateBroker,
   startBroker,
 } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
-import { openedEvent } from "../src/domain/open.ts";
+import { openedEvent, openId } from "../src/domain/open.ts";
+import { reportId } from "../src/domain/stats-delta.ts";
 import { environmentOf } from "./analytics-fixture.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
@@ -49,7 +55,7 @@ let proxy: FaultyProxy;
 let bus: Bus;
 let app: ReturnType<typeof createApp>;
 let listening: Awaited<ReturnType<typeof consume>>;
-/** Replies as dispatch does, without users. */
+let hands: BrokerHands;
 let dispatch: RequestListener;
 /** Every `notification.opened` that a consumer outside of Herald gets, by notification. */
 const published: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
@@ -64,10 +70,8 @@ beforeAll(async () => {
   proxy = await faultyProxy(database.url);
   bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
-  dispatch = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
-    users: deliveries.map(() => null),
-    tags: Object.fromEntries(tags),
-  }));
+  hands = await operateBroker(broker);
+  dispatch = answerAsDispatch();
   app = createApp(configFor(proxy.url));
   await app.start();
   const listener = defineHandler({
@@ -90,6 +94,7 @@ afterAll(async () => {
   await listening?.stop(1_000);
   await dispatch?.stop();
   await app?.stop();
+  await hands?.close();
   await closeBus(bus);
   await proxy?.stop();
   await database?.drop();
@@ -98,6 +103,12 @@ afterAll(async () => {
 
 /** Kinds and labels by notification, as dispatch would return them. */
 const tags = new Map<string, string[]>();
+/** Replies as dispatch does, without users. */
+const answerAsDispatch = () =>
+  handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
+    users: deliveries.map(() => null),
+    tags: Object.fromEntries(tags),
+  }));
 
 const now = () => new Date();
 const sample = (devices = 1) => {
@@ -112,6 +123,26 @@ const report = (data: DataOf<typeof OpenGroupV1>) => publish(bus, OpenGroupV1, d
 const count = async (projectId: string, notificationId: string) => {
   const { counts } = await sendRequest(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
   return counts[notificationId];
+};
+/** The project's opens in the statistics. */
+const opened = async (projectId: ProjectId, of: Partial<StatsRequest> = {}) => {
+  const day = { from: "2030-01-01T00:00:00.000Z", to: "2030-01-02T00:00:00.000Z" };
+  const request = { ...day, interval: "day" as const, timeZone: "UTC", ...of };
+  return (await sendRequest(bus, GetStats, { projectId, request })).totals.opened;
+};
+type Group = DataOf<typeof OpenGroupV1>;
+const eventOf = (projectId: ProjectId, open: Group["opens"][number]) =>
+  openedEvent({ ...open, projectId, openedAt: new Date(open.openedAt) });
+/** Leaves what a process leaves that is killed between the insert and everything else. */
+const killedAfterInsert = async (group: Group) => {
+  const rows = group.opens.map((open) => ({
+    ...open,
+    _id: openId(open),
+    projectId: group.projectId,
+    openedAt: new Date(open.openedAt),
+    report: reportId(group),
+  }));
+  await database.client.db(database.name).collection<{ _id: string }>("opens").insertMany(rows);
 };
 const publishedOf = (notificationId: string) => published.filter(({ data }) => data.notification_id === notificationId);
 
@@ -182,20 +213,70 @@ describe("an open", () => {
     await eventually(() => expect(publishedOf(notificationId)).toHaveLength(1000), { timeoutMs: 30_000 });
   });
 
-  test("is published by the sweep after a crash between storing and publishing", async () => {
+  test("that a killed process stored and did not publish is published by the redelivery, and counted once", async () => {
     const { projectId, notificationId, opens } = sample(2);
-    const collection = database.client.db(database.name).collection<{ _id: string }>("opens");
-    await collection.insertMany(
-      opens.map((open) => ({
-        ...open,
-        projectId,
-        openedAt: new Date("2026-01-01T00:00:00Z"),
-        _id: `${notificationId}/${open.deviceId}`,
-        published: false,
-      })),
+    await killedAfterInsert({ projectId, opens });
+    await report({ projectId, opens });
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(2));
+    expect(publishedOf(notificationId).map(({ id }) => id)).toEqual(
+      expect.arrayContaining(opens.map((open) => eventOf(projectId, open).id)),
     );
-    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(2), { timeoutMs: 20_000 });
-    await eventually(async () => expect(await collection.countDocuments({ notificationId, published: false })).toBe(0));
+    expect(await count(projectId, notificationId)).toBe(2);
+    await eventually(async () => expect(await opened(projectId)).toBe(2));
+  });
+
+  test("of a killed process is published by its own report, not by another that repeats it", async () => {
+    const { projectId, notificationId, opens } = sample();
+    await killedAfterInsert({ projectId, opens });
+    const after = sample();
+    await report({ projectId, opens: opens.map((open) => ({ ...open, openedAt: "2030-01-02T00:00:00.000Z" })) });
+    await report(after);
+    await eventually(() => expect(publishedOf(after.notificationId)).toHaveLength(1));
+    expect(publishedOf(notificationId)).toEqual([]);
+    await report({ projectId, opens });
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(1));
+    expect(publishedOf(notificationId)[0]?.data.at).toBe("2030-01-01T00:00:00.000Z");
+  });
+
+  test("is stored and counted while dispatch is unavailable, and is published once afterwards, with its kind", async () => {
+    const { projectId, notificationId, opens } = sample(3);
+    tags.set(notificationId, ["kind/order-shipped"]);
+    await dispatch.stop();
+    try {
+      await report({ projectId, opens });
+      await eventually(async () => expect(await count(projectId, notificationId)).toBe(3));
+      await eventually(async () => expect(await opened(projectId)).toBe(3));
+      // Another report of the same open neither publishes it nor waits.
+      const [first] = opens;
+      if (first === undefined) throw new Error("no open");
+      await report({ projectId, opens: [{ ...first, openedAt: "2030-01-01T01:00:00.000Z" }] });
+      await eventually(async () => expect(await hands.left("PUSH_OPENS", "analytics-open-groups")).toBe(1));
+      expect(publishedOf(notificationId)).toEqual([]);
+    } finally {
+      dispatch = answerAsDispatch();
+    }
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(3), { timeoutMs: 20_000 });
+    expect(publishedOf(notificationId).map(({ data }) => [data.at, data.kind])).toEqual(
+      opens.map(({ openedAt }) => [openedAt, "order-shipped"]),
+    );
+    await eventually(async () => expect(await opened(projectId, { tag: "kind/order-shipped" })).toBe(3));
+    expect(await opened(projectId)).toBe(3);
+    expect(await hands.left("PUSH_OPENS", "analytics-open-groups")).toBe(0);
+  });
+
+  test("is counted once and published once when the stream of events refuses it for a while", async () => {
+    const { projectId, notificationId, opens } = sample(2);
+    const accept = await hands.refuse("PUSH_EVENTS");
+    try {
+      await report({ projectId, opens });
+      await eventually(async () => expect(await opened(projectId)).toBe(2));
+      expect(publishedOf(notificationId)).toEqual([]);
+    } finally {
+      await accept();
+    }
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(2), { timeoutMs: 30_000 });
+    expect(await count(projectId, notificationId)).toBe(2);
+    expect(await opened(projectId)).toBe(2);
   });
 
   test("waits while the database is unavailable, and is not lost", async () => {

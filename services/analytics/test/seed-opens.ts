@@ -1,7 +1,7 @@
 import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { type Open, openedEvent, openId } from "../src/domain/open.ts";
-import { openIncrements, type StatsDelta, taggedOpenDelta } from "../src/domain/stats-delta.ts";
+import { type Open, openId } from "../src/domain/open.ts";
+import { openIncrements, type StatsDelta, taggedOpenIncrements } from "../src/domain/stats-delta.ts";
 import { statsDeltaDocuments } from "../src/stores/stats-delta-store.ts";
 
 /** Opens per write and delta: a large report. */
@@ -22,9 +22,12 @@ export const seedOpens = async (
   const write = async (page: readonly Open[]): Promise<void> => {
     const report = openId(page[0] as Open);
     const rows = page.map((open) => ({ ...open, report, _id: openId(open) }));
+    const tagged = taggedOpenIncrements(page, tagsOf);
     const deltas: StatsDelta[] = [
       { _id: report, projectId, kind: "opens", increments: openIncrements(page, new Map()) },
-      ...page.flatMap((open) => taggedOpenDelta(openedEvent(open, null, tagsOf(open.notificationId)).data) ?? []),
+      ...(tagged.length === 0
+        ? []
+        : [{ _id: `${report}/tags`, projectId, kind: "taggedOpens" as const, increments: tagged }]),
     ];
     const documents = statsDeltaDocuments(deltas).map(({ aggregated: _, ...document }) => document);
     await db.collection<(typeof rows)[number]>("opens").insertMany(rows, { ordered: false });

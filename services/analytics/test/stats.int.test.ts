@@ -160,9 +160,7 @@ describe("a process that is killed", () => {
     if (first === undefined) throw new Error("no open");
     // Half of the insert is stored, and no delta.
     const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
-    await t.db
-      .collection<{ _id: string }>("opens")
-      .insertOne({ ...row, _id: openId(first), published: false } as never);
+    await t.db.collection<{ _id: string }>("opens").insertOne({ ...row, _id: openId(first) } as never);
     await publish(t.bus, OpenGroupV1, report, id());
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 0, failed: 0, opened: 2 }));
   });

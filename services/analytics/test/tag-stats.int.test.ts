@@ -3,7 +3,6 @@ import {
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   NotificationAcceptedV1,
-  NotificationOpenedV1,
   newNotificationId,
   OpenGroupV1,
   type Platform,
@@ -127,24 +126,20 @@ describe("statistics by kind and label", () => {
     expect(await everything(projectId)).toEqual(before);
   });
 
-  test("count a repeated event once", async () => {
+  test("count a repeated event, a repeated report and an open in two reports once", async () => {
     const { projectId, notificationId } = sample();
     const tagged = { kind: "news", labels: { campaign: "spring" } };
+    t.tags.set(notificationId, toTags(tagged) ?? []);
     const delivered = { ...accept({ projectId, notificationId }, noon, 3), ...tagged };
-    const opened = {
-      ...idsOf({ projectId, notificationId }),
-      device_id: delivered.devices[0] ?? "dev_",
-      platform: "ios" as const,
-      ...tagged,
-      at: later,
-    };
+    const report = opensAt({ projectId, notificationId }, [later], "ios");
     for (let time = 0; time < 3; time++) {
       await publish(t.bus, DeliveryAcceptedV1, delivered, id());
-      await publish(t.bus, NotificationOpenedV1, opened, id());
+      await publish(t.bus, OpenGroupV1, report, id());
     }
     await t.settled();
     expect((await groups(projectId, { by: "kind" })).figures).toEqual([["news", 3, 0, 1]]);
-    await publish(t.bus, NotificationOpenedV1, { ...opened, device_id: delivered.devices[1] ?? "dev_" }, id());
+    const other = opensAt({ projectId, notificationId }, [later], "ios");
+    await publish(t.bus, OpenGroupV1, { ...other, opens: [...report.opens, ...other.opens] }, id());
     await t.settled();
     expect((await groups(projectId, { by: "kind" })).figures).toEqual([["news", 3, 0, 2]]);
   });

@@ -105,7 +105,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     log,
   });
   const sendRequest = createSendRequest(connection.bus);
-  const opens = createGroupOpens(async (group) => {
+  const groupOpens = createGroupOpens(async (group) => {
     await publish(connection.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectRecords, limits);
@@ -180,7 +180,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     exportStreams,
     auditGate: createFairGate({ total: 1, perKey: 1, line: auditLine }),
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
-    recordOpen: dedupeOpens(opens.record),
+    recordOpen: dedupeOpens(groupOpens),
   };
 
   const { HERALD_GATEWAY_TRUST_PROXY: publicProxies, HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
@@ -247,7 +247,6 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       lifecycle.onStop("http", async () => {
         await Promise.all([listening.stop(finishRequestsMs), adminServer?.stop(finishRequestsMs)]);
       });
-      lifecycle.onStop("opens", opens.flush);
       lifecycle.onStop("idempotency keys", keyRecords.flush);
       lifecycle.onStop("replicas", async () => {
         await Promise.all(replicas.map((replica) => replica.stop()));

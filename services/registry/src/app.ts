@@ -62,7 +62,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
   const { projects, audit, topics, devices, pending, expansions, imports, erasures } = deps;
-  const { outbox, publishQueue, replication, operatorReplication, masterKeys } = deps;
+  const { outbox, replication, operatorReplication, masterKeys } = deps;
 
   return {
     prepare: async () => {
@@ -109,7 +109,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
           if (stale > 0) log.warn({ stale }, "entries of projects, tokens and operators were stale");
         }),
       ];
-      return [listeners, jobs, [{ stop: publishQueue.idle }, { stop: pending.idle }], [outbox]];
+      return [listeners, jobs, [{ stop: pending.idle }], [outbox]];
     },
     closeGates: importGate.close,
   };

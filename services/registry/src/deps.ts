@@ -1,5 +1,6 @@
 import { groupedPublishEvent, openBucket, publishEvents } from "@herald/bus";
 import {
+  type DeviceId,
   OperatorRecord,
   type OutboxEvent,
   type ProjectId,
@@ -23,7 +24,6 @@ import { createImportStore } from "./stores/import-store.ts";
 import { createOperatorStore } from "./stores/operator-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
-import { createPublishQueue } from "./stores/publish-queue.ts";
 import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 
 /** The dependencies of registry's handlers, requests and jobs. app.ts creates them once. */
@@ -62,7 +62,12 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
     erasures: createErasureStore(db),
     pending,
     outbox,
-    publishQueue: createPublishQueue(outbox, collections),
+    /** Publish the events of documents soon after they were written. */
+    publishSoon: {
+      devices: (projectId: ProjectId, ids: Iterable<DeviceId>) => outbox.flushSoon(collections.devices, projectId, ids),
+      topics: (projectId: ProjectId, ids: Iterable<string>) => outbox.flushSoon(collections.topics, projectId, ids),
+      project: (_id: ProjectId) => void outbox.flush(collections.projects, { _id }),
+    },
     /** Resolves when the stream has stored the event. */
     publish,
     replication: createProjectReplication({

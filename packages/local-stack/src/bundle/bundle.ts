@@ -1,7 +1,35 @@
 import { join } from "node:path";
 import { runCommand } from "../processes/run-command.ts";
 import { isCurrent } from "./built-files.ts";
-import { type ProgramName, programs, recipe } from "./programs.ts";
+
+export type Program = {
+  readonly folder: string;
+  readonly entries: readonly string[];
+  readonly also?: Readonly<Record<string, string>>;
+};
+
+/** The folder of each of Herald's programs, its entry points (`src/<entry>.ts` there), and further programs of its image. */
+export const programs = {
+  gateway: { folder: "services/gateway", entries: ["main"] },
+  registry: { folder: "services/registry", entries: ["main"] },
+  dispatch: { folder: "services/dispatch", entries: ["main"] },
+  analytics: { folder: "services/analytics", entries: ["main", "rebuild/main"] },
+  bus: { folder: "packages/bus", entries: ["main", "consumers/main"] },
+  simulators: { folder: "packages/simulators", entries: ["main"], also: { demo: "packages/local-stack/src/demo.ts" } },
+} as const satisfies Readonly<Record<string, Program>>;
+
+export type ProgramName = keyof typeof programs;
+
+export const programNames = Object.keys(programs) as ProgramName[];
+
+/** The file that Node runs, below the root of a tree whose programs are bundled. */
+export const bundleOf = (name: ProgramName): string => `${programs[name].folder}/dist/main.js`;
+
+/** Files that determine a bundle's content besides its sources. */
+const recipe = [
+  "package-lock.json",
+  ...["bundle.ts", "bundler.ts"].map((file) => `packages/local-stack/src/bundle/${file}`),
+];
 
 /** A program takes a few seconds, and ten times as long on a busy machine. */
 const bundleTimeoutMs = 180_000;

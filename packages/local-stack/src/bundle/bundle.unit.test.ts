@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bundle } from "./bundle.ts";
-import { bundleOf } from "./programs.ts";
+import { bundle, bundleOf } from "./bundle.ts";
 
 const run = promisify(execFile);
 let root: string;
@@ -19,7 +18,7 @@ const put = async (file: string, text: string, at = new Date(Date.now() - 60_000
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "herald-bundle-"));
   await put("package-lock.json", "{}");
-  await put("packages/local-stack/src/bundle/bundler.ts", "");
+  for (const name of ["bundle", "bundler"]) await put(`packages/local-stack/src/bundle/${name}.ts`, "");
   await put("services/gateway/package.json", '{ "type": "module" }');
   await put("services/gateway/src/said.ts", 'export const said: string = "first";\n');
   await put(

@@ -2,7 +2,7 @@ import http from "node:http";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
 import { removeOld, replaceFile, writeInputs } from "./built-files.ts";
-import { type Program, type ProgramName, programs } from "./programs.ts";
+import { type Program, type ProgramName, programs } from "./bundle.ts";
 import type { WebKit } from "./web-kit.ts";
 
 /**

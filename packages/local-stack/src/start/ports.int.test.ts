@@ -29,7 +29,7 @@ test("all that is wrong with the variables is said at once", async () => {
     "HERALD_MONGO_PORT: another part of Herald has port 8081 already",
   );
   await expect(readPorts({ HERALD_PORT: "65000", HERALD_NATS_PORT: "70000" })).rejects.toThrow(
-    "HERALD_PORT is 65000: a port is a whole number from 0 (a free one) to 64532\nHERALD_NATS_PORT is 70000",
+    "HERALD_PORT is 65000: a port is a whole number from 0 (a free one) to 65535\nHERALD_NATS_PORT is 70000",
   );
 });
 
@@ -38,7 +38,7 @@ test("a taken port is a message with the variable's name, and is waited for whil
   await once(server, "listening");
   const ports = { ...(await readPorts({ HERALD_PORT: "0" })), registry: (server.address() as AddressInfo).port };
   await expect(expectFree(ports, ["registry", "nats"], 0)).rejects.toThrow(
-    `Port ${ports.registry} (registry) is taken: set HERALD_PORT to another, which moves all`,
+    `Port ${ports.registry} (registry) is taken: set HERALD_PORT to another`,
   );
   const waiting = expectFree(ports, ["registry", "nats"], 10_000);
   server.close();

@@ -1,69 +1,49 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../processes/free-port.ts";
 
-/** The port of the gateway, unless `HERALD_PORT` is another. */
-const defaultPort = 8080;
-
-/**
- * The ports on this machine, so that one variable moves them all: how far each is from the gateway's. Metrics ports are the services' ports
- * plus 1,000.
- */
-const offsets = {
-  gateway: 0,
-  registry: 1,
-  dispatch: 2,
-  analytics: 3,
-  example: 4,
-  control: 10,
-  apns: 11,
-  fcm: 12,
-  webpush: 13,
-  gatewayMetrics: 1_000,
-  registryMetrics: 1_001,
-  dispatchMetrics: 1_002,
-  analyticsMetrics: 1_003,
+/** The default ports. Broker and database do not use the usual 4222 and 27017, so that Herald starts beside another NATS or MongoDB. */
+const defaults = {
+  gateway: 8080,
+  registry: 8081,
+  dispatch: 8082,
+  analytics: 8083,
+  example: 8084,
+  control: 8090,
+  apns: 8091,
+  fcm: 8092,
+  webpush: 8093,
+  gatewayMetrics: 9080,
+  registryMetrics: 9081,
+  dispatchMetrics: 9082,
+  analyticsMetrics: 9083,
+  nats: 14222,
+  mongo: 37017,
 } as const;
 
-/** Broker and database do not use the usual 4222 and 27017, so that Herald starts beside another NATS or MongoDB. */
-const servers = {
-  nats: { variable: "HERALD_NATS_PORT", port: 14222 },
-  mongo: { variable: "HERALD_MONGO_PORT", port: 37017 },
-} as const;
-
-export type PortName = keyof typeof offsets | keyof typeof servers;
+export type PortName = keyof typeof defaults;
 export type Ports = Record<PortName, number>;
+export const allPorts = Object.keys(defaults) as PortName[];
 
-const variableOf = (name: PortName): string => (name in servers ? servers[name as "nats"].variable : "HERALD_PORT");
-
-export const allPorts = [...Object.keys(offsets), ...Object.keys(servers)] as PortName[];
+/** `HERALD_PORT` is the gateway's port, and moves the others by as much, except broker and database. */
+const variableOf = (name: PortName): string =>
+  name === "nats" || name === "mongo" ? `HERALD_${name.toUpperCase()}_PORT` : "HERALD_PORT";
 
 /** The ports of this start: the defaults, or the values of variables; 0 takes free ports. Throws all problems at once. */
 export async function readPorts(env: NodeJS.ProcessEnv): Promise<Ports> {
-  const problems: string[] = [];
-  const read = (variable: string, standard: number, max: number): number => {
-    const wanted = env[variable] ? Number(env[variable]) : standard;
-    if (!Number.isInteger(wanted) || wanted < 0 || wanted > max)
-      problems.push(`${variable} is ${env[variable]}: a port is a whole number from 0 (a free one) to ${max}`);
-    return wanted;
-  };
-  const first = read("HERALD_PORT", defaultPort, 65_535 - offsets.analyticsMetrics);
-  const wanted: [PortName, number][] = [
-    ...Object.entries(offsets).map(([name, offset]): [PortName, number] => [
-      name as PortName,
-      first === 0 ? 0 : first + offset,
-    ]),
-    ...Object.entries(servers).map(([name, { variable, port }]): [PortName, number] => [
-      name as PortName,
-      read(variable, port, 65_535),
-    ]),
-  ];
   const ports: Partial<Ports> = {};
-  for (const [name, port] of wanted) {
-    if (port > 0 && Object.values(ports).includes(port))
-      problems.push(`${variableOf(name)}: another part of Herald has port ${port} already`);
-    ports[name] = port;
+  const problems = new Set<string>();
+  for (const name of allPorts) {
+    const variable = variableOf(name);
+    const first = variable === "HERALD_PORT" ? defaults.gateway : defaults[name];
+    const given = env[variable] ? Number(env[variable]) : first;
+    const wanted = given === 0 ? 0 : given + defaults[name] - first;
+    if (!Number.isInteger(given) || given < 0 || wanted > 65_535)
+      problems.add(`${variable} is ${env[variable]}: a port is a whole number from 0 (a free one) to 65535`);
+    else if (wanted > 0 && Object.values(ports).includes(wanted))
+      problems.add(`${variable}: another part of Herald has port ${wanted} already`);
+    else ports[name] = wanted;
   }
-  if (problems.length > 0) throw new Error(problems.join("\n"));
+  if (problems.size > 0) throw new Error([...problems].join("\n"));
   for (const name of allPorts) {
     while (ports[name] === 0) {
       const free = await freePort();
@@ -81,11 +61,7 @@ export async function expectFree(ports: Ports, names: readonly PortName[], waitM
     for (const name of names) await freePort(ports[name]).catch(() => taken.push(name));
     if (taken.length === 0) return;
     if (Date.now() >= deadline) {
-      const lines = taken.map((name) =>
-        name in servers
-          ? `Port ${ports[name]} (${name}) is taken: set ${variableOf(name)} to another`
-          : `Port ${ports[name]} (${name}) is taken: set HERALD_PORT to another, which moves all`,
-      );
+      const lines = taken.map((name) => `Port ${ports[name]} (${name}) is taken: set ${variableOf(name)} to another`);
       throw new Error(lines.join("\n"));
     }
     await delay(100);
@@ -93,8 +69,6 @@ export async function expectFree(ports: Ports, names: readonly PortName[], waitM
 }
 
 /** An environment that gives every part a free port, for tests and benches, because several run on one machine. */
-export const freePortsEnvironment: Readonly<Record<string, string>> = {
-  HERALD_PORT: "0",
-  HERALD_NATS_PORT: "0",
-  HERALD_MONGO_PORT: "0",
-};
+export const freePortsEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
+  allPorts.map((name) => [variableOf(name), "0"]),
+);

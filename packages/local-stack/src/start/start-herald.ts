@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import type { BusUserName } from "@herald/bus/permissions";
 import { HeraldAdmin } from "@herald/client";
-import { bundle } from "../bundle/bundle.ts";
+import { bundle, type ProgramName } from "../bundle/bundle.ts";
 import { buildConsole } from "../bundle/console.ts";
-import type { ProgramName } from "../bundle/programs.ts";
 import { composeStarter, dockerEngine } from "../servers/docker.ts";
 import { startMongo } from "../servers/mongo.ts";
 import { startNats } from "../servers/nats.ts";

@@ -5,13 +5,12 @@ import {
   type DeliveryFailedV1,
   idTime,
   type NotificationId,
-  type NotificationOpenedV1,
   type OpenGroupV1,
   type ProjectId,
   type Tag,
   toTags,
 } from "@herald/contracts";
-import { type Open, openId } from "./open.ts";
+import type { Open } from "./open.ts";
 
 /** The end of a bucket is 5 % above its start, so that its middle is at most 2.5 % off. */
 const growth = Math.log(1.05);
@@ -114,42 +113,16 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
   };
 };
 
-/** Short: a hundred million of them collide with a chance of one in 10^22. */
-const keyLength = 22;
-
-/**
- * The counts that an open adds to the figures of its kind and labels; undefined if it has none. Counted from the event, because only
- * dispatch knows the kind and labels when the open arrives.
- */
-export const taggedOpenDelta = (data: DataOf<typeof NotificationOpenedV1>): StatsDelta | undefined => {
-  const tags = toTags(data);
-  if (tags === undefined) return undefined;
-  const { project_id: projectId, notification_id: notificationId, device_id: deviceId, platform, at } = data;
-  const adds: [string, number][] = [["opened", 1]];
-  if (platform !== undefined) adds.push([`openedOn.${platform}`, 1]);
-  return {
-    _id: createHash("sha256").update(openId({ notificationId, deviceId })).digest("base64url").slice(0, keyLength),
-    projectId,
-    kind: "taggedOpens",
-    increments: [{ notificationId, slot: slotOf(new Date(at)), only: "tags", tags, adds }],
-  };
-};
-
-/** Merges opens of the same tags and quarter into one increment. A campaign would otherwise need one for each open. */
-export const mergeTaggedOpens = (increments: readonly Increment[]): Increment[] => {
-  const groups = groupsOf(increments, ({ slot, tags = [] }) => `${slot.getTime()}\n${tags.join("\n")}`);
-  return groups.map((group) => {
-    const adds = new Map<string, number>();
-    for (const [path, count] of group.flatMap((increment) => increment.adds)) addCount(adds, path, count);
-    return { ...group[0], adds: [...adds] };
-  });
-};
-
 /** Derived from the content, because a group of opens that is replayed from the dead letters has a new message id. */
 export const reportId = ({ projectId, opens }: DataOf<typeof OpenGroupV1>): string =>
   createHash("sha256")
     .update(JSON.stringify([projectId, opens]))
     .digest("base64url");
+
+const openCounts = (opens: readonly Open[]): [path: string, count: number][] => [
+  ["opened", opens.length],
+  ...tally(opens.flatMap(({ platform }) => (platform === undefined ? [] : `openedOn.${platform}`))),
+];
 
 /** `sendTimes`: `send_at` of the notifications that have one. */
 export const openIncrements = (opens: readonly Open[], sendTimes: ReadonlyMap<NotificationId, Date>): Increment[] => {
@@ -161,15 +134,31 @@ export const openIncrements = (opens: readonly Open[], sendTimes: ReadonlyMap<No
     return {
       notificationId,
       slot: slotOf(at),
-      adds: [
-        ["opened", group.length],
-        ...tally(group.flatMap(({ platform }) => (platform === undefined ? [] : `openedOn.${platform}`))),
-      ],
+      adds: openCounts(group),
       opens: {
         first: new Date(Math.min(...times)),
         last: new Date(Math.max(...times)),
         times: tally(times.map((time) => timeBucket(time - start))),
       },
     };
+  });
+};
+
+/**
+ * The counts that opens add to the figures of their kinds and labels; empty if they have none. Opens of the same tags and quarter share an
+ * increment: a campaign would otherwise need one for each notification.
+ */
+export const taggedOpenIncrements = (
+  opens: readonly Open[],
+  tagsOf: (id: NotificationId) => readonly Tag[],
+): Increment[] => {
+  const tagged = opens.flatMap((open) => {
+    const tags = tagsOf(open.notificationId);
+    return tags.length === 0 ? [] : [{ ...open, slot: slotOf(open.openedAt), tags }];
+  });
+  const groups = groupsOf(tagged, ({ slot, tags }) => `${slot.getTime()}\n${tags.join("\n")}`);
+  return groups.map((group): Increment => {
+    const [{ notificationId, slot, tags }] = group;
+    return { notificationId, slot, only: "tags", tags, adds: openCounts(group) };
   });
 };

@@ -7,10 +7,9 @@ import {
   isObject,
   type MessageContract,
   NotificationAcceptedV1,
-  NotificationOpenedV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import { deliveryDelta, type SettledData, type StatsDelta, taggedOpenDelta } from "../domain/stats-delta.ts";
+import { deliveryDelta, type SettledData } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import { type NotificationFactsStore, notificationFactsOf } from "../stores/notification-facts-store.ts";
 import type { CreateMessages } from "../webhooks/create-webhooks.ts";
@@ -36,14 +35,6 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
   [NotificationAcceptedV1.ceType, NotificationAcceptedV1 as MessageContract],
 ]);
 
-/** Opens without kind and labels were counted when they arrived, so their events are not parsed. */
-const taggedDeltas = (data: Record<string, unknown>): StatsDelta[] => {
-  if (data.kind === undefined && data.labels === undefined) return [];
-  const parsed = NotificationOpenedV1.schema.safeParse(data);
-  const delta = parsed.success ? taggedOpenDelta(parsed.data) : undefined;
-  return delta === undefined ? [] : [delta];
-};
-
 /**
  * Counts deliveries, stores notification facts and creates webhook messages. One consumer for all three, because receiving and
  * acking an event costs more than each of them.
@@ -63,16 +54,14 @@ export const recordEvents = (
     concurrency: 2,
     async handle(events) {
       const settled: SettledData[] = [];
-      const tagged: StatsDelta[] = [];
       const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
       for (const { subject, data } of events) {
         const type = eventTypeOf(subject)?.type;
         if (type === NotificationAcceptedV1.ceType) accepted.push(data as DataOf<typeof NotificationAcceptedV1>);
-        else if (type === NotificationOpenedV1.ceType) tagged.push(...taggedDeltas(data));
         else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
       }
       await Promise.all([
-        storeDeltas([...settled.map(deliveryDelta), ...tagged]),
+        storeDeltas(settled.map(deliveryDelta)),
         notificationFacts.put(accepted.flatMap((data) => notificationFactsOf(data) ?? [])),
         createWebhookMessages(events),
       ]);

@@ -1,89 +1,90 @@
-import { type Bus, defineBatchHandler, publishEvents, sendRequest } from "@herald/bus";
-import { OpenGroupV1, type ProjectId, UsersOfDeliveries } from "@herald/contracts";
-import { hasCode, type Logger, type Repeating, repeat } from "@herald/kit";
-import { type Open, openedEvent, type ReportedOpen } from "../domain/open.ts";
-import { groupsOf, openIncrements, reportId, type StatsDelta } from "../domain/stats-delta.ts";
+import { type Bus, type Delivery, defineBatchHandler, publishEvents, sendRequest } from "@herald/bus";
+import {
+  type DataOf,
+  type NotificationId,
+  OpenGroupV1,
+  type OutboxEvent,
+  type ProjectId,
+  type Tag,
+  UsersOfDeliveries,
+} from "@herald/contracts";
+import { openedEvent, type ReportedOpen } from "../domain/open.ts";
+import { groupsOf, openIncrements, reportId, type StatsDelta, taggedOpenIncrements } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import type { NotificationFactsStore } from "../stores/notification-facts-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 
-export type PublishOpens = (opens: readonly Open[]) => Promise<void>;
+const reportedOpens = ({ data }: Delivery<DataOf<typeof OpenGroupV1>>): ReportedOpen[] => {
+  const report = reportId(data);
+  const { projectId } = data;
+  return data.opens.map(({ notificationId, deviceId, platform, openedAt }) => {
+    return { projectId, notificationId, deviceId, platform, openedAt: new Date(openedAt), report };
+  });
+};
 
-/** The limit of one UsersOfDeliveries request. */
-const publishPage = 1_000;
-const everyMs = 5_000;
-/** An open whose publish is in progress is never older. */
-const graceMs = 10_000;
-const sweepPage = 1_000;
-
-/** Builds events with data from dispatch: the users of the devices at the time of the send, and the tags of the notifications. */
-const openedEvents = async (bus: Bus, projectId: ProjectId, opens: readonly Open[]) => {
+/** What only dispatch knows of the opens of a project: the users of the devices at the time of the send, and the tags of the notifications. */
+const describeOpens = async (bus: Bus, projectId: ProjectId, opens: readonly ReportedOpen[]) => {
   const deliveries = opens.map(({ notificationId, deviceId }) => ({ notificationId, deviceId }));
   const { users, tags = {} } = await sendRequest(bus, UsersOfDeliveries, { projectId, deliveries });
-  return opens.map((open, at) => openedEvent(open, users[at], tags[open.notificationId]));
+  return {
+    events: opens.map((open, at): OutboxEvent => openedEvent(open, users[at], tags[open.notificationId])),
+    tags: Object.entries(tags) as [NotificationId, Tag[]][],
+  };
 };
 
 /**
- * Publishes `notification.opened`, then marks the opens. After a crash in between, they are published again under the same event
- * ids, which the stream or the consumer drops.
- * @throws HeraldError `service-unavailable` while dispatch does not answer; the opens stay stored, and the sweep publishes them.
+ * Stores each open once, counts it, and publishes its event. The message is the outbox of its opens: it is acked after the publish, and
+ * a repeat finds the opens that it added, and publishes them under the same ids. The publish is the last step, so that no other failure
+ * repeats it: the stream drops repeats for two minutes only.
  */
-export const createPublishOpens =
-  (bus: Bus, store: OpenStore): PublishOpens =>
-  async (opens) => {
-    for (const [projectId, own] of Map.groupBy(opens, (open) => open.projectId))
-      for (let from = 0; from < own.length; from += publishPage) {
-        const page = own.slice(from, from + publishPage);
-        await publishEvents(bus, await openedEvents(bus, projectId, page));
-        await store.markPublished(page);
-      }
-  };
-
-/** Publishes opens that a crash left in the database without their event. */
-export const sweepOpens = (store: OpenStore, publishOpens: PublishOpens, log: Logger, now: () => Date): Repeating =>
-  repeat("publish opens that a crash left", everyMs, log, async (signal) => {
-    while (!signal.aborted) {
-      const left = await store.findUnpublished(new Date(now().getTime() - graceMs), sweepPage);
-      if (left.length === 0) return;
-      await publishOpens(left);
-      log.info({ opens: left.length }, "published opens that a crash left");
-    }
-  });
-
-/** Stores each open once, counts it, and publishes its event. */
 export const recordOpens = (
+  bus: Bus,
   opens: OpenStore,
   storeDeltas: StoreDeltas,
   notificationFacts: NotificationFactsStore,
-  publishOpens: PublishOpens,
-) =>
-  defineBatchHandler({
+) => {
+  type Report = readonly [ReportedOpen, ...ReportedOpen[]];
+
+  const countOpens = async (reports: readonly Report[]): Promise<void> => {
+    const ids = reports.flatMap((rows) => rows.map(({ notificationId }) => notificationId));
+    const sendTimes = await notificationFacts.sendTimes(ids);
+    // Computed from the rows that a report added: a repeat after a crash finds the same rows and makes the same delta.
+    const deltas = reports.map((rows): StatsDelta => {
+      const [{ report: _id, projectId }] = rows;
+      return { _id, projectId, kind: "opens", increments: openIncrements(rows, sendTimes) };
+    });
+    await storeDeltas(deltas);
+  };
+
+  /** Counts the opens by kind and label, and publishes them. */
+  const publishOpens = async (reports: readonly Report[]): Promise<void> => {
+    const projects = groupsOf(reports.flat(), ({ projectId }) => projectId);
+    const described = await Promise.all(projects.map((own) => describeOpens(bus, own[0].projectId, own)));
+    const tags = new Map(described.flatMap((one) => one.tags));
+    const deltas = reports.flatMap((rows): StatsDelta[] => {
+      const [{ report, projectId }] = rows;
+      const increments = taggedOpenIncrements(rows, (id) => tags.get(id) ?? []);
+      return increments.length === 0 ? [] : [{ _id: `${report}/tags`, projectId, kind: "taggedOpens", increments }];
+    });
+    await storeDeltas(deltas);
+    const events = described.flatMap((one) => one.events);
+    await publishEvents(bus, events);
+  };
+
+  return defineBatchHandler({
     durable: "analytics-open-groups", // renaming a durable replays its stream
     message: OpenGroupV1,
-    // Up to 1,000 opens in one insert; more gain nothing.
+    // Up to 1,000 opens in one insert, one request and one publish; more gain nothing, and a request takes no more.
     size: 10,
     waitMs: 5,
     // Inserts overlap with the publishing of earlier opens.
     concurrency: 4,
     async handle(deliveries) {
-      const reported = deliveries.flatMap(({ data }) => {
-        const report = reportId(data);
-        return data.opens.map(({ notificationId, deviceId, platform, openedAt }): ReportedOpen => {
-          const { projectId } = data;
-          return { projectId, notificationId, deviceId, platform, openedAt: new Date(openedAt), report };
-        });
-      });
-      const { added, toPublish } = await opens.record(reported);
-      const sendTimes = await notificationFacts.sendTimes(added.map(({ notificationId }) => notificationId));
-      // Computed from the rows that a report added: a repeat after a crash finds the same rows and makes the same delta.
-      const deltas = groupsOf(added, ({ report }) => report).map((rows): StatsDelta => {
-        const [{ report: _id, projectId }] = rows;
-        return { _id, projectId, kind: "opens", increments: openIncrements(rows, sendTimes) };
-      });
-      // While dispatch is unavailable, opens are only stored and counted; the sweep publishes them later.
-      const published = publishOpens(toPublish).catch((error: unknown) => {
-        if (!hasCode(error, "service-unavailable")) throw error;
-      });
-      await Promise.all([storeDeltas(deltas), published]);
+      const added = await opens.record(deliveries.flatMap(reportedOpens));
+      const reports = groupsOf(added, ({ report }) => report);
+      await countOpens(reports);
+      // While dispatch is unavailable, opens are stored and counted, and only this step is repeated.
+      await deliveries[0]?.hold(() => publishOpens(reports));
     },
   });
+};

@@ -16,11 +16,9 @@ import {
 import type { Collection, Db, Filter } from "mongodb";
 import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
 
-/** A stored open. `published` is false until the stream has its event, then absent. */
 type OpenDocument = ReportedOpen & {
   /** `<notification>/<device>`, so that an open counts once. */
   readonly _id: string;
-  readonly published?: false;
 };
 
 type Read = (of: {
@@ -33,7 +31,6 @@ type Read = (of: {
 
 const indexes = {
   byTime: { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" },
-  unpublished: { fields: { published: 1, openedAt: 1 }, purpose: "sweep", partial: { published: false } },
 } as const satisfies Record<string, IndexSpec>;
 
 /** Opens of a project by time and id, or of one notification by id. Fewer than `limit`: there are no more. */
@@ -85,31 +82,20 @@ export const createOpenStore = (db: Db) => {
   return guardStore({
     ...projectRows(opens, indexes, indexes.byTime),
 
-    /** Stores new opens. Resolves to the opens that these reports added, now or before a crash, and to all with an unpublished event. */
-    record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toPublish: Open[] }> => {
-      const documents = batch.map((open) => ({ ...open, _id: openId(open), published: false as const }));
-      if (await insertMissing(opens, documents)) return { added: [...batch], toPublish: [...batch] };
+    /** Stores new opens. Resolves to the opens that these reports added, now or in an earlier attempt: a repeat finds the same ones. */
+    record: async (batch: readonly ReportedOpen[]): Promise<readonly ReportedOpen[]> => {
+      if (
+        await insertMissing(
+          opens,
+          batch.map((open) => ({ ...open, _id: openId(open) })),
+        )
+      )
+        return batch;
       const projectId = anyOf(batch.map((open) => open.projectId));
-      // In one batch: a row that is marked between two batches could be in both and count twice.
       const rows = await findByIds(opens, batch.map(openId), { projectId });
       const reports = new Set(batch.map(({ report }) => report));
-      return {
-        added: rows.filter(({ report }) => reports.has(report)),
-        toPublish: rows.filter(({ published }) => published === false),
-      };
+      return rows.filter(({ report }) => reports.has(report));
     },
-
-    markPublished: async (published: readonly Open[]): Promise<void> => {
-      const filter = {
-        projectId: anyOf(published.map(({ projectId }) => projectId)),
-        _id: anyOf(published.map(openId)),
-      };
-      await opens.updateMany(filter, { $unset: { published: "" } }, { hint: "_id_" });
-    },
-
-    /** Opens older than `before` whose event may be unpublished, oldest first. */
-    findUnpublished: (before: Date, limit: number): Promise<Open[]> =>
-      opens.find({ published: false, openedAt: { $lt: before } }, { ...byIndex(indexes.unpublished), limit }).toArray(),
 
     /** How many devices opened a notification, up to `max`. */
     count: (projectId: ProjectId, notificationId: NotificationId, max: number): Promise<number> =>

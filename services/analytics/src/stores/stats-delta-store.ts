@@ -14,7 +14,7 @@ import {
   upsertOnce,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { groupsOf, mergeTaggedOpens, type StatsDelta } from "../domain/stats-delta.ts";
+import { groupsOf, type StatsDelta } from "../domain/stats-delta.ts";
 
 /** Deltas of one project, stored together: all of them count or none. `aggregated` is false until they are in the rollups, then absent. */
 type StatsDeltaDocument = Pick<StatsDelta, "projectId" | "kind" | "increments"> & {
@@ -81,8 +81,7 @@ export const statsDeltaDocuments = (deltas: Iterable<StatsDelta>): StatsDeltaDoc
     const [one] = group;
     const { projectId, kind } = one;
     const keys = group.map(({ _id }) => _id);
-    const all = group.flatMap((each) => each.increments);
-    const increments = kind === "taggedOpens" ? mergeTaggedOpens(all) : all;
+    const increments = group.flatMap((each) => each.increments);
     const at = lastSlotOf(one);
     const _id = `${projectId}/${at.toISOString()}/${randomUUID()}`;
     return { _id, projectId, kind, keys, size: increments.length, increments, at, aggregated: false };

@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { fromOrigin, publish } from "@herald/bus";
 import { DrainBacklogV1, type GroupedSend, type ProjectId, type StatusReport } from "@herald/contracts";
-import { type FairGate, hasCode, type Repeating } from "@herald/kit";
+import { type FairGate, hasCode, isUnavailable, type Repeating } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
 import type { createSendAsLarge, DeliverSend } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
 import type { RecoverLostWork } from "./recover-lost-work.ts";
-import { isUnavailable } from "./retry-while-unavailable.ts";
 
 type BacklogDeps = Deps & {
   readonly deliverSend: DeliverSend;

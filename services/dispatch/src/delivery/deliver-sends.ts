@@ -1,12 +1,12 @@
 import { type Bus, fromOrigin, groupedPublish } from "@herald/bus";
 import { type DeliverBatchV1, type GroupedSend, type NotificationId, type ProjectId, SendV1 } from "@herald/contracts";
-import { type FairGate, hasCode } from "@herald/kit";
+import { type FairGate, hasCode, isUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { StoredSend } from "../stores/small-send-store.ts";
 import type { createResolveSend, Resolution } from "./prepare.ts";
-import { isUnavailable } from "./retry-while-unavailable.ts";
+
 import type { SmallSend } from "./small-send.ts";
 
 /** The batches of a small send: one for each platform and provider. */

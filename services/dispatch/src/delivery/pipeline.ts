@@ -1,5 +1,5 @@
 import { type DeviceId, servingProvider } from "@herald/contracts";
-import { HeraldError, inSpan } from "@herald/kit";
+import { growingPause, HeraldError, inSpan, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { isSpike } from "../domain/outcome.ts";
@@ -9,13 +9,15 @@ import { canRebuildEvents } from "../stores/delivery-store.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
 import { type Pushed, pushDevices } from "./push-devices.ts";
-import { outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 type PipelineDeps = Deps & {
   readonly cache: NotificationCache;
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
 };
+
+/** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
+export const outcomeRetries = { otherAttempts: 10 } as const;
 
 /** The settlement of a row that was sent, and the version of the settings used. */
 type Sent = { readonly settlement: Settlement; readonly version?: string | undefined };
@@ -50,7 +52,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const { projectId } = run;
     const { channel, providerReason } = refused;
     const why = { reason: "credential-refused", providerReason };
-    const first = await retryWhileUnavailable(() => credentials.pause(channel, why, now()), signal);
+    const first = await retryWhileUnavailable(() => credentials.pause(channel, why, now()), growingPause(signal));
     if (!first) return;
     metrics.paused(channel.provider);
     log.error(
@@ -102,7 +104,11 @@ export const createPipeline = (deps: PipelineDeps) => {
   const settle = async (run: Run, settlement: Settlement, signal: AbortSignal): Promise<Settlement | undefined> => {
     const at = now();
     // The pushes are out: until the database is back, only this process has their outcomes.
-    const events = await retryWhileUnavailable(() => deliveries.settle(run, settlement, at), signal, outcomeRetries);
+    const events = await retryWhileUnavailable(
+      () => deliveries.settle(run, settlement, at),
+      growingPause(signal),
+      outcomeRetries,
+    );
     if (events === undefined) {
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
       return undefined;
@@ -143,7 +149,10 @@ export const createPipeline = (deps: PipelineDeps) => {
 
     /** All steps for a started row. Devices in `moved` are skipped. */
     deliver: async (run: Run, signal: AbortSignal, moved: ReadonlySet<DeviceId> = new Set()): Promise<void> => {
-      const cached = await retryWhileUnavailable(() => cache.get(run.projectId, run.notificationId), signal);
+      const cached = await retryWhileUnavailable(
+        () => cache.get(run.projectId, run.notificationId),
+        growingPause(signal),
+      );
       if (!cached) throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
       let settled: Settlement | undefined;
       let version: string | undefined;

@@ -1,11 +1,11 @@
 import { type DeviceId, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
+import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Blocked, Sendable, Stop } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
-import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 /** Pushes per chunk. The notification's state is read before each chunk, so at most 50 pushes follow its cancel or expiry. */
 export const chunkSize = 50;
@@ -128,7 +128,7 @@ export const pushDevices = async (
    */
   async function findChannelOrWait(from: number, to: number) {
     try {
-      return await retryWhileUnavailable(() => findChannel(projectId, from, to), signal, lookupRetries);
+      return await retryWhileUnavailable(() => findChannel(projectId, from, to), growingPause(signal), lookupRetries);
     } catch (error) {
       if (!begun || signal.aborted) throw error;
       faults.push(error);

@@ -1,4 +1,5 @@
 import { isPersonal, type OutboxEvent } from "@herald/contracts";
+import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -7,9 +8,8 @@ import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
 import type { NotificationCache } from "./notification-cache.ts";
-import type { Pipeline } from "./pipeline.ts";
+import { outcomeRetries, type Pipeline } from "./pipeline.ts";
 import { type CheckWaiting, noneMoved } from "./prepare.ts";
-import { outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 export type SmallSendDeps = Pick<Deps, "sends" | "deliveries" | "publish" | "outbox" | "now"> & {
   readonly pipeline: Pipeline;
@@ -43,7 +43,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
         // The pushes are out: until the database is back, only this process has their outcomes.
         const at = now();
         const ended = atOnce
-          ? await retryWhileUnavailable(() => sends.end(document, sent, at), signal, outcomeRetries)
+          ? await retryWhileUnavailable(() => sends.end(document, sent, at), growingPause(signal), outcomeRetries)
           : undefined;
         if (ended) {
           const { state, events, stored } = ended;
@@ -54,7 +54,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
         // Some devices wait, or the send was cancelled or taken over: it continues as a large send.
         await retryWhileUnavailable(
           () => sends.moveToDeliveries(document.projectId, document._id),
-          signal,
+          growingPause(signal),
           outcomeRetries,
         );
         for (const { run, ...outcome } of sent) await pipeline.complete(run, outcome, signal);

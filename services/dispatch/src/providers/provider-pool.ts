@@ -1,5 +1,5 @@
 import type { ProjectId, Provider } from "@herald/contracts";
-import { HeraldError, type Logger, UnknownMasterKey } from "@herald/kit";
+import { HeraldError, type Logger, LRUCache, UnknownMasterKey } from "@herald/kit";
 import type { DispatchMetrics } from "../metrics.ts";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 import type { ProviderClient } from "./provider-client.ts";
@@ -31,20 +31,28 @@ const idleMs = 600_000;
 const idleCheckMs = 60_000;
 /** Routes whose shared throttle is remembered. Beyond this number all are dropped, and the next throttles are written again. */
 const maxShared = 64;
-
-type Known = { checkedAt: number; lookup: Lookup };
+/** Results of lookups that are kept, also of projects without the provider. */
+const maxLookups = 10_000;
 
 /** The clients of all projects. Settings are looked up at most once a second; a new version gets a new client. */
 export const createProviderPool = (deps: PoolDeps) => {
   const { credentials, now, log } = deps;
-  const known = new Map<string, Known>();
-  const looking = new Map<string, Promise<Lookup>>();
+  const lookups = new LRUCache<string, Lookup, Of>({
+    max: maxLookups,
+    ttl: settingsMaxAgeMs,
+    ttlResolution: 0,
+    perf: { now: () => now().getTime() },
+    // A change during a read forgets the key: then the result is returned, and not kept.
+    ignoreFetchAbort: true,
+    fetchMethod: async (key, _, { context: { projectId, provider } }) =>
+      toLookup(key, await credentials.find(projectId, provider)),
+  });
   const open = new Map<string, Channel>();
   const closing = new Set<Promise<void>>();
 
   const close = (key: string, channel: Channel) => {
     open.delete(key);
-    known.delete(key);
+    lookups.delete(key);
     const done = channel
       .close()
       .catch((err: unknown) => log.warn({ err, provider: channel.provider }, "a provider's client did not close"))
@@ -60,25 +68,8 @@ export const createProviderPool = (deps: PoolDeps) => {
     for (const [key, channel] of idle)
       if (open.size > deps.clients || at - channel.usage.usedAt > idleMs) close(key, channel);
   };
-  /** Drops old lookups without a client: the project has no such provider, or it is paused. */
-  const forgetOld = () => {
-    const at = now().getTime();
-    for (const [key, { checkedAt }] of known)
-      if (!open.has(key) && at - checkedAt >= settingsMaxAgeMs) known.delete(key);
-  };
-  const timer = setInterval(() => {
-    evict();
-    forgetOld();
-  }, idleCheckMs);
+  const timer = setInterval(evict, idleCheckMs);
   timer.unref();
-
-  const read = async (key: string, projectId: ProjectId, provider: Provider): Promise<Lookup> => {
-    const at = now().getTime();
-    const document = await credentials.find(projectId, provider);
-    const lookup = await toLookup(key, document);
-    known.set(key, { checkedAt: at, lookup });
-    return lookup;
-  };
 
   const toLookup = async (key: string, document: CredentialDocument | null): Promise<Lookup> => {
     const current = open.get(key);
@@ -110,15 +101,9 @@ export const createProviderPool = (deps: PoolDeps) => {
   };
 
   return {
-    /** The result is at most a second old. Throws `database-unavailable`. */
-    lookup: (projectId: ProjectId, provider: Provider): Promise<Lookup> => {
-      const key = `${projectId}/${provider}`;
-      const found = known.get(key);
-      if (found && now().getTime() - found.checkedAt < settingsMaxAgeMs) return Promise.resolve(found.lookup);
-      const underWay = looking.get(key) ?? read(key, projectId, provider).finally(() => looking.delete(key));
-      looking.set(key, underWay);
-      return underWay;
-    },
+    /** The result is at most a second old. Concurrent callers share a read. Throws `database-unavailable`. */
+    lookup: (projectId: ProjectId, provider: Provider): Promise<Lookup> =>
+      lookups.forceFetch(`${projectId}/${provider}`, { context: { projectId, provider } }),
     /** Whether the provider has refused this version of the settings in this process. The pause may not be stored yet. */
     refused: ({ projectId, provider, version }: Version): boolean => {
       const channel = open.get(`${projectId}/${provider}`);
@@ -126,7 +111,7 @@ export const createProviderPool = (deps: PoolDeps) => {
     },
     /** Drops cached settings after a change: the next lookup reads them. */
     forget: (projectId: ProjectId, provider: Provider) => {
-      known.delete(`${projectId}/${provider}`);
+      lookups.delete(`${projectId}/${provider}`);
     },
     close: async () => {
       clearInterval(timer);
@@ -138,6 +123,7 @@ export const createProviderPool = (deps: PoolDeps) => {
 
 export type ProviderPool = ReturnType<typeof createProviderPool>;
 
+type Of = Pick<CredentialDocument, "projectId" | "provider">;
 type Version = Pick<CredentialDocument, "projectId" | "provider" | "version">;
 
 /** One version of a project's settings for a provider, ready to send with. */

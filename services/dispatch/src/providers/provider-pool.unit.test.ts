@@ -61,13 +61,23 @@ describe("a look-up", () => {
     stored = null;
     expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "not-configured" });
     stored = { projectId, provider: "apns", version: "v1" };
-    time += 999;
+    time += 1_000;
     expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "not-configured" });
     time += 1;
     expect((await channel()).version).toBe("v1");
     stored = { ...stored, paused: { at: new Date(), reason: "", providerReason: "" } };
     pool.forget(projectId, "apns");
     expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "paused" });
+  });
+
+  test("of the same moment share a read, and one that was forgotten meanwhile is not kept", async () => {
+    const both = [channel(), channel()];
+    const read = stored;
+    stored = null;
+    pool.forget(projectId, "apns");
+    const [one, other] = await Promise.all(both);
+    expect([one?.version, other]).toEqual([read?.version, one]);
+    expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "not-configured" });
   });
 
   test("remembers the refused version before the database has it", async () => {

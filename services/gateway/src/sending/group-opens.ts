@@ -1,90 +1,55 @@
 import type { OpenGroupV1, ProjectId } from "@herald/contracts";
+import { createGroupCommit, LRUCache } from "@herald/kit";
 
 type Open = OpenGroupV1["opens"][number];
-type Group = { readonly opens: Open[]; readonly written: Promise<void>; readonly flush: () => void };
+type Reported = { readonly projectId: ProjectId; readonly open: Open };
+
+/** Resolves when the open is on disk. */
+export type RecordOpen = (projectId: ProjectId, open: Open) => Promise<void>;
 
 /** The contract's maximum: with 100 per message and one fsync per publish, a broker takes 140,000 opens a second. */
-const maxPerGroup = 100;
-/** Long enough to fill a group under load; users do not notice, because they are already in the app. */
-export const groupForMs = 10;
-
-export type GroupOpens = ReturnType<typeof createGroupOpens>;
-
+const maxPerMessage = 100;
 /**
- * Groups the opens of a project for up to 10 ms into one command of up to 100. A partial group waits for the previous write and grows
- * meanwhile, so a slow disk gets fewer, larger writes.
+ * All opens that arrived while the previous ones were written, so that a slow disk gets fewer, larger writes. The interval fills messages
+ * under load; users do not notice it, because they are already in the app.
  */
-export const createGroupOpens = (write: (opens: OpenGroupV1) => Promise<void>) => {
-  const groups = new Map<ProjectId, Group>();
-  const writing = new Set<Promise<unknown>>();
-  /** The last unfinished write of each project. */
-  const latest = new Map<ProjectId, Promise<unknown>>();
+export const openGroups = { max: 10_000, concurrent: 1, intervalMs: 20 } as const;
 
-  const begin = (projectId: ProjectId): Group => {
-    const opens: Open[] = [];
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const settled = Promise.allSettled([promise]);
-    const flush = () => {
-      if (groups.get(projectId) !== group) return;
-      clearTimeout(timer);
-      groups.delete(projectId);
-      latest.set(projectId, settled);
-      resolve(write({ projectId, opens }));
-    };
-    const timer = setTimeout(() => {
-      const before = latest.get(projectId);
-      if (before === undefined) flush();
-      else void before.then(flush);
-    }, groupForMs);
-    const group = { opens, written: promise, flush };
-    groups.set(projectId, group);
-    writing.add(settled);
-    void settled.then(() => {
-      writing.delete(settled);
-      if (latest.get(projectId) === settled) latest.delete(projectId);
-    });
-    return group;
-  };
-
-  return {
-    /** Resolves when the open's group is on disk. */
-    record: (projectId: ProjectId, open: Open) => {
-      const group = groups.get(projectId) ?? begin(projectId);
-      group.opens.push(open);
-      if (group.opens.length >= maxPerGroup) group.flush();
-      return group.written;
-    },
-    /** Writes all waiting opens immediately. */
-    flush: async () => {
-      for (const group of groups.values()) group.flush();
-      await Promise.all(writing);
-    },
-  };
+/** Groups the opens of a project that arrive together into messages of up to 100. A failed message fails only its own opens. */
+export const createGroupOpens = (write: (opens: OpenGroupV1) => Promise<void>): RecordOpen => {
+  const commit = createGroupCommit<Reported, Promise<void>>(async (reported) => {
+    const written = new Map<Reported, Promise<void>>();
+    for (const [projectId, own] of Map.groupBy(reported, (one) => one.projectId))
+      for (let from = 0; from < own.length; from += maxPerMessage) {
+        const part = own.slice(from, from + maxPerMessage);
+        const writing = write({ projectId, opens: part.map(({ open }) => open) });
+        for (const one of part) written.set(one, writing);
+      }
+    const outcomes = await Promise.allSettled(new Set(written.values()));
+    // While the broker is unavailable, the opens behind these fail with them, and do not wait for another timeout.
+    if (outcomes.every(({ status }) => status === "rejected")) await written.get(reported[0] as Reported);
+    return reported.map((one) => written.get(one) ?? Promise.resolve());
+  }, openGroups);
+  return async (projectId, open) => commit({ projectId, open });
 };
 
 /** Ten seconds of the highest load of opens, at about 150 bytes each. */
 const maxRemembered = 50_000;
-const written = Promise.resolve();
 
 /**
  * Answers a repeated open like the first, without writing it again, so a flood with one valid token costs only the signature checks.
  * Analytics dedupes opens that this cache has evicted.
  */
-export const dedupeOpens = (record: GroupOpens["record"], maxEntries = maxRemembered): GroupOpens["record"] => {
-  const recent = new Map<string, Promise<void>>();
-  return (projectId: ProjectId, open) => {
+export const dedupeOpens = (record: RecordOpen, max = maxRemembered): RecordOpen => {
+  // Promises, and not `fetchMethod`: it takes ten times the CPU, and nearly every open is a new one.
+  const recent = new LRUCache<string, Promise<void>>({ max });
+  return (projectId, open) => {
     const key = `${open.notificationId}/${open.deviceId}`;
     const known = recent.get(key);
     if (known !== undefined) return known;
-    const [oldest] = recent.keys();
-    if (recent.size >= maxEntries && oldest !== undefined) recent.delete(oldest);
     const writing = record(projectId, open);
     recent.set(key, writing);
-    void writing.then(
-      // All finished writes share one promise, which saves memory.
-      () => recent.has(key) && recent.set(key, written),
-      () => recent.delete(key),
-    );
+    writing.catch(() => recent.delete(key));
     return writing;
   };
 };

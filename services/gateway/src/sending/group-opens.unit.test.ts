@@ -1,9 +1,10 @@
 import { newDeviceId, newNotificationId, newProjectId, type OpenGroupV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createGroupOpens, dedupeOpens, groupForMs } from "./group-opens.ts";
+import { createGroupOpens, dedupeOpens, openGroups } from "./group-opens.ts";
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "performance"] });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -16,101 +17,84 @@ const open = () => ({
   openedAt: now.toISOString(),
 });
 
-const recorder = (write: (opens: OpenGroupV1) => Promise<void> = async () => {}) => {
-  const written: OpenGroupV1[] = [];
-  const opens = createGroupOpens(async (group) => {
-    written.push(group);
-    await write(group);
-  });
-  return { written, opens };
+/** A writer whose writes the test ends one by one. */
+const recorder = () => {
+  const writes: { group: OpenGroupV1; succeed: () => void; fail: (error: Error) => void }[] = [];
+  const record = createGroupOpens(
+    (group) => new Promise((succeed, fail) => writes.push({ group, succeed: () => succeed(undefined), fail })),
+  );
+  return { writes, record, sizes: () => writes.map(({ group }) => group.opens.length) };
 };
+const outcomeOf = (recorded: Promise<void>) =>
+  recorded.then(
+    () => "recorded",
+    (error: Error) => error.message,
+  );
 
-describe("opens are grouped", () => {
-  test("by project, for ten milliseconds", async () => {
-    const { written, opens } = recorder();
+describe("opens", () => {
+  test("of a moment are grouped by project, up to a hundred", async () => {
+    const { writes, record } = recorder();
     const [one, other] = [newProjectId(now), newProjectId(now)];
-    const recorded = [opens.record(one, open()), opens.record(one, open()), opens.record(other, open())];
-    await vi.advanceTimersByTimeAsync(groupForMs - 1);
-    expect(written).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(written.map((group) => [group.projectId, group.opens.length])).toEqual([
-      [one, 2],
+    const opens = Array.from({ length: 201 }, open);
+    const recorded = [...opens.map((each) => record(one, each)), record(other, open())];
+    await vi.advanceTimersByTimeAsync(0);
+    expect(writes.map(({ group }) => [group.projectId, group.opens.length])).toEqual([
+      [one, 100],
+      [one, 100],
+      [one, 1],
       [other, 1],
     ]);
+    expect(writes.slice(0, 3).flatMap(({ group }) => group.opens)).toEqual(opens);
+    for (const { succeed } of writes) succeed();
     await Promise.all(recorded);
   });
 
-  test("up to a hundred, which are written at once", async () => {
-    const { written, opens } = recorder();
+  test("wait for the previous ones and for the interval, and are then written together", async () => {
+    const { writes, record, sizes } = recorder();
     const project = newProjectId(now);
-    const recorded = Array.from({ length: 201 }, () => opens.record(project, open()));
-    expect(written.map((group) => group.opens.length)).toEqual([100, 100]);
-    await vi.advanceTimersByTimeAsync(groupForMs);
-    expect(written.map((group) => group.opens.length)).toEqual([100, 100, 1]);
-    await Promise.all(recorded);
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  test("while the previous group is written, until a hundred wait", async () => {
-    const slow = Promise.withResolvers<void>();
-    const project = newProjectId(now);
-    const { written, opens } = recorder(async () => {
-      if (written.length === 1) await slow.promise;
-    });
-    const sizes = () => written.map((group) => group.opens.length);
-    const recorded = [opens.record(project, open())];
-    await vi.advanceTimersByTimeAsync(groupForMs);
-    for (let index = 0; index < 103; index++) {
-      recorded.push(opens.record(project, open()));
-      if (index % 10 === 5) await vi.advanceTimersByTimeAsync(groupForMs);
-    }
-    expect(sizes()).toEqual([1, 100]);
-    await vi.advanceTimersByTimeAsync(groupForMs);
-    expect(sizes()).toEqual([1, 100, 3]);
-    slow.resolve();
+    const recorded = [record(project, open())];
+    await vi.advanceTimersByTimeAsync(0);
+    recorded.push(record(project, open()));
+    await vi.advanceTimersByTimeAsync(2 * openGroups.intervalMs);
+    recorded.push(record(project, open()));
+    expect(sizes()).toEqual([1]);
+    writes[0]?.succeed();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(sizes()).toEqual([1, 2]);
+    recorded.push(record(project, open()));
+    writes[1]?.succeed();
+    await vi.advanceTimersByTimeAsync(openGroups.intervalMs - 1);
+    expect(sizes()).toEqual([1, 2]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sizes()).toEqual([1, 2, 1]);
+    writes[2]?.succeed();
     await Promise.all(recorded);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("and wait for the previous group, whether it succeeds or fails", async () => {
-    const slow = Promise.withResolvers<void>();
-    const project = newProjectId(now);
-    const { written, opens } = recorder(async () => {
-      if (written.length === 1) await slow.promise;
-    });
-    const first = opens.record(project, open()).catch((error: Error) => error.message);
-    await vi.advanceTimersByTimeAsync(groupForMs);
-    const second = opens.record(project, open());
-    await vi.advanceTimersByTimeAsync(10 * groupForMs);
-    const third = opens.record(project, open());
-    expect(written.map((group) => group.opens.length)).toEqual([1]);
-    slow.reject(new Error("away"));
-    expect(await first).toBe("away");
-    await Promise.all([second, third]);
-    expect(written.map((group) => group.opens.length)).toEqual([1, 2]);
-  });
-
-  test("and fail only with their own group", async () => {
-    const failing = newProjectId(now);
-    const { opens } = recorder(async ({ projectId }) => {
-      if (projectId === failing) throw new Error("away");
-    });
-    const outcomes = [failing, failing, newProjectId(now)].map((project) =>
-      opens.record(project, open()).then(
-        () => "recorded",
-        (error: Error) => error.message,
-      ),
-    );
-    await vi.advanceTimersByTimeAsync(groupForMs);
+  test("fail only with their own message, and the next ones are written", async () => {
+    const { writes, record } = recorder();
+    const [failing, other] = [newProjectId(now), newProjectId(now)];
+    const outcomes = [failing, failing, other].map((project) => outcomeOf(record(project, open())));
+    await vi.advanceTimersByTimeAsync(0);
+    writes[0]?.fail(new Error("away"));
+    writes[1]?.succeed();
     expect(await Promise.all(outcomes)).toEqual(["away", "away", "recorded"]);
+    const next = outcomeOf(record(failing, open()));
+    await vi.advanceTimersByTimeAsync(openGroups.intervalMs);
+    writes[2]?.succeed();
+    expect(await next).toBe("recorded");
   });
 
-  test("and are written at once when the gateway stops", async () => {
-    const { written, opens } = recorder();
-    const recorded = opens.record(newProjectId(now), open());
-    await opens.flush();
-    expect(written).toHaveLength(1);
-    await recorded;
+  test("do not wait out the timeout of those before them while the broker is unavailable", async () => {
+    const { writes, record } = recorder();
+    const project = newProjectId(now);
+    const first = outcomeOf(record(project, open()));
+    await vi.advanceTimersByTimeAsync(0);
+    const behind = outcomeOf(record(project, open()));
+    writes[0]?.fail(new HeraldError("bus-unavailable", "away"));
+    expect(await Promise.all([first, behind])).toEqual(["away", "away"]);
+    expect(writes).toHaveLength(1);
   });
 });
 

@@ -15,14 +15,14 @@ const removeAll = async (removePage: () => Promise<number>, signal: AbortSignal)
 
 /** Ends the subscriptions to a topic that is marked as deleted, then frees its name. Repeatable at any point and by several processes. */
 export const removeTopic = async (
-  { devices, topics, publishQueue, now }: Deps,
+  { devices, topics, publishSoon, now }: Deps,
   { projectId, _id, name, sweptAt }: TopicDocument,
   signal: AbortSignal,
 ): Promise<void> => {
   const unsubscribe = () => devices.unsubscribeSome(projectId, name, pageSize);
   if (sweptAt === undefined && !(await removeAll(unsubscribe, signal))) return;
   await topics.finishDeletion(projectId, _id, now());
-  publishQueue.topics(projectId, [_id]);
+  publishSoon.topics(projectId, [_id]);
 };
 
 /**
@@ -30,7 +30,7 @@ export const removeTopic = async (
  * after its deletion, because requests that began before may still write.
  */
 const removeProject = async (
-  { devices, topics, imports, projects, erasures, publishQueue, replication, now }: Deps,
+  { devices, topics, imports, projects, erasures, publishSoon, replication, now }: Deps,
   project: ProjectDocument,
   lingerMs: number,
   signal: AbortSignal,
@@ -40,7 +40,7 @@ const removeProject = async (
   for (const { removePage } of [devices, topics, imports])
     if (!(await removeAll(() => removePage(_id, pageSize), signal))) return;
   await erasures.removeProject(_id);
-  publishQueue.project(_id);
+  publishSoon.project(_id);
   if (deletedAt !== undefined && now().getTime() - deletedAt.getTime() >= lingerMs) await projects.remove(_id);
 };
 

@@ -10,7 +10,7 @@ const devicesAtATime = 500;
  * to the number of deactivated devices.
  */
 export const retireStaleDevices = async (
-  { projects, devices, publishQueue, now }: Pick<Deps, "projects" | "devices" | "publishQueue" | "now">,
+  { projects, devices, publishSoon, now }: Pick<Deps, "projects" | "devices" | "publishSoon" | "now">,
   signal: AbortSignal,
 ): Promise<number> => {
   let retired = 0;
@@ -20,7 +20,7 @@ export const retireStaleDevices = async (
       const ids = await devices.findStale(projectId, { before, after, limit: devicesAtATime });
       if (ids.length === 0) return;
       retired += await devices.retireStale(eventContext(projectId, now()), ids, before);
-      publishQueue.devices(projectId, ids);
+      publishSoon.devices(projectId, ids);
       after = ids.at(-1);
     }
   };

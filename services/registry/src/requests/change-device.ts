@@ -100,7 +100,7 @@ export const changeDevice = (
       if (after === "conflict") return conflict;
       if (after === "token-held")
         throw new HeraldError("token-held", "device.token: another device holds this push token");
-      deps.publishQueue.devices(projectId, [id]);
+      deps.publishSoon.devices(projectId, [id]);
       return after;
     }),
   );

@@ -71,8 +71,8 @@ const rejectErasedUser = async (
   claim: TokenClaim | undefined,
 ): Promise<void> => {
   if (claim === undefined || !(await isErased(deps, projectId, claim))) return;
-  const { devices, publishQueue, now } = deps;
-  if (await devices.remove(eventContext(projectId, now()), _id, claim.userId)) publishQueue.devices(projectId, [_id]);
+  const { devices, publishSoon, now } = deps;
+  if (await devices.remove(eventContext(projectId, now()), _id, claim.userId)) publishSoon.devices(projectId, [_id]);
   throw erasedUser();
 };
 
@@ -80,7 +80,7 @@ const rejectErasedUser = async (
 const maxUnprovenBytes = 10_240;
 
 export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
-  const { bus, devices, publishQueue, now } = deps;
+  const { bus, devices, publishSoon, now } = deps;
   return [
     handleRequest(bus, RegisterDeviceRequest, async ({ userId, ...wanted }) => {
       const user = userId === undefined ? undefined : ({ by: "project", userId } as const);
@@ -156,7 +156,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, DeleteDevice, async ({ projectId, deviceId }) => {
       if (!(await devices.remove(eventContext(projectId, now()), deviceId))) throw deviceNotFound();
-      publishQueue.devices(projectId, [deviceId]);
+      publishSoon.devices(projectId, [deviceId]);
       return {};
     }),
 

@@ -44,7 +44,7 @@ export const handleProjectRequests = ({
   devices,
   deviceQuota,
   replication,
-  publishQueue,
+  publishSoon,
   now,
 }: Deps): RequestListener[] => [
   handleRequest(bus, CreateProjectRequest, async ({ projectId: _id, tokenId, tokenHash, ...settings }) => {
@@ -75,7 +75,7 @@ export const handleProjectRequests = ({
   handleRequest(bus, DeleteProject, async ({ projectId }) => {
     const project = await projects.markDeleted(eventContext(projectId, now()));
     await replication.replicate(project);
-    publishQueue.project(projectId);
+    publishSoon.project(projectId);
     return {};
   }),
 

@@ -148,7 +148,7 @@ export const registerKnown = async (
       ...(credential && { credentialHash: secretHash(credential) }),
     });
     if (device === "conflict" || device === "token-held") return conflict;
-    if (events.length > 0) deps.publishQueue.devices(context.projectId, [device._id]);
+    if (events.length > 0) deps.publishSoon.devices(context.projectId, [device._id]);
     return { device, created: false, changed: true, ...(credential && { credential }), ...more };
   });
 };

@@ -25,9 +25,9 @@ const topicBeingDeleted = (name: string): HeraldError =>
   });
 
 /** Creates missing topics. The result, by name, lacks topics that are being deleted. */
-export const ensureTopics = async ({ topics, publishQueue }: Deps, context: EventContext, names: readonly string[]) => {
+export const ensureTopics = async ({ topics, publishSoon }: Deps, context: EventContext, names: readonly string[]) => {
   const { topics: rows, created } = await topics.ensure(context, names);
-  publishQueue.topics(context.projectId, created);
+  publishSoon.topics(context.projectId, created);
   return new Map(rows.map((row) => [row.name, row]));
 };
 
@@ -56,7 +56,7 @@ const topicNotFound = (): HeraldError =>
   new HeraldError("topic-not-found", "topic: the project has none of this id or name");
 
 export const handleTopicRequests = (deps: Deps): RequestListener[] => {
-  const { bus, devices, topics, projects, publishQueue, now } = deps;
+  const { bus, devices, topics, projects, publishSoon, now } = deps;
   const contextOf = (projectId: ProjectId) => eventContext(projectId, now());
   const view = async ({ _id: id, projectId, name, closed = false, createdAt }: TopicDocument): Promise<Topic> => {
     const subscribers = await devices.countSubscribers(projectId, name);
@@ -76,7 +76,7 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
     handleRequest(bus, CreateTopicRequest, async ({ projectId, topicId: id, name, closed }) => {
       await projects.requireExisting(projectId);
       const created = await topics.insert(contextOf(projectId), { id, name, closed });
-      if (created) publishQueue.topics(projectId, [id]);
+      if (created) publishSoon.topics(projectId, [id]);
       const topic = await topics.find(projectId, name);
       if (!topic) throw topicBeingDeleted(name);
       if (topic._id !== id) throw new HeraldError("topic-exists", `topic.name: \`${name}\` exists already`);
@@ -91,7 +91,7 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
     handleRequest(bus, DeleteTopic, async ({ projectId, topic: reference }) => {
       const topic = await find(projectId, reference);
       if (!(await topics.markDeleted(contextOf(projectId), rowOf(topic)))) throw topicNotFound();
-      publishQueue.topics(projectId, [topic._id]);
+      publishSoon.topics(projectId, [topic._id]);
       await removeTopic(deps, topic, AbortSignal.timeout(deletionMs));
       return {};
     }),
@@ -100,7 +100,7 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
       const { known, unknown } = await splitKnown(devices, projectId, ids);
       const write = async (row: TopicRow) => {
         const changed = await devices.subscribe(contextOf(projectId), known, row);
-        if (changed > 0) publishQueue.devices(projectId, known);
+        if (changed > 0) publishSoon.devices(projectId, known);
         const full = changed < known.length ? await devices.fullFor(projectId, known, row.name) : [];
         return { topic: row, changed, unknown, full };
       };
@@ -131,7 +131,7 @@ export const handleTopicRequests = (deps: Deps): RequestListener[] => {
       const topic = rowOf(await find(projectId, reference));
       const { known, unknown } = await splitKnown(devices, projectId, ids);
       const changed = await devices.unsubscribe(contextOf(projectId), known, topic);
-      if (changed > 0) publishQueue.devices(projectId, known);
+      if (changed > 0) publishSoon.devices(projectId, known);
       return { topic, changed, unknown, full: [] };
     }),
   ];

@@ -11,7 +11,7 @@ const atATime = 500;
 
 /** Removes the user from registry at once, and from the other services by the event. Repeatable at any point. */
 const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<Date> => {
-  const { devices, erasures, publishQueue, publish, now } = deps;
+  const { devices, erasures, publishSoon, publish, now } = deps;
   const at = now();
   await erasures.put({ projectId, key: userKey(projectId, userId), at });
   const context = eventContext(projectId, at);
@@ -19,7 +19,7 @@ const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<
     const some = await devices.ofUser(projectId, userId, atATime);
     if (some.length === 0) break;
     for (const { _id } of some) await devices.remove(context, _id, userId);
-    publishQueue.devices(
+    publishSoon.devices(
       projectId,
       some.map(({ _id }) => _id),
     );

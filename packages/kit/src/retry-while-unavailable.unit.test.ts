@@ -1,9 +1,9 @@
-import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
-import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
+import { HeraldError } from "./herald-error.ts";
+import { growingPause, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 const away = () => new HeraldError("database-unavailable", "the database is unavailable");
-const never = new AbortController().signal;
+const never = growingPause(new AbortController().signal);
 
 /** Fails with each of the errors, then resolves to 7. */
 const failing = (...failures: Error[]) => {
@@ -40,7 +40,22 @@ test("for outcomes other errors are retried a few times, too", async () => {
 test("when the service stops, the error is thrown", async () => {
   const ending = new AbortController();
   const { work } = failing(...Array.from({ length: 100 }, away));
-  const trying = retryWhileUnavailable(work, ending.signal);
+  const trying = retryWhileUnavailable(work, growingPause(ending.signal));
   ending.abort();
   await expect(trying).rejects.toMatchObject({ code: "database-unavailable" });
+});
+
+test("the pause gets the error and how often it was called, and decides whether a retry follows", async () => {
+  const paused: unknown[] = [];
+  const { work, calls } = failing(away(), away(), away());
+  const pause = async (error: unknown, tries: number) => {
+    paused.push([(error as HeraldError).code, tries]);
+    return tries < 1;
+  };
+  await expect(retryWhileUnavailable(work, pause)).rejects.toMatchObject({ code: "database-unavailable" });
+  expect(paused).toEqual([
+    ["database-unavailable", 0],
+    ["database-unavailable", 1],
+  ]);
+  expect(calls.count).toBe(2);
 });
