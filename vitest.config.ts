@@ -44,7 +44,7 @@ export default defineConfig({
         ssr,
         test: {
           name: "unit",
-          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "{bench/src,infra}/**/*.unit.test.ts"],
+          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "{bench/src,e2e,infra}/**/*.unit.test.ts"],
           exclude: [...defaultExclude, ...fakesTimers],
           testTimeout: properties,
           expect,

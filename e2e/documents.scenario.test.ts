@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { eventually } from "@herald/testing";
 import { generate } from "selfsigned";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runHttpFile } from "./harness/http-file.ts";
@@ -73,4 +74,48 @@ test("the page on connecting providers works as written, and shows no secret", a
   });
   for (const secret of [...Object.values(secrets), account.private_key])
     expect(stdout).not.toContain(secret.split("\n")[1]);
+});
+
+/** Runs these parts of a page as in a clone of the repository. Returns the output and a reader of the files that they made. */
+const runPage = async (name: string, headings: readonly string[], env: Record<string, string>) => {
+  const page = await readFile(join(root, "docs/how-to", name), "utf8");
+  const blocks = headings.flatMap((heading) => shellBlocks(page, heading));
+  expect(blocks.length).toBeGreaterThanOrEqual(headings.length);
+  const folder = await mkdtemp(join(system.folder, "page-"));
+  await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+  const { stdout } = await run("sh", ["-e", "-c", blocks.join("\n")], { cwd: folder, env: { ...shell, ...env } });
+  return { stdout, file: (made: string) => readFile(join(folder, made), "utf8") };
+};
+const shell = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}`, NO_COLOR: "1" };
+
+test("the page on sending many works as written: two of its notifications are accepted, and one names its field", async () => {
+  const { token } = await system.project("Many");
+  const { stdout } = await runPage("send-many.md", ["Send"], { gateway: system.gateway, token });
+  expect(JSON.parse(stdout).data).toEqual([
+    { id: expect.stringMatching(/^ntf_/) },
+    { id: expect.stringMatching(/^ntf_/) },
+    { errors: ["notifications.2.targets: at least one target is required"] },
+  ]);
+});
+
+test("the page on campaigns works as written", async () => {
+  const { token, register } = await system.project("Campaigns");
+  await register({ platform: "ios", token: "5b".repeat(32), topics: ["news"] });
+  const env = { HERALD_URL: system.gateway, HERALD_TOKEN: token };
+  expect((await runPage("measure-campaigns.md", ["Send and ask"], env)).stdout).toMatch(/ntf_/);
+  await eventually(async () => {
+    const { stdout } = await run("herald", ["stats", "--by", "label:campaign"], { env: { ...shell, ...env } });
+    expect(stdout).toMatch(/spring +1\b/);
+  });
+});
+
+test("the page on operators works as written", async () => {
+  const project = await system.project("Operators");
+  const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: project.id };
+  const parts = ["The first operators", "For a project", "Who did what"];
+  const { stdout, file } = await runPage("operators.md", parts, env);
+  expect(stdout).toContain("hop_");
+  expect(stdout).toContain("Maria Lopez");
+  expect(stdout).toContain('"data":[]');
+  expect(await file("audit.ndjson")).toContain("Maria Lopez");
 });

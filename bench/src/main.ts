@@ -14,7 +14,7 @@ import type { Sink } from "./sinks.ts";
 import { figureIn, printTable, type Table } from "./table.ts";
 import { topFunctions } from "./top-functions.ts";
 
-const docs = join(import.meta.dirname, "../../docs");
+const docs = join(import.meta.dirname, "../../docs/reference");
 const args = process.argv.slice(2);
 const functionsShown = 10;
 

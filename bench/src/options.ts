@@ -12,7 +12,7 @@ const described = {
   opens: { type: "string", default: "50000", about: "opens in one run, true or forged" },
   "opens-stored": { type: "string", default: "10000,100000", about: "opens that are stored, by project" },
   listed: { type: "string", default: "1000,100000", about: "devices that are listed, by project" },
-  write: { type: "boolean", default: false, about: "writes docs/performance.md and its plot" },
+  write: { type: "boolean", default: false, about: "writes docs/reference/performance.md and its plot" },
   profile: {
     type: "boolean",
     default: false,

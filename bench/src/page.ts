@@ -1,6 +1,6 @@
 import { cpus, totalmem } from "node:os";
 import { type Goal, goals, judge } from "./goals.ts";
-import { spread, type Table } from "./table.ts";
+import { type Line, spread, type Table } from "./table.ts";
 import type { Versions } from "./versions.ts";
 
 export type Page = {
@@ -29,16 +29,25 @@ const isGoalRow = (line: string): boolean => /^\| (?!\||---)/.test(line);
 
 const headingOf = ({ title }: Table): string => `## ${title[0]?.toUpperCase()}${title.slice(1)}`;
 
+const partOfSystem = /^(gateway|registry|dispatch|analytics|nats|mongo|postgres|sink|load) (.+)$/;
+
+/** The rows of a table. Lines of several processes share one row of medians: as rows of their own they would hide the others. */
+const rowsOf = (lines: readonly Line[]): string[] => {
+  const rows: { label: string; median: string; range: string; unit?: string }[] = [];
+  for (const { label, values, digits } of lines) {
+    const name = label.trim().replace(/ +/g, " ");
+    const [min, median, max] = spread(values, digits);
+    const [, part, unit] = partOfSystem.exec(name) ?? [];
+    const last = rows.at(-1);
+    if (unit === undefined) rows.push({ label: name, median, range: min === max ? "" : `${min}–${max}` });
+    else if (last?.unit === unit) last.median += `, ${part} ${median}`;
+    else rows.push({ label: `each process, ${unit}`, median: `${part} ${median}`, range: "", unit });
+  }
+  return rows.map(({ label, median, range }) => `| ${label} | ${median} | ${range} |`);
+};
+
 const section = (table: Table): string =>
-  [
-    headingOf(table),
-    "",
-    "| | minimum | median | maximum |",
-    "| --- | ---: | ---: | ---: |",
-    ...table.lines.map(
-      ({ label, values, digits }) => `| ${[label.trim().replace(/ +/g, " "), ...spread(values, digits)].join(" | ")} |`,
-    ),
-  ].join("\n");
+  [headingOf(table), "", "| | median | range |", "| --- | ---: | ---: |", ...rowsOf(table.lines)].join("\n");
 
 const goalRow = (goal: Goal, tables: readonly Table[]): string => {
   const { unit, digits = 0, atMost } = goal;
@@ -66,7 +75,7 @@ const goalTable = (tables: readonly Table[], earlier: readonly string[]): string
     }),
   ].join("\n");
 
-/** docs/performance.md. */
+/** docs/reference/performance.md. */
 export const page = ({ tables, runs, args, versions, at, earlier = "" }: Page): string => {
   const before = sectionsOf(earlier);
   const goalRows = (before.get(goalHeading) ?? "").split("\n").filter(isGoalRow);
@@ -86,22 +95,21 @@ that it did not run are from earlier runs.
 | database | ${versions.database} |
 | runtime | Node ${process.version} |
 
-Services, broker, database, load and fake providers share these cores, so speed is theirs together; CPU is counted for each process.
-Herald's figures include the audience, the ledger of every device, open tokens, statistics and streams that are synced to disk, and a
-run counts only when every device got its push once. Two floors stand beside them in the same run: for broadcasts \`node:http2\` alone,
-which sends the same requests (for Web Push it encrypts them); for single sends bare express, the body's schema, one synced publish for
-the sends of the same moment, and \`node:http2\`. The peer is another sender on the same machine, with a fake provider of its own.
+Services, broker, database, load and fake providers share these cores. Herald's figures include the audience, the ledger of every device,
+open tokens, statistics and streams that are synced to disk; a run counts only when every device got its push once. Each table has a
+*floor*, measured in the same run: for broadcasts \`node:http2\` alone, for single sends bare express, a schema, one synced publish for
+the sends of the same moment, and \`node:http2\`. The *peer* is another sender on the same machine, with a fake provider of its own.
+[What limits speed](../explanation/speed.md) shows where the time goes and what was tried.
 
 ${goalHeading}
 
-Below a ratio of 1 the threshold is not reached. Medians.
+Medians. Below a ratio of 1 the threshold is not reached.
 
 ${goalTable(tables, goalRows)}
 
 ![Single sends before and after: sends a second and CPU of a send](performance.svg)
 
-The two grey figures of CPU are older runs that left PostgreSQL and the load out. Where the time goes and what was tried:
-[what limits speed](what-limits-speed.md).
+The two grey figures of CPU are older runs that left PostgreSQL and the load out.
 
 ${[...tables.map(section), ...kept].join("\n\n")}
 `;

@@ -68,7 +68,7 @@ const panelAt = ({ title, bars }: Panel, top: number): string => {
   return [`  <text x="20" y="${top + 24}" font-weight="bold">${escaped(title)}</text>`, ...rows].join("\n");
 };
 
-/** The text of docs/performance.svg: horizontal bars, on white because a page may be dark. `peer` is the name in the plot. */
+/** The text of docs/reference/performance.svg: horizontal bars, on white because a page may be dark. `peer` is the name in the plot. */
 export const plot = (tables: readonly Table[], peer = "the peer"): string => {
   const panels = panelsOf(tables, peer);
   const tops = panels.map((_, index) => panels.slice(0, index).reduce((sum, one) => sum + panelHeight(one), 0));

@@ -16,7 +16,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --older   the commit to run beside this tree; default: the oldest that this one supports
   --report  a file for how many rows passed, failed (and why) and could not be tried here, as JSON
   --logs    a folder for what the parts of a system said in rows that failed
-  --write   writes docs/reliability.md but for its part on hostile input`;
+  --write   writes docs/reference/reliability.md but for its part on hostile input`;
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
 const { values } = parseArgs({

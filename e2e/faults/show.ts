@@ -57,59 +57,65 @@ export type Run = {
   readonly at: Date;
 };
 
-const [name = "", ...figures] = head;
-const pageHead = [name, "form", ...figures];
+const pageHead = [
+  "row",
+  "fault",
+  "passes if, beside nothing lost and nothing unmarked",
+  "form",
+  "sent",
+  "repeated",
+  "recovery",
+  "verdict",
+];
+/** The columns that a run measures; the others say what the row is. */
+const measured = 5;
 
-/** docs/reliability.md: the results of this run in the order of `rows`. Rows that did not run keep their previous results. */
+const measuredCells = (outcome: Outcome, long: boolean): string[] => {
+  const { findings } = outcome;
+  const recovery = findings?.recoveryMs === undefined ? "" : seconds(findings.recoveryMs);
+  const verdict = verdictOf(outcome);
+  const why = [
+    ...(findings && findings.lost > 0 ? [`${findings.lost} lost`] : []),
+    ...(findings && findings.repeated.unmarked > 0 ? [`${findings.repeated.unmarked} repeated without a mark`] : []),
+    ...remarks(outcome),
+  ];
+  return [
+    long ? "long" : "short",
+    findings ? String(findings.sent) : "",
+    findings ? String(findings.repeated.marked) : "",
+    recovery,
+    verdict === "failed" ? `failed: ${why.join("; ").replaceAll("|", "/")}` : verdict,
+  ];
+};
+
+/** The faults of docs/reference/reliability.md: this run in the order of `rows`. Rows that did not run keep their results. */
 export function page({ outcomes, long, command, at }: Run, rows: readonly Row[], before: string): string {
-  const table = (lines: readonly (readonly string[])[]) => lines.map((line) => `| ${line.join(" | ")} |`).join("\n");
-  const rule = (columns: readonly string[]) => columns.map(() => "---");
-  const words = ["row", "fault", "what must be so, beside nothing lost and nothing twice without a mark"];
   const found = new Map(outcomes.map((one) => [one.row.name, one]));
-  const lines = before.split("\n");
-
-  const tabled = rows.flatMap((row) => {
+  const earlier = new Map(
+    before.split("\n").map((line) => {
+      const cells = line.split("|").slice(1, -1);
+      return [cells[0]?.trim(), cells.slice(-measured).map((cell) => cell.trim())];
+    }),
+  );
+  const lines = rows.flatMap((row) => {
     const outcome = found.get(row.name);
-    if (outcome) {
-      const [, ...figuresOf] = cells(outcome);
-      return [[row.name, long ? "long" : "short", ...figuresOf]];
-    }
-    const old = lines.find((line) => line.startsWith(`| ${row.name} |`));
-    return old === undefined
-      ? []
-      : [
-          old
-            .split("|")
-            .slice(1, -1)
-            .map((cell) => cell.trim()),
-        ];
+    const cells = outcome ? measuredCells(outcome, long) : earlier.get(row.name);
+    return cells ? [[row.name, row.fault, row.pass, ...cells]] : [];
   });
-  const noted = rows.flatMap((row) => {
-    const outcome = found.get(row.name);
-    if (!outcome)
-      return lines.filter((line) => line.startsWith(`- ${row.name}: `) || line.startsWith(`- **${row.name}: `));
-    return [
-      ...remarks(outcome).map((line) => `- **${line}**`),
-      ...(outcome.findings?.notes ?? []).map((line) => `- ${row.name}: ${line}`),
-    ];
-  });
+  const table = [pageHead, pageHead.map(() => "---"), ...lines].map((line) => `| ${line.join(" | ")} |`).join("\n");
   return `# Reliability
 
+## Faults
+
 Last written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine()}; rows that it did not run are as they were.
-Services, broker, database and simulators are processes of their own, and every row runs under load: broadcasts to three platforms,
-ten single sends a second, opens. A delivery is one device of one notification. *Lost*: accepted, and without a final state 60 s
-after recovery, or after the last repeat or ack wait that the row must wait for. *Repeated*: accepted twice by the provider; each must be
-marked as possible. *Recovery*: from the end of the fault until a new send has reached its provider, the longest of the row.
-*Form*: the long one takes minutes for a row (\`--long\`), the short one seconds.
+Services, broker, database and simulators are processes of their own. Each row runs under load: broadcasts to three platforms, ten
+single sends a second, opens. In every row that passed, each device of each accepted notification had a final state 60 s after the
+recovery, or after the last retry that the row waits for.
 
-${table([pageHead, rule(pageHead), ...tabled])}
+*Sent*: devices of accepted notifications. *Repeated*: accepted twice by the provider, and marked as possible. *Recovery*: from the
+end of the fault until a new send reaches its provider, the longest of the row. *Form*: the long one takes minutes
+(\`--long\`), the short one seconds. Limits of time are stretched on a slow machine; the command's output says by how much.
 
-## What each row does
-
-${table([words, rule(words), ...rows.map(({ name: called, fault, pass }) => [`\`${called}\``, fault, pass])])}
-
-## What was noted
-
-${noted.join("\n")}
+${table}
 `;
 }

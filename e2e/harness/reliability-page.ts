@@ -2,31 +2,27 @@ import { readFile, writeFile } from "node:fs/promises";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 
-const file = join(import.meta.dirname, "../../docs/reliability.md");
+const file = join(import.meta.dirname, "../../docs/reference/reliability.md");
 
-/** The headings of the parts that `test:hostile` and people write. `test:faults` writes the part above them. */
-const headings = { hostile: "\n## Hostile input\n", costs: "\n## What attacks cost\n" } as const;
+/** The heading of the part that `test:hostile` writes. `test:faults` writes the part above it. */
+const heading = "\n## Attacks\n";
 
 export type ReliabilityPage = {
-  /** The text above the first heading. */
+  /** The text above the attacks. */
   readonly faults: string;
   /** The text from its heading on; empty without this heading. */
   readonly hostile: string;
-  readonly costs: string;
 };
 
-/** Reads docs/reliability.md in parts. Two commands and people write it, and each command replaces only its own part. */
+/** Reads the page in parts. Two commands write it, and each replaces only its own part. */
 export async function readReliability(): Promise<ReliabilityPage> {
-  const [rest = "", costs] = (await readFile(file, "utf8")).split(headings.costs);
-  const [faults = "", hostile] = rest.split(headings.hostile);
-  const part = (heading: string, text: string | undefined) =>
-    text === undefined ? "" : `${heading.trimStart()}${text}`;
-  return { faults, hostile: part(headings.hostile, hostile), costs: part(headings.costs, costs) };
+  const [faults = "", hostile] = (await readFile(file, "utf8")).split(heading);
+  return { faults, hostile: hostile === undefined ? "" : `${heading.trimStart()}${hostile}` };
 }
 
 export async function writeReliability(part: Partial<ReliabilityPage>): Promise<void> {
-  const { faults, hostile, costs } = { ...(await readReliability()), ...part };
-  const parts = [faults, hostile, costs].filter((text) => text !== "").map((text) => `${text.trimEnd()}\n`);
+  const { faults, hostile } = { ...(await readReliability()), ...part };
+  const parts = [faults, hostile].filter((text) => text !== "").map((text) => `${text.trimEnd()}\n`);
   await writeFile(file, parts.join("\n"));
 }
 

@@ -98,7 +98,7 @@ test("a device has at most 64 topics and values on every route, and its user doe
     200,
   );
   expect(await entries(project)).toBe(max + 1);
-  show(task, { doors: over.length + 1, "entries a device": max });
+  show(task, { routes: over.length + 1, "entries a device": max });
 });
 
 test("a device with more values than the limit keeps them, works, and gets no more", async ({ task }) => {

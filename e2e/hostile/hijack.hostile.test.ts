@@ -185,7 +185,7 @@ test("every forged, foreign, expired or misused user token is refused and sets n
   const requests = Object.keys(forged).length * 4;
   show(task, {
     forged: Object.keys(forged).length,
-    doors: 4,
+    routes: 4,
     "users gained": 0,
     "CPU ms a refusal": Math.round((spent / requests) * 10) / 10,
   });

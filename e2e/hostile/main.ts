@@ -12,10 +12,10 @@ const attacks = readdirSync(import.meta.dirname)
   .map((file) => file.slice(0, -suffix.length));
 
 const usage = `npm run test:hostile -- [--full] [--only <attack>[,<attack>]] [--examples <n>] [--write]
-  --full      as much of each attack as docs/reliability.md promises: an hour instead of ten minutes
+  --full      as much of each attack as docs/reference/reliability.md promises: an hour instead of ten minutes
   --only      ${attacks.join(", ")}
   --examples  of schemathesis, for each operation and phase; default: 10, with --full 1000
-  --write     puts the table into docs/reliability.md; lines of attacks that did not run stay`;
+  --write     puts the table into docs/reference/reliability.md; lines of attacks that did not run stay`;
 
 const { values } = parseArgs({
   options: {

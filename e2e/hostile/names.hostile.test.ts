@@ -94,7 +94,7 @@ const names: readonly string[] = [
 const encoded = (name: string) => encodeURIComponent(name.toWellFormed());
 
 /** Every place in which a caller may give a name: the call, and its allowed answers. */
-const doors: Record<
+const places: Record<
   string,
   (name: string) => { route: string; body?: unknown; admin?: true; headers?: Record<string, string> }
 > = {
@@ -189,9 +189,9 @@ test("NATS wildcards and separators in every name: refused or encoded, and no fo
   const watching = hands.watch();
   const statuses: Record<string, number> = {};
   const wrong: string[] = [];
-  const tried = Object.entries(doors).flatMap(([door, call]) => names.map((name) => ({ door, name, call })));
+  const tried = Object.entries(places).flatMap(([place, call]) => names.map((name) => ({ place, name, call })));
   const made = new Set<string>([world.project.id]);
-  await inParallel(tried, 8, async ({ door, name, call }) => {
+  await inParallel(tried, 8, async ({ place, name, call }) => {
     const { route, admin, body, headers } = call(name);
     const [method, path] = route.split(" ");
     const answer = await request(system.gateway, `${method} ${admin ? "/admin/v1" : "/api/v1"}${path}`, {
@@ -202,9 +202,9 @@ test("NATS wildcards and separators in every name: refused or encoded, and no fo
     // The client does not send names that are invalid in an HTTP header.
     const status = answer instanceof Error ? "not sent" : answer.status;
     statuses[status] = (statuses[status] ?? 0) + 1;
-    if (answer instanceof Error && !headers) wrong.push(`${door} ${JSON.stringify(name)}: ${answer.message}`);
-    if (typeof status === "number" && status >= 500) wrong.push(`${door} ${JSON.stringify(name)}: ${status}`);
-    if (!(answer instanceof Error) && door === "a project's name" && status === 201)
+    if (answer instanceof Error && !headers) wrong.push(`${place} ${JSON.stringify(name)}: ${answer.message}`);
+    if (typeof status === "number" && status >= 500) wrong.push(`${place} ${JSON.stringify(name)}: ${status}`);
+    if (!(answer instanceof Error) && place === "a project's name" && status === 201)
       made.add(ProjectId.parse(answer.body.data.id));
   });
   expect(wrong).toEqual([]);
@@ -220,7 +220,7 @@ test("NATS wildcards and separators in every name: refused or encoded, and no fo
   expect((await world.project.final(id)).counts.accepted).toBe(1);
   show(task, {
     names: names.length,
-    places: Object.keys(doors).length,
+    places: Object.keys(places).length,
     "subjects seen": watching.seen.size,
     answered: Object.entries(statuses)
       .map(([status, count]) => `${count} × ${status}`)

@@ -113,8 +113,8 @@ test("every route with another project's ids and every credential: 401, 403 or 4
   };
 
   // Calls with only the project's id and an own push token are no attack, so routes for clients alone are left out.
-  const doors = calls.filter(({ route }) => !route.access.by.every((kind) => kind === "client"));
-  const tried = doors.flatMap((call) =>
+  const guarded = calls.filter(({ route }) => !route.access.by.every((kind) => kind === "client"));
+  const tried = guarded.flatMap((call) =>
     all.filter((credential) => !harmless(call, credential)).map((credential) => [call, credential] as const),
   );
   await inParallel(tried, 8, ([call, credential]) => knock(call, credential));
@@ -144,7 +144,12 @@ test("every route with another project's ids and every credential: 401, 403 or 4
   const [push] = (await system.simulators.pushes()).filter((one) => payloadOf(one).notification_id === id);
   expect(push?.token).toBe(attacked.device.token);
   const answered = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
-  show(task, { routes: doors.length, credentials: all.length, requests: tried.length, answered: answered.join(", ") });
+  show(task, {
+    routes: guarded.length,
+    credentials: all.length,
+    requests: tried.length,
+    answered: answered.join(", "),
+  });
 });
 
 /** Clients without a secret may register with their own push token: these routes exist for that. */

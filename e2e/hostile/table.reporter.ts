@@ -2,11 +2,11 @@ import type { Reporter, TestModule } from "vitest/node";
 import { machine, readReliability, writeReliability } from "../harness/reliability-page.ts";
 import { hostileVariables } from "./scale.ts";
 
-type Line = { readonly attack: string; readonly tried: string; readonly verdict: string; readonly at: string };
+type Line = { readonly attack: string; readonly verdict: string; readonly at: string };
 
-const rule = "|---|---|---|---|";
-const head = ["| attack | tried | verdict | on |", rule];
-const written = ({ attack, tried, verdict, at }: Line) => `| ${attack} | ${tried} | ${verdict} | ${at} |`;
+const rule = "|---|---|---|";
+const head = ["| attack | verdict | on |", rule];
+const written = ({ attack, verdict, at }: Line) => `| ${attack} | ${verdict} | ${at} |`;
 
 const linesOf = (page: string): Line[] =>
   page
@@ -14,30 +14,30 @@ const linesOf = (page: string): Line[] =>
     .slice(page.split("\n").indexOf(rule) + 1)
     .filter((line) => line.startsWith("| "))
     .map((line) => {
-      const [attack = "", tried = "", verdict = "", at = ""] = line.slice(2, -2).split(" | ");
-      return { attack, tried, verdict, at };
+      const [attack = "", verdict = "", at = ""] = line.slice(2, -2).split(" | ");
+      return { attack, verdict, at };
     });
 
-const page = (lines: readonly Line[]) => `## Hostile input
+const page = (lines: readonly Line[]) => `## Attacks
 
-Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where a line says so, on ${machine()}. Services, broker, database and simulators
-are processes of their own, as with the faults above; each attack has a system for itself. An attack passes when nothing of what
-its name promises was otherwise, no service has died, and an ordinary send went through afterwards.
+Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where a line says so, on ${machine()}. Each file of attacks has
+a system of its own. An attack passes if everything that its name says was so, no service has died, and an ordinary send went
+through afterwards. The command shows how much each attack tried, and what it cost.
 
 ${[...head, ...lines.map(written)].join("\n")}
 `;
 
-/** One line for each attack: what was tried, how much of it, and whether it held. */
+/** One line for each attack. The terminal also shows how much of it was tried; the page names the attacks and their verdicts. */
 export default class TableReporter implements Reporter {
   async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
     const at = `${new Date().toISOString().slice(0, 10)}${process.env[hostileVariables.full] ? "" : ", short"}`;
-    const lines = modules.flatMap((module) =>
-      [...module.children.allTests()].map((test): Line => {
-        const said = Object.entries(test.meta().figures ?? {}).map(([name, value]) => `${value} ${name}`);
-        return { attack: test.name, tried: said.join(", "), verdict: test.result().state, at };
-      }),
-    );
-    process.stdout.write(["", ...head, ...lines.map(written), ""].join("\n"));
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const lines = tests.map((test): Line => ({ attack: test.name, verdict: test.result().state, at }));
+    const shown = tests.map((test) => {
+      const figures = Object.entries(test.meta().figures ?? {}).map(([name, value]) => `${value} ${name}`);
+      return `| ${test.name} | ${figures.join(", ")} | ${test.result().state} |`;
+    });
+    process.stdout.write(["", "| attack | tried | verdict |", "|---|---|---|", ...shown, ""].join("\n"));
     if (!process.env[hostileVariables.write]) return;
     // Attacks that did not run keep their lines.
     const before = linesOf((await readReliability()).hostile);
