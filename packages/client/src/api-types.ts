@@ -368,9 +368,18 @@ export type DeliveryTrace = {
 export type DeliveryAttempt = {
   attempt: number;
   at: string;
-  /** `deferred` and `unknown` are tried again; `held`: not sent, because the provider's server fails; `sending`: no answer is known yet */
+  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `sending`: no answer is known yet */
   outcome: Open<
-    "accepted" | "failed" | "deferred" | "unknown" | "paused" | "held" | "expired" | "cancelled" | "skipped" | "sending"
+    | "accepted"
+    | "failed"
+    | "deferred"
+    | "unknown"
+    | "paused"
+    | "blocked"
+    | "expired"
+    | "cancelled"
+    | "skipped"
+    | "sending"
   >;
   /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
   reason?: string;

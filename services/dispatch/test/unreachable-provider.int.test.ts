@@ -38,7 +38,7 @@ test("an authority that is not trusted is shown with the provider and with each 
   await eventually(async () => {
     const { attempts, nextAttemptAt } = await getTrace();
     expect(attempts.at(-1)?.provider_reason).toContain(`cannot reach ${host}: `);
-    expect(["deferred", "held"]).toContain(attempts.at(-1)?.outcome);
+    expect(["deferred", "blocked"]).toContain(attempts.at(-1)?.outcome);
     expect(nextAttemptAt).toBeDefined();
   });
 

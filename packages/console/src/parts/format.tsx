@@ -68,7 +68,7 @@ const tones = {
   good: ["completed", "accepted", "active", "delivered", "enabled", "current", "ready", "ok"],
   open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "next"],
   bad: ["failed", "disabled", "gone", "failing", "unready"],
-  warn: ["paused", "held", "unknown"],
+  warn: ["paused", "blocked", "unknown"],
 };
 
 const toneOf = (status: string): string =>

@@ -21,7 +21,7 @@ const settledAttempt = (
   // It waited for its server, or for new settings after the provider had refused an earlier row.
   if (status === "deferred" && !sent && providerReason === undefined) return undefined;
   const unanswered = possibleRepeat && !repeat;
-  const waits = result.blocked ? "held" : "paused";
+  const waits = result.blocked ? "blocked" : "paused";
   return {
     attempt: attempts + 1,
     at,

@@ -58,7 +58,7 @@ describe("the attempts in a ledger", () => {
   test("include an attempt that was blocked, with the failure of its server", () => {
     const blocked = settled(1, { attempts: 0, blocked: true, providerReason: "cannot reach api.push.apple.com" });
     expect(trace(blocked).attempts).toMatchObject([
-      { attempt: 1, outcome: "held", provider_reason: "cannot reach api.push.apple.com" },
+      { attempt: 1, outcome: "blocked", provider_reason: "cannot reach api.push.apple.com" },
     ]);
     expect(trace(settled(1, { attempts: 0, blocked: true })).attempts).toEqual([]);
   });

@@ -45,7 +45,7 @@ const attemptSentence = (
       return `Sent at ${at} to ${provider}, which gave no answer${answer === undefined ? "" : ` (${answer})`}: it may have arrived.`;
     case "paused":
       return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits for new settings.`;
-    case "held":
+    case "blocked":
       return `At ${at} it was not sent, because ${provider} fails${answer === undefined ? "" : `: ${answer}`}.`;
     case "sending":
       return `It is being sent to ${provider} since ${at}.`;

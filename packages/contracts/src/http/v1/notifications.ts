@@ -180,10 +180,10 @@ export const DeliveryAttempt = named("DeliveryAttempt", {
   attempt: z.number().int().min(1),
   at: z.iso.datetime(),
   outcome: z
-    .enum(["accepted", "failed", "deferred", "unknown", "paused", "held", "expired", "cancelled", "skipped", "sending"])
+    .enum(["accepted", "failed", "deferred", "unknown", "paused", "blocked", "expired", "cancelled", "skipped", "sending"])
     .meta({
       description:
-        "`deferred` and `unknown` are tried again; `held`: not sent, because the provider's server fails; `sending`: no answer is known yet",
+        "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `sending`: no answer is known yet",
     }),
   ...outcome,
 });
