@@ -1,10 +1,10 @@
-import { type Answered, eventually, request } from "@herald/testing";
+import { eventually, type HttpAnswer, request } from "@herald/testing";
 import { apnsToken } from "../harness/project.ts";
 import type { ServiceName, System } from "../harness/system.ts";
 import type { Trial } from "./trial.ts";
 
 /** The problem of a refusal, which must have a Retry-After and a reason. */
-const problemOf = ({ status, headers, body, text }: Answered): string | undefined =>
+const problemOf = ({ status, headers, body, text }: HttpAnswer): string | undefined =>
   status === 503 &&
   Number(headers.get("retry-after")) > 0 &&
   headers.get("content-type")?.includes("application/problem+json") &&
@@ -12,7 +12,7 @@ const problemOf = ({ status, headers, body, text }: Answered): string | undefine
     ? undefined
     : `answered ${status} with Retry-After ${headers.get("retry-after")}: ${text.slice(0, 200)}`;
 
-export const expectUnavailable = (trial: Trial, route: string, answer: Answered): void => {
+export const expectUnavailable = (trial: Trial, route: string, answer: HttpAnswer): void => {
   const problem = problemOf(answer);
   if (problem !== undefined) trial.problem(`${route} was ${problem} while what it needs was unavailable`);
 };

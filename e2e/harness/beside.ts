@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { bundle, bundleOf, freePort, startProcess } from "@herald/local-stack";
-import { type Answered, eventually, expectStatus, request } from "@herald/testing";
+import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
 import type { ServiceName, System } from "./system.ts";
 
 export type Beside = {
   readonly url: string;
   readonly pid: number;
-  probe(path: "/livez" | "/readyz"): Promise<Answered>;
+  probe(path: "/livez" | "/readyz"): Promise<HttpAnswer>;
   ready(): Promise<void>;
   /** Stops it gracefully. Resolves to its exit code and the duration. */
   stop(): Promise<{ code: number | null; tookMs: number }>;

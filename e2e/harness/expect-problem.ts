@@ -1,9 +1,9 @@
 import { Problem } from "@herald/contracts";
-import type { Answered } from "@herald/testing";
+import type { HttpAnswer } from "@herald/testing";
 import { expect } from "vitest";
 
 /** Expects a problem document (RFC 9457) without details that help an attacker. */
-export function expectProblem(answer: Answered, status: number): Problem {
+export function expectProblem(answer: HttpAnswer, status: number): Problem {
   expect(answer.status, answer.text).toBe(status);
   expect(answer.headers.get("content-type")).toMatch(/^application\/problem\+json/);
   const problem = Problem.parse(answer.body);

@@ -1,4 +1,4 @@
-import { type Answered, eventually, request } from "@herald/testing";
+import { eventually, type HttpAnswer, request } from "@herald/testing";
 
 type Entry = {
   readonly title: string;
@@ -34,7 +34,7 @@ export function parseHttpFile(text: string): Entry[] {
  * an earlier answer does not contain yet, the earlier request is sent again.
  */
 export async function runHttpFile(text: string, variables: Readonly<Record<string, string>>): Promise<string[]> {
-  const answers = new Map<string, Answered>();
+  const answers = new Map<string, HttpAnswer>();
   const entries = parseHttpFile(text);
   const filled = (entry: Entry): Entry => {
     const fill = (template: string): string =>
@@ -76,7 +76,7 @@ class NotThereYet extends Error {
 function resolveReference(
   expression: string,
   variables: Readonly<Record<string, string>>,
-  answers: ReadonlyMap<string, Answered>,
+  answers: ReadonlyMap<string, HttpAnswer>,
 ): string {
   const [, days] = /^\$datetime iso8601 (\d+) d$/.exec(expression) ?? [];
   if (days !== undefined) return new Date(Date.now() + Number(days) * 86_400_000).toISOString();

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Answered, eventually, request } from "@herald/testing";
+import { eventually, type HttpAnswer, request } from "@herald/testing";
 import type { Promised } from "./invariants.ts";
 import { deliveryKey } from "./ledger.ts";
 import type { Content, Project } from "./project.ts";
@@ -126,7 +126,7 @@ export function startLoad(
 const noAnswer = () => {};
 
 /** Reports an open like an app: retries until Herald accepts it. */
-const openSurely = (api: string, id: string, body: { project_id: string; token: string }): Promise<Answered> =>
+const openSurely = (api: string, id: string, body: { project_id: string; token: string }): Promise<HttpAnswer> =>
   eventually(
     async () => {
       const answer = await request(api, `PUT /notifications/${id}/open`, { body });

@@ -8,7 +8,7 @@ import {
   type RegisterDevice,
   type SendNotification,
 } from "@herald/contracts";
-import { type Answered, eventually, expectStatus, type Request, request } from "@herald/testing";
+import { eventually, expectStatus, type HttpAnswer, type Request, request } from "@herald/testing";
 import { expect } from "vitest";
 
 export type Registered = { readonly device: Device; readonly credential: string; readonly created: boolean };
@@ -18,7 +18,7 @@ export type Project = {
   readonly id: ProjectId;
   readonly token: string;
   /** Calls a route below `/api/v1` with the project's token: `call("GET /devices")`. */
-  call(route: string, options?: Request): Promise<Answered>;
+  call(route: string, options?: Request): Promise<HttpAnswer>;
   register(device?: Partial<RegisterDevice["device"]>): Promise<Registered>;
   /** Resolves to the accepted notification. Throws unless the answer is 202. */
   send(notification: Content, headers?: Record<string, string>): Promise<Notification>;

@@ -12,7 +12,6 @@ import {
   startHerald,
 } from "@herald/local-stack";
 import {
-  type Answered,
   type Broker,
   eventually,
   expectStatus,
@@ -20,6 +19,7 @@ import {
   type FreshDatabase,
   faultyProxy,
   freshDatabase,
+  type HttpAnswer,
   type Request,
   request,
   startBroker,
@@ -76,7 +76,7 @@ export type System = {
   /** The environment of a service, to start another instance. Each instance needs its own ports. */
   readonly environmentOf: (name: ServiceName) => NodeJS.ProcessEnv;
   /** Calls a route below `/admin/v1` with the admin token. */
-  admin(route: string, options?: Request): Promise<Answered>;
+  admin(route: string, options?: Request): Promise<HttpAnswer>;
   /** Creates a project with these providers. Default: APNs. */
   project(name?: string, providers?: readonly Provider[]): Promise<Project>;
   /** Sets a provider of a project; `change` overrides some of the settings. */

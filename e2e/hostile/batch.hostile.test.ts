@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Answered } from "@herald/testing";
+import type { HttpAnswer } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
 import type { Project } from "../harness/project.ts";
@@ -21,7 +21,7 @@ logOnFailure(() => system);
 
 const cpuMs = (): number => Math.round(1_000 * cpuSeconds(system.services.gateway.pid()));
 
-const post = (notifications: unknown, key?: string): Promise<Answered> =>
+const post = (notifications: unknown, key?: string): Promise<HttpAnswer> =>
   project.call("POST /notifications/batch", {
     body: { notifications },
     ...(key === undefined ? {} : { headers: { "idempotency-key": key } }),
@@ -74,7 +74,7 @@ test("no body of 4 MiB costs much more than as many single requests, and others 
   for (const [what, notifications, statuses] of bodies) {
     const from = cpuMs();
     const answered = post(notifications).then((answer) => ({ answer, done: true as const }));
-    let ended: { answer: Answered; done: true } | undefined;
+    let ended: { answer: HttpAnswer; done: true } | undefined;
     while (ended === undefined) {
       if ((await other.call(`GET /devices/${device.id}`)).status === 200) beside++;
       else wrong.push(`beside ${what}`);

@@ -1,5 +1,5 @@
 import { newNotificationId, type SendV1 } from "@herald/contracts";
-import { type Answered, type BrokerHands, eventually, expectStatus, operateBroker, request } from "@herald/testing";
+import { type BrokerHands, eventually, expectStatus, type HttpAnswer, operateBroker, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
 import { readMetrics } from "../harness/metrics.ts";
@@ -45,10 +45,10 @@ async function costOf<Result>(work: () => Promise<Result>): Promise<{ result: Re
   return { result, cost: Object.fromEntries(spent) };
 }
 
-const post = (notification: object): Promise<Answered> =>
+const post = (notification: object): Promise<HttpAnswer> =>
   project.call("POST /notifications", { body: { notification } });
 
-const problemsOf = ({ status, body }: Answered) => ({ status, errors: (body.errors ?? []).join("\n") });
+const problemsOf = ({ status, body }: HttpAnswer) => ({ status, errors: (body.errors ?? []).join("\n") });
 
 /** A condition that matches no device, but requires every clause to be evaluated for every device. A clause has 17 bytes. */
 const clauses = (count: number) => `${"!('x'in topics)&&".repeat(count - 1)}platform=='x'`;

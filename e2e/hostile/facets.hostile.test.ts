@@ -1,4 +1,4 @@
-import { type Answered, expectStatus, request } from "@herald/testing";
+import { expectStatus, type HttpAnswer, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsToken, type Project } from "../harness/project.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
@@ -26,7 +26,7 @@ let addresses = 0;
 /** Each test has addresses of its own. */
 const newAddress = (): string => `203.0.113.${++addresses}`;
 
-const identify = (project: Project, body: object, address = newAddress()): Promise<Answered> =>
+const identify = (project: Project, body: object, address = newAddress()): Promise<HttpAnswer> =>
   request(system.gateway, "PUT /api/v1/identification", {
     headers: { "x-forwarded-for": address },
     body: { project_id: project.id, platform: "ios", identifier: apnsToken(), ...body },

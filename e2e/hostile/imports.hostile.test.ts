@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { Import } from "@herald/contracts";
-import { type Answered, eventually, expectStatus } from "@herald/testing";
+import { eventually, expectStatus, type HttpAnswer } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { apnsToken, type Project } from "../harness/project.ts";
@@ -36,7 +36,7 @@ afterEach(() => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-const create = (project: Project): Promise<Answered> =>
+const create = (project: Project): Promise<HttpAnswer> =>
   project.call("POST /imports", { body: { import: { format: "herald" } } });
 const newImport = async (project: Project): Promise<string> => expectStatus(await create(project), 201).body.data.id;
 const read = async (project: Project, id: string): Promise<Import> =>
@@ -102,7 +102,7 @@ test("many imports of one project do not hold up another's", async ({ task }) =>
   const project = await system.project("Imports");
   const file = rowsOf(200, 16 * 500 - 2);
   const ids: string[] = [];
-  const started: Answered[] = [];
+  const started: HttpAnswer[] = [];
   for (let n = 0; n < scale(80, 40); n++) started.push(await create(project));
   for (const { status, body } of started) if (status === 201) ids.push(body.data.id);
   const end = new AbortController();

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Answered, type BrokerHands, expectStatus, operateBroker } from "@herald/testing";
+import { type BrokerHands, expectStatus, type HttpAnswer, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken } from "../harness/project.ts";
@@ -37,7 +37,7 @@ test("one project's idempotency keys with the largest responses evict none of an
   const attacker = await system.project("Attacker");
   const { device } = await victim.register();
   const body = { notification: { title: "Once", targets: [device.id] } };
-  const send = (key: string): Promise<Answered> =>
+  const send = (key: string): Promise<HttpAnswer> =>
     victim.call("POST /notifications", { body, headers: { "idempotency-key": key } });
   const keys = Array.from({ length: 20 }, () => randomUUID());
   const ids = await inParallel(keys, 4, async (key) => expectStatus(await send(key), 202).body.data.id);
@@ -45,7 +45,7 @@ test("one project's idempotency keys with the largest responses evict none of an
   // Register one device repeatedly: the answer is stored for each key, and no quota counts it.
   const text = "m".repeat(16_000);
   const large = { token: apnsToken(), platform: "ios", metadata: { text }, identifiers: { text } };
-  const register = (key: string): Promise<Answered> =>
+  const register = (key: string): Promise<HttpAnswer> =>
     attacker.call("POST /devices", { body: { device: large }, headers: { "idempotency-key": key } });
   const held = async () => (await hands.state(bucket)).bytes;
   const [first, repeat] = [randomUUID(), randomUUID()];

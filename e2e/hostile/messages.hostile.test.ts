@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ownerOf } from "@herald/bus/permissions";
+import { serviceOf } from "@herald/bus/permissions";
 import * as contracts from "@herald/contracts";
 import {
   type DurableName,
@@ -105,7 +105,7 @@ const allSettled = () =>
     for (const name of own) expect(`${name} ${await hands.left(durables[name].stream, name)}`).toBe(`${name} 0`);
   }, settledWithin);
 
-const own = (Object.keys(durables) as DurableName[]).filter((name) => ownerOf(name) !== undefined);
+const own = (Object.keys(durables) as DurableName[]).filter((name) => serviceOf(name) !== undefined);
 
 test("garbage and mangled messages to every consumer: all settled, the malformed ones as dead letters with a reason", async ({
   task,

@@ -1,6 +1,6 @@
 import { newOperatorToken, type OperatorRole } from "@herald/contracts";
 import { parseMasterKeys } from "@herald/kit";
-import { type Answered, eventually, expectStatus, request } from "@herald/testing";
+import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type AuditDocument, firstHash, nextRow } from "../../services/registry/src/domain/audit-chain.ts";
 import { inParallel } from "../harness/in-parallel.ts";
@@ -85,7 +85,7 @@ const timeToAppear = async (name: string): Promise<number> => {
 test("a viewer who signs out again and again delays no other operator's audit row", async ({ task }) => {
   const { id, token } = await newOperator("viewer");
   const floodMs = scale(30_000, 8_000);
-  const answers: Answered[] = [];
+  const answers: HttpAnswer[] = [];
   const begun = performance.now();
   const flood = Promise.all(
     Array.from({ length: 16 }, async () => {
@@ -131,7 +131,7 @@ test("ten checks of the audit log at once hold up no other project's reads", asy
   const read = () => project.call("GET /devices?per_page=1");
   const resting = await latencyDuring(read, () => new Promise((resolve) => setTimeout(resolve, 2_000)));
   const rounds = scale(10, 2);
-  const answers: Answered[] = [];
+  const answers: HttpAnswer[] = [];
   const busy = await latencyDuring(read, async () => {
     for (let round = 0; round < rounds; round++)
       answers.push(
@@ -152,7 +152,7 @@ test("ten checks of the audit log at once hold up no other project's reads", asy
   let next: string | null = "0";
   let checked = 0;
   while (next !== null) {
-    const one: Answered = expectStatus(await system.admin(`GET /audit/verify?after=${next}`), 200);
+    const one: HttpAnswer = expectStatus(await system.admin(`GET /audit/verify?after=${next}`), 200);
     expect(one.body.data.valid).toBe(true);
     checked += one.body.data.checked;
     next = one.body.data.next;
@@ -220,7 +220,7 @@ test("forged addresses at the admin port buy no guesses, and neither they nor a 
   expect(statuses[429] ?? 0).toBeGreaterThan(0);
 });
 
-const cookieOf = ({ headers }: Answered): string => headers.get("set-cookie")?.split(";")[0] ?? "";
+const cookieOf = ({ headers }: HttpAnswer): string => headers.get("set-cookie")?.split(";")[0] ?? "";
 const current = (cookie: string, headers: Record<string, string> = {}) =>
   request(system.gateway, "GET /admin/v1/sessions/current", { headers: { ...headers, cookie } });
 

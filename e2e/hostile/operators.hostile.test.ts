@@ -1,5 +1,5 @@
 import { Scope } from "@herald/contracts";
-import { type Answered, request } from "@herald/testing";
+import { type HttpAnswer, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
@@ -139,7 +139,7 @@ test("database operators, prototypes and unknown fields in every field, query an
   const statuses: Record<string, number> = {};
   const wrong: string[] = [];
   await inParallel(tried, 8, async ({ call: { route, method }, attack }) => {
-    const answer: Answered = await request(system.gateway, `${method} ${attack.path}`, {
+    const answer: HttpAnswer = await request(system.gateway, `${method} ${attack.path}`, {
       token: credentialOf(route, system.adminToken, world),
       ...(attack.body === undefined ? {} : { body: attack.body }),
     });

@@ -1,7 +1,7 @@
 import { newDeviceId, newNotificationId } from "@herald/contracts";
 import { parseOpenKeys } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
-import { type Answered, eventually, expectStatus, operateBroker, request } from "@herald/testing";
+import { eventually, expectStatus, type HttpAnswer, operateBroker, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
@@ -32,7 +32,7 @@ function signerOf({ id }: Project) {
   const tokens = createOpenTokens(keys.keys);
   const notificationId = newNotificationId(new Date());
   const sign = tokens.signer({ projectId: id, notificationId, platform: "ios" }, new Date());
-  return (): Promise<Answered> =>
+  return (): Promise<HttpAnswer> =>
     request(system.gateway, `PUT /api/v1/notifications/${notificationId}/open`, {
       body: { project_id: id, token: sign(newDeviceId(new Date())) },
     });
@@ -50,7 +50,7 @@ test("unrecorded opens fill only their own stream, and sends continue", async ({
   // Space for some hundred groups; production has space for millions of opens.
   const before = await hands.limit("PUSH_OPENS", 65_536);
   try {
-    const answers: Answered[] = [];
+    const answers: HttpAnswer[] = [];
     await eventually(
       async () => {
         answers.push(...(await Promise.all(Array.from({ length: 200 }, open))));

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Answered, eventually, expectStatus, request } from "@herald/testing";
+import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken, type Project } from "../harness/project.ts";
@@ -201,9 +201,9 @@ const imported = async (project: Named, device: object = {}): Promise<{ id: stri
 test("an imported device gets its credential for its own user alone, or by its backend", async ({ task }) => {
   const project = await users.newProject("Imported");
   const mine = await imported(project, { user_id: "ann" });
-  const login = ({ token: identifier }: { token: string }, user?: string): Promise<Answered> =>
+  const login = ({ token: identifier }: { token: string }, user?: string): Promise<HttpAnswer> =>
     users.identify(project, { identifier, ...(user !== undefined && { user_token: tokenOf(project, user) }) });
-  const credentialOf = async (answer: Promise<Answered>) => expectStatus(await answer, 200).body.credential;
+  const credentialOf = async (answer: Promise<HttpAnswer>) => expectStatus(await answer, 200).body.credential;
 
   expect(await credentialOf(login(mine))).toBeUndefined();
   const credential = await credentialOf(login(mine, "ann"));

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { type Answered, expectStatus } from "@herald/testing";
+import { expectStatus, type HttpAnswer } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Project } from "../harness/project.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
@@ -48,14 +48,14 @@ async function cpuMs(name: "registry" | "analytics"): Promise<number> {
 
 /** A dry run that reads every device of the project. */
 const scan = { title: "Hello", targets: ["all"], dry_run: true } as const;
-const dryRun = (project: Project): Promise<Answered> =>
+const dryRun = (project: Project): Promise<HttpAnswer> =>
   project.call("POST /notifications", { body: { notification: scan } });
 
 test("one project's dry runs do not block another's requests", async ({ task }) => {
   const before = await cpuMs("registry");
   const asked = scale(2_000, 400);
   const noise = Array.from({ length: asked }, () => dryRun(noisy));
-  const others: Answered[] = [];
+  const others: HttpAnswer[] = [];
   for (let n = 0; n < 10; n++) others.push(await dryRun(quiet), await quiet.call("GET /devices?page=1"));
   const noiseAnswers = await Promise.all(noise);
   const refused = noiseAnswers.filter(({ status }) => status === 429 || status === 503);
@@ -78,7 +78,7 @@ test("pages beyond the end are empty, and do not block another project's request
   const noise = Array.from({ length: asked }, (_, n) =>
     noisy.call(`GET /devices?page=${n % 2 ? 100_000 : 30}&per_page=100`),
   );
-  const others: Answered[] = [];
+  const others: HttpAnswer[] = [];
   for (let n = 0; n < 10; n++) others.push(await quiet.call("GET /devices?page=1"));
   const answers = await Promise.all(noise);
   const served = answers.filter(({ status }) => status === 200);

@@ -1,4 +1,4 @@
-import { type Answered, expectStatus, request } from "@herald/testing";
+import { expectStatus, type HttpAnswer, request } from "@herald/testing";
 import { apnsToken, type Project } from "../harness/project.ts";
 import type { System } from "../harness/system.ts";
 import { claimsOf, hs256 } from "../harness/user-tokens.ts";
@@ -31,7 +31,7 @@ export const createUserApps = (system: System) => {
     return { ...project, secret: body.secret };
   }
 
-  const identify = (project: Project, body: object, token?: string): Promise<Answered> =>
+  const identify = (project: Project, body: object, token?: string): Promise<HttpAnswer> =>
     request(system.gateway, "PUT /api/v1/identification", {
       token,
       body: { project_id: project.id, platform: "ios", ...body },

@@ -10,7 +10,7 @@ import {
 } from "@nats-io/jetstream";
 import type { z } from "zod";
 import { apiCodes, isMissing } from "./bus-error.ts";
-import { askJetStream, type Bus, type Connection, connectionOf, whenConnected } from "./connect.ts";
+import { askJetStream, type Bus, type BusConnection, connectionOf, whenConnected } from "./connect.ts";
 import { brokerHeaders, isDeletion, plainHeaders, readJson } from "./message-format.ts";
 import { requestBatch } from "./publish-grouped.ts";
 import { requestAck } from "./request.ts";
@@ -192,7 +192,7 @@ const notMade = "the bucket does not exist yet, waiting for the bootstrap step t
  * undefined when the key was deleted.
  */
 const watchBucket = (
-  connection: Connection,
+  connection: BusConnection,
   name: BucketName,
   keys: string,
   onText: (key: string, text: string | undefined) => void,

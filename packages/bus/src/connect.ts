@@ -21,7 +21,7 @@ declare const opaque: unique symbol;
 export type Bus = { readonly [opaque]: true };
 
 /** The type of a {@link Bus} inside this package. */
-export type Connection = {
+export type BusConnection = {
   readonly nc: NatsConnection;
   readonly js: JetStreamClient;
   readonly jsm: JetStreamManager;
@@ -41,7 +41,7 @@ export type Connection = {
   readonly suspects: ReturnType<typeof createSuspects>;
 };
 
-export const connectionOf = (bus: Bus): Connection => bus as unknown as Connection;
+export const connectionOf = (bus: Bus): BusConnection => bus as unknown as BusConnection;
 
 export type ConnectOptions = {
   /** `nats://host:port`, or several servers of one cluster. */
@@ -80,7 +80,7 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     await nc.close();
     throw new Error(problem);
   }
-  const connection: Connection = {
+  const connection: BusConnection = {
     nc,
     js: jetstream(nc, { timeout: 5_000 }),
     // The check asks for an account-wide permission that a service does not have.
@@ -150,7 +150,7 @@ const describeLogin = ({ user = "", nkeySeed, credsFile }: ConnectOptions): stri
     : "the nkey: check its seed";
 };
 
-const followStatus = async (connection: Connection): Promise<void> => {
+const followStatus = async (connection: BusConnection): Promise<void> => {
   const { log, nc } = connection;
   const change = (connected: boolean) => {
     if (connection.connected === connected) return;
@@ -174,7 +174,7 @@ const followStatus = async (connection: Connection): Promise<void> => {
 };
 
 /** Resolves when the connection is up or `signal` is aborted. */
-export const whenConnected = (connection: Connection, signal: AbortSignal): Promise<void> =>
+export const whenConnected = (connection: BusConnection, signal: AbortSignal): Promise<void> =>
   connection.connected || signal.aborted
     ? Promise.resolve()
     : new Promise((resolve) => {
@@ -192,7 +192,7 @@ export const whenConnected = (connection: Connection, signal: AbortSignal): Prom
 
 /** Sends requests to JetStream. Throws bus-unavailable when the connection is down or the broker does not answer. */
 export const askJetStream = async <Result>(
-  { connected, jsm }: Connection,
+  { connected, jsm }: BusConnection,
   ask: (jsm: JetStreamManager) => Promise<Result>,
 ): Promise<Result> => {
   if (!connected) throw notConnected();

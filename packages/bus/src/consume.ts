@@ -1,5 +1,5 @@
 import { withTimeout } from "@herald/kit";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { type Handler, streamOf } from "./define-handler.ts";
 import { acquirePermit, createLimiter, wakeBlocked } from "./permit.ts";
 import { processBatch, type Task } from "./process-batch.ts";
@@ -40,7 +40,7 @@ const maxBlockedBytes = 64 * 1_048_576;
 const returnDelayMs = 50;
 
 /** Consumes one durable. `stop` resolves to the number of messages that it returned after the deadline. */
-const startConsumer = (connection: Connection, handler: Handler) => {
+const startConsumer = (connection: BusConnection, handler: Handler) => {
   const { telemetry } = connection;
   const { durable, batch, concurrency } = handler;
   const tasks = new Map<string, Task>();

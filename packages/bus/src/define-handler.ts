@@ -5,7 +5,7 @@ import { brokerHeaders, messageIdOf, readJson } from "./message-format.ts";
 import type { Received } from "./received-message.ts";
 
 /** One message as a handler sees it, free of broker details. */
-export type Delivery<Data> = {
+export type MessageDelivery<Data> = {
   readonly data: Data;
   /** The id of the fact: `ce-id`, else the id of its publish, else stream and sequence. */
   readonly id: string;
@@ -41,7 +41,7 @@ export type Handler = {
   readonly concurrency: number;
   /** The largest batch, and how long its first message waits for others. */
   readonly batch: { readonly size: number; readonly waitMs: number };
-  handle(deliveries: readonly Delivery<unknown>[]): Promise<void>;
+  handle(deliveries: readonly MessageDelivery<unknown>[]): Promise<void>;
 };
 
 export type Parsed =
@@ -56,15 +56,15 @@ type Single<Data> = {
   /** A literal: renaming a durable replays its stream. */
   readonly durable: DurableName;
   readonly concurrency?: number;
-  handle(delivery: Delivery<Data>): Promise<void>;
+  handle(delivery: MessageDelivery<Data>): Promise<void>;
 };
 
 const oneByOne = <Data>({ durable, concurrency = defaultConcurrency, handle }: Single<Data>) => ({
   durable,
   concurrency,
   batch: { size: 1, waitMs: 0 },
-  async handle([delivery]: readonly Delivery<unknown>[]) {
-    if (delivery !== undefined) await handle(delivery as Delivery<Data>);
+  async handle([delivery]: readonly MessageDelivery<unknown>[]) {
+    if (delivery !== undefined) await handle(delivery as MessageDelivery<Data>);
   },
 });
 
@@ -97,7 +97,7 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   readonly concurrency?: number;
   /** A second contract that bodies on some subjects must match. The handler gets all fields, known or not. */
   contractOf?(subject: string): Pick<MessageContract, "schema" | "isPlain"> | undefined;
-  handle(deliveries: readonly Delivery<z.output<Schema>>[]): Promise<void>;
+  handle(deliveries: readonly MessageDelivery<z.output<Schema>>[]): Promise<void>;
 }): Handler => ({
   ...ofContract(definition.message),
   durable: definition.durable,
@@ -110,11 +110,11 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   },
   concurrency: definition.concurrency ?? 1,
   batch: { size: definition.size, waitMs: definition.waitMs },
-  handle: (deliveries) => definition.handle(deliveries as readonly Delivery<z.output<Schema>>[]),
+  handle: (deliveries) => definition.handle(deliveries as readonly MessageDelivery<z.output<Schema>>[]),
 });
 
 /** A message that could not be handled, as stored in the dead letters. */
-export type DeadLetter = {
+export type DeadMessage = {
   /** The durable whose handler dead-lettered it. */
   readonly durable: string;
   /** The message's original subject, to which a replay publishes it. */
@@ -122,7 +122,7 @@ export type DeadLetter = {
   readonly reason: string;
   readonly detail: string;
   /** The original message in its stream; absent when the headers of the dead letter do not name it. */
-  readonly message?: Pick<Delivery<unknown>, "publishedAt" | "sequence">;
+  readonly message?: Pick<MessageDelivery<unknown>, "publishedAt" | "sequence">;
   /** The original body; undefined when it is not JSON. Not validated: the message may be dead because its body is invalid. */
   readonly body: unknown;
 };
@@ -131,7 +131,7 @@ export type DeadLetter = {
  * Declares a handler of dead letters. Works as {@link defineHandler}, but the bus logs and drops a dead letter that can never succeed
  * instead of storing another one.
  */
-export const defineDeadLetterHandler = (definition: Single<DeadLetter>): Handler => ({
+export const defineDeadLetterHandler = (definition: Single<DeadMessage>): Handler => ({
   ...oneByOne(definition),
   pattern: "push.dlq.v1.:durable",
   parse: (received) => ({ ok: true, data: deadLetterOf(received) }),
@@ -145,7 +145,7 @@ const factId = ({ headers, stream, sequence }: Received, prefix: string): string
   return headers?.get(headerNames.ceId) || id || `${stream}/${sequence}`;
 };
 
-const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
+const deadLetterOf = ({ subject, headers, body }: Received): DeadMessage => {
   const publishedAt = new Date(headers?.get(headerNames.deadPublishedAt) ?? "");
   const sequence = Number(headers?.get(headerNames.deadSequence) || Number.NaN);
   const known = !Number.isNaN(publishedAt.getTime()) && Number.isSafeInteger(sequence);

@@ -12,7 +12,7 @@ import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from "@nats
 import { nanos } from "@nats-io/transport-node";
 import { z } from "zod";
 import { isForbidden, notConnected, undefinedIfMissing } from "./bus-error.ts";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { consumedStream, consumerPrefix } from "./permissions/index.ts";
 
 type EnsureOptions = {
@@ -130,7 +130,7 @@ const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: EnsureOpti
   };
 };
 
-const ensureDurable = async ({ jsm }: Connection, name: DurableName): Promise<EnsureResult> => {
+const ensureDurable = async ({ jsm }: BusConnection, name: DurableName): Promise<EnsureResult> => {
   const { stream, filters, ackWaitMs, maxAckPending } = durables[name];
   // No `backoff`: its first entry would silently replace the ack wait. No limit of deliveries: the bus has its own guard.
   const wanted: Partial<ConsumerConfig> = {
@@ -208,7 +208,7 @@ export const BootstrapConfig = z.object({
   /** Copies of every stream. Use 3 with three brokers, as in production. */
   HERALD_NATS_REPLICAS: variables.choice("1", "3").default("1"),
   /** The disk that all streams of a broker may use together; each gets its share. */
-  HERALD_NATS_STORAGE: variables.bytes({ min: 64 * mebibyte }).default(declaredBytes),
+  HERALD_NATS_STORAGE: variables.byteSize({ min: 64 * mebibyte }).default(declaredBytes),
 });
 
 /** Why the bootstrap step failed, and what its operator can do. */

@@ -5,13 +5,13 @@ import {
   failSpan,
   HeraldError,
   inSpan,
-  withinDeadline,
+  runWithDeadline,
   withRequestId,
 } from "@herald/kit";
 import type { Msg } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
 import type { z } from "zod";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { contextOf, readJson, withRemoteSpan } from "./message-format.ts";
 import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup, sendReply } from "./reply.ts";
 import { handleSuspect, suspectHeader } from "./suspects.ts";
@@ -71,7 +71,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
         suspect === undefined
           ? connection.suspects.exclusion.beside(attempt)
           : handleSuspect(connection, `${contract.service}.suspect.${contract.name}/${suspect}`, attempt);
-      const work = () => withinDeadline(deadline, inTurn);
+      const work = () => runWithDeadline(deadline, inTurn);
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
       return { answer: contract.answer.parse(result) };
     } catch (error) {
@@ -154,7 +154,7 @@ const deadlineExceeded = (cause: unknown): HeraldError =>
     { cause, retryAfterSeconds: 1 },
   );
 
-const describeError = ({ log }: Connection, { name }: Pick<RequestContract, "name">, error: unknown) => {
+const describeError = ({ log }: BusConnection, { name }: Pick<RequestContract, "name">, error: unknown) => {
   if (!(error instanceof HeraldError)) {
     log.error({ err: error, request: name }, "a request failed");
     return { code: "internal" as const, messages: ["Herald failed to answer"] };

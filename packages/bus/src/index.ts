@@ -4,12 +4,12 @@ export { type Consuming, consume } from "./consume.ts";
 export { type DeadLetterList, getDeadLetter, listDeadLetters } from "./dead-letters/list-dead-letters.ts";
 export { type ReplayCandidate, replayDeadLetter } from "./dead-letters/replay-dead-letter.ts";
 export {
-  type DeadLetter,
-  type Delivery,
+  type DeadMessage,
   defineBatchHandler,
   defineDeadLetterHandler,
   defineHandler,
   type Handler,
+  type MessageDelivery,
 } from "./define-handler.ts";
 export { ensureStreams } from "./ensure-streams.ts";
 export { eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "./events.ts";

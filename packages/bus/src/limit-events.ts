@@ -2,7 +2,7 @@ import { eventTypeOf } from "@herald/contracts";
 import { type Repeating, repeat } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { consumedStream, durablesOf } from "./permissions/index.ts";
 import { directRead } from "./read-stream.ts";
 import { positionOf } from "./report-status.ts";
@@ -55,7 +55,7 @@ export const limitEventsPerProject = (bus: Bus, everyMs = defaultIntervalMs): Re
 };
 
 /** Estimates the size of each subject. The broker counts messages but not their bytes, so this reads a sample. */
-const estimateUsage = async (connection: Connection): Promise<SubjectUsage[]> => {
+const estimateUsage = async (connection: BusConnection): Promise<SubjectUsage[]> => {
   const { state } = await connection.jsm.streams.info(stream, { subjects_filter: "push.evt.v1.>" });
   const counted = Object.entries(state.subjects ?? {}).sort(([, one], [, other]) => other - one);
   const mean = state.bytes / Math.max(1, state.messages);
@@ -72,7 +72,7 @@ const estimateUsage = async (connection: Connection): Promise<SubjectUsage[]> =>
 };
 
 const meanBytes = async (
-  connection: Connection,
+  connection: BusConnection,
   subject: string,
   { first_seq, last_seq }: StreamInfo["state"],
   otherwise: number,
@@ -92,7 +92,7 @@ const meanBytes = async (
 };
 
 /** The first sequence that one of Herald's own durables has not settled yet. */
-const settledSequence = async ({ jsm }: Connection): Promise<number> => {
+const settledSequence = async ({ jsm }: BusConnection): Promise<number> => {
   const { state } = await jsm.streams.info(stream);
   const positions = await Promise.all(
     durablesOf(stream).map(async (durable) => positionOf(await jsm.consumers.info(stream, durable), state)),
@@ -102,7 +102,7 @@ const settledSequence = async ({ jsm }: Connection): Promise<number> => {
 
 /** Resolves to the number of removed events. Keeps events that statistics or webhooks have not read yet. */
 const remove = async (
-  connection: Connection,
+  connection: BusConnection,
   { subject, keep, spare }: Removal,
   { first_seq, last_seq }: StreamInfo["state"],
   consumed: number,

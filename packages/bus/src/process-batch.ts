@@ -3,10 +3,10 @@ import { failSpan, HeraldError, isUnavailable, retryWhileUnavailable, withReques
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
 import { codeOf } from "./bus-error.ts";
-import { type Connection, whenConnected } from "./connect.ts";
-import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
+import { type BusConnection, whenConnected } from "./connect.ts";
+import { type Handler, type MessageDelivery, type Parsed, streamOf } from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
-import { ownerOf } from "./permissions/index.ts";
+import { serviceOf } from "./permissions/index.ts";
 import type { Received } from "./received-message.ts";
 import { requestAck } from "./request.ts";
 import { handleSuspect, suspectFromDelivery } from "./suspects.ts";
@@ -25,7 +25,7 @@ export type Task = {
 
 /** The messages of one handler call: one message, or several valid ones. */
 type DeliveryBatch = {
-  readonly connection: Connection;
+  readonly connection: BusConnection;
   readonly handler: Handler;
   readonly tasks: readonly Task[];
   readonly permit: Permit;
@@ -38,7 +38,7 @@ export type Permit = {
   /** Waits without occupying the permit. Resolves to false when the service stops and no retry follows. */
   wait(ms: number): Promise<boolean>;
   /** Waits the same way for one step inside a handler. */
-  readonly hold: Delivery<unknown>["hold"];
+  readonly hold: MessageDelivery<unknown>["hold"];
   readonly signal: AbortSignal;
 };
 
@@ -114,9 +114,9 @@ const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): P
 };
 
 const suspectKey = ({ durable }: Handler, { received }: Task): string =>
-  `${ownerOf(durable)}.suspect.${durable}/${received.key}`;
+  `${serviceOf(durable)}.suspect.${durable}/${received.key}`;
 
-const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit): Delivery<unknown> => ({
+const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit): MessageDelivery<unknown> => ({
   data: parsed.ok ? parsed.data : undefined,
   // Few handlers need it, and reading one header parses all of them.
   get id() {

@@ -11,7 +11,7 @@ import { createGroupCommit, type GroupCommitOptions } from "@herald/kit";
 import { type MsgHdrs, nuid } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { apiCodes, notConnected } from "./bus-error.ts";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-format.ts";
 import { type Encoded, encode, publishEncoded, publishing } from "./publish.ts";
 import { requestAck } from "./request.ts";
@@ -139,7 +139,7 @@ const isDuplicateInBatch = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
 
 /** The label of a batch's metrics and span joins the patterns of its messages. */
-const publishBatch = async (connection: Connection, messages: readonly Grouped[]): Promise<void> => {
+const publishBatch = async (connection: BusConnection, messages: readonly Grouped[]): Promise<void> => {
   const batch = messages.map(({ subject, body, messageId, headers: own, runInContext = here }) => ({
     subject,
     body,
@@ -162,7 +162,7 @@ type BatchMessage = {
  * Throws as `requestAck` does.
  */
 export const requestBatch = async (
-  connection: Connection,
+  connection: BusConnection,
   messages: readonly BatchMessage[],
 ): Promise<{ readonly duplicate?: boolean }> => {
   if (!connection.connected) throw notConnected();

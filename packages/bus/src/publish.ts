@@ -2,7 +2,7 @@ import type { MessageContract } from "@herald/contracts";
 import { hasCode, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-format.ts";
 import { requestAck, type StreamAck } from "./request.ts";
 
@@ -94,7 +94,7 @@ export const encode = <Schema extends z.ZodType>(
   return { pattern, subject: contract.subject(valid), body: JSON.stringify(valid), messageId, headers };
 };
 
-export const publishEncoded = (connection: Connection, message: Encoded): Promise<StreamAck> =>
+export const publishEncoded = (connection: BusConnection, message: Encoded): Promise<StreamAck> =>
   publishing(connection, message.pattern, () => {
     const headers = outgoingHeaders({ ...message.headers, [brokerHeaders.messageId]: message.messageId });
     return requestAck(connection, message.subject, message.body, headers);
@@ -102,7 +102,7 @@ export const publishEncoded = (connection: Connection, message: Encoded): Promis
 
 /** Runs `send` and records one producer span and one duration. */
 export const publishing = async <Result extends { duplicate?: boolean }>(
-  connection: Connection,
+  connection: BusConnection,
   pattern: string,
   send: () => Promise<Result>,
 ): Promise<Result> => {

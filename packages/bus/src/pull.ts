@@ -3,7 +3,7 @@ import type { DurableName, StreamName } from "@herald/contracts";
 import { withTimeout } from "@herald/kit";
 import { createInbox, type Msg, nanos } from "@nats-io/transport-node";
 import { isMissing } from "./bus-error.ts";
-import type { Connection } from "./connect.ts";
+import type { BusConnection } from "./connect.ts";
 import { type Received, toReceived } from "./received-message.ts";
 
 type PullOptions = {
@@ -32,7 +32,7 @@ const overheadBytes = 8_192;
  * Pulls a durable's messages while there is room. Survives reconnects, leader changes and a missing durable. The client's own loop is
  * unsuitable: it limits either messages or bytes, and it hides prefetched messages, so that Herald could not signal progress for them.
  */
-export const pull = (connection: Connection, options: PullOptions) => {
+export const pull = (connection: BusConnection, options: PullOptions) => {
   const { nc, jsm, log } = connection;
   const { stream, durable, room, receive } = options;
   const api = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`;

@@ -4,7 +4,7 @@ import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { notConnected, toBusError } from "./bus-error.ts";
-import { askJetStream, type Bus, type Connection, connectionOf } from "./connect.ts";
+import { askJetStream, type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { readJson } from "./message-format.ts";
 
 /** A message in its stream. */
@@ -44,7 +44,7 @@ const noResponders = 503;
  * never ends if the connection is lost during the read.
  */
 export const directRead = <Kept>(
-  connection: Connection,
+  connection: BusConnection,
   stream: StreamName | `KV_${string}`,
   query: Query,
   keep: (message: Stored) => Kept,
@@ -105,7 +105,7 @@ export const countMessages = async (bus: Bus, stream: StreamName, filter: string
   countOf(await streamState(connectionOf(bus), stream, filter));
 
 /** The state of a stream, with the message counts of the subjects that match. Throws HeraldError bus-unavailable. */
-export const streamState = async (connection: Connection, stream: string, filter?: string) => {
+export const streamState = async (connection: BusConnection, stream: string, filter?: string) => {
   const options = filter === undefined ? undefined : { subjects_filter: filter };
   return (await askJetStream(connection, (jsm) => jsm.streams.info(stream, options))).state;
 };

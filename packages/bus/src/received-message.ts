@@ -1,5 +1,5 @@
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
-import type { Connection } from "./connect.ts";
+import type { BusConnection } from "./connect.ts";
 
 /** A delivered message with its metadata and the methods to settle it. A class, because closures would cost more than parsing. */
 export class Received {
@@ -75,7 +75,7 @@ type Signalled = { heardAt: number; readonly settled: boolean; readonly received
  * connection is back. A message that is settled earlier needs no signal. There is one timer for each durable.
  */
 export const createProgress = (
-  connection: Pick<Connection, "connected" | "listeners">,
+  connection: Pick<BusConnection, "connected" | "listeners">,
   tasks: ReadonlyMap<string, Signalled>,
 ) => {
   let timer: NodeJS.Timeout | undefined;

@@ -3,9 +3,9 @@ import { withTimeout } from "@herald/kit";
 import { headers, type Msg, nuid } from "@nats-io/transport-node";
 import { z } from "zod";
 import { isNoResponders } from "./bus-error.ts";
-import type { Connection } from "./connect.ts";
+import type { BusConnection } from "./connect.ts";
 import { outgoingHeaders } from "./message-format.ts";
-import { request } from "./request.ts";
+import { requestReply } from "./request.ts";
 
 /** The number of parts, in the first part. `restHeader` has the subject on which the sender requests the other parts by number. */
 const partsHeader = "Herald-Parts";
@@ -24,7 +24,7 @@ const tooLarge: Reply = {
 };
 
 /** Sends a reply, in parts if it exceeds the broker's largest message; validation-failed if it exceeds 16 MiB, as only a list can. */
-export const sendReply = (connection: Connection, service: string, { reply: to }: Msg, reply: Reply): void => {
+export const sendReply = (connection: BusConnection, service: string, { reply: to }: Msg, reply: Reply): void => {
   if (to === undefined || to === "") return;
   const { nc } = connection;
   let bytes = Buffer.from(JSON.stringify(reply));
@@ -52,7 +52,7 @@ export const sendReply = (connection: Connection, service: string, { reply: to }
 const restKeptMs = 10_000;
 
 /** A message allows one reply, so the sender requests the rest on `subject`, until `end` is called or `restKeptMs` has passed. */
-const offerRest = ({ nc }: Connection, service: string, onRequest: (msg: Msg) => void) => {
+const offerRest = ({ nc }: BusConnection, service: string, onRequest: (msg: Msg) => void) => {
   // The service may subscribe to its own subjects, and senders of requests may publish to them.
   const subject = `push.req.v1.${service}.rest.${nuid.next()}`;
   const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -73,10 +73,10 @@ const offerRest = ({ nc }: Connection, service: string, onRequest: (msg: Msg) =>
 /** Other servers of a cluster may learn of the new subscription only after the first part has arrived. */
 const maxPartTries = 3;
 
-const requestPart = async (connection: Connection, subject: string, index: number, timeout: number) => {
+const requestPart = async (connection: BusConnection, subject: string, index: number, timeout: number) => {
   for (let tries = 1; ; tries++) {
     try {
-      return (await request(connection, subject, String(index), outgoingHeaders(), timeout)).data;
+      return (await requestReply(connection, subject, String(index), outgoingHeaders(), timeout)).data;
     } catch (error) {
       if (tries === maxPartTries || !isNoResponders(error)) throw error;
     }
@@ -84,7 +84,7 @@ const requestPart = async (connection: Connection, subject: string, index: numbe
 };
 
 /** Requests the other parts of a reply and returns its JSON. Rejects as `request` does. */
-export const readReply = async (connection: Connection, first: Msg, timeout: number): Promise<Reply> => {
+export const readReply = async (connection: BusConnection, first: Msg, timeout: number): Promise<Reply> => {
   const parts = Number(first.headers?.get(partsHeader) || 1);
   const rest = first.headers?.get(restHeader);
   if (parts === 1 || !rest) return first.json();
@@ -115,7 +115,7 @@ const groupReplyWaitMs = 20;
 
 /** Replies to a group as its requests end. Resolves when all replies are sent, or when the sender stops requesting them. */
 export const replyToGroup = async (
-  connection: Connection,
+  connection: BusConnection,
   service: string,
   msg: Msg,
   requests: readonly Promise<Reply>[],

@@ -12,7 +12,7 @@ import { type Repeating, repeat, version } from "@herald/kit";
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "./bucket.ts";
 import { type Bus, connectionOf } from "./connect.ts";
-import { type BusService, durablesOf, ownerOf, streamsMeasuredBy } from "./permissions/index.ts";
+import { type BusService, durablesOf, serviceOf, streamsMeasuredBy } from "./permissions/index.ts";
 
 /** Each report is one fsynced message. */
 const reportEveryMs = 5_000;
@@ -143,7 +143,7 @@ export const measureQueues = (
     );
   };
 
-  const own = (Object.keys(durables) as DurableName[]).filter((durable) => ownerOf(durable) === service);
+  const own = (Object.keys(durables) as DurableName[]).filter((durable) => serviceOf(durable) === service);
   const measured = streamsMeasuredBy(service);
   const measuring = repeat("measure the queues", everyMs, log, async (signal) => {
     if (!connection.connected) return;

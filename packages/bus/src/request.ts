@@ -2,14 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import { isNoResponders, notConnected, toBusError } from "./bus-error.ts";
-import type { Connection } from "./connect.ts";
+import type { BusConnection } from "./connect.ts";
 
 /**
  * Sends a request and resolves with its reply. Rejects with bus-unavailable as soon as the connection is down or lost, because the client
  * would keep the request and send it after its sender has given up. Rejects with the client's own errors otherwise.
  */
-export const request = (
-  connection: Connection,
+export const requestReply = (
+  connection: BusConnection,
   subject: string,
   body: Uint8Array | string,
   headers: MsgHdrs,
@@ -36,14 +36,14 @@ type StreamReply = StreamAck | { readonly error: { code: number; description: st
 
 /** Sends one message to a stream and resolves with the stream's ack. Throws bus-unavailable, queue-full, or the broker's own error. */
 export const requestAck = async (
-  connection: Connection,
+  connection: BusConnection,
   subject: string,
   payload: Uint8Array | string,
   headers: MsgHdrs,
 ): Promise<StreamAck> => {
   for (let tries = 0; ; tries++) {
     try {
-      const reply: StreamReply = (await request(connection, subject, payload, headers, publishTimeoutMs)).json();
+      const reply: StreamReply = (await requestReply(connection, subject, payload, headers, publishTimeoutMs)).json();
       if ("error" in reply) throw new JetStreamApiError(reply.error);
       return reply;
     } catch (error) {

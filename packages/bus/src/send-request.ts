@@ -4,10 +4,10 @@ import { createGroupCommit, HeraldError, hasCode, inSpan } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { codeOf, notConnected } from "./bus-error.ts";
-import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { currentOrigin, outgoingHeaders, plainHeaders } from "./message-format.ts";
 import { type GroupReplies, groupHeader, readReply } from "./reply.ts";
-import { request } from "./request.ts";
+import { requestReply } from "./request.ts";
 import { suspectHeader } from "./suspects.ts";
 
 /** The slowest list takes one or two seconds. */
@@ -88,7 +88,7 @@ export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.Z
 
 /** Records a client span and a duration of one request. */
 const observed = async <Answer>(
-  { telemetry }: Connection,
+  { telemetry }: BusConnection,
   { service, name }: Pick<RequestContract, "service" | "name">,
   work: () => Promise<Answer>,
 ): Promise<Answer> => {
@@ -106,7 +106,7 @@ const observed = async <Answer>(
 };
 
 const sendAlone = async <Answer extends z.ZodType>(
-  connection: Connection,
+  connection: BusConnection,
   contract: RequestContract<z.ZodType, Answer>,
   body: string,
   timeout: number,
@@ -122,7 +122,7 @@ const sendAlone = async <Answer extends z.ZodType>(
 
 /** Sends requests in one message. Settles each with its own reply. If that fails, rejects the requests without a reply. */
 const sendGroup = async (
-  connection: Connection,
+  connection: BusConnection,
   { service, subject }: Pick<RequestContract, "service" | "subject">,
   requests: readonly string[],
   replies: readonly PromiseWithResolvers<Reply>[],
@@ -153,9 +153,9 @@ const sendGroup = async (
 type Outgoing = Pick<RequestContract, "service" | "subject"> & { readonly body: string; readonly headers: MsgHdrs };
 
 /** Sends one message and resolves to the whole reply. Throws service-unavailable when none comes in time, or bus-unavailable. */
-const roundTrip = async (connection: Connection, { service, subject, body, headers }: Outgoing, timeout: number) => {
+const roundTrip = async (connection: BusConnection, { service, subject, body, headers }: Outgoing, timeout: number) => {
   try {
-    return await readReply(connection, await request(connection, subject, body, headers, timeout), timeout);
+    return await readReply(connection, await requestReply(connection, subject, body, headers, timeout), timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;
     throw noReply(service, cause);

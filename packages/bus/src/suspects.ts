@@ -2,7 +2,7 @@ import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
 import { openBucket } from "./bucket.ts";
 import { isNoResponders } from "./bus-error.ts";
-import type { Bus, Connection } from "./connect.ts";
+import type { Bus, BusConnection } from "./connect.ts";
 
 /** From this delivery on, a message may be the cause of its failures: it is handled alone in its batch, and leaves a note meanwhile. */
 export const suspectFromDelivery = 3;
@@ -23,7 +23,7 @@ const Note = z.object({ alone: z.number().int() });
  * processes died over it alone; a death beside other work may have another cause. Without a broker there is no note, and no count.
  */
 export const handleSuspect = async <Result>(
-  connection: Connection,
+  connection: BusConnection,
   key: string,
   handle: () => Promise<Result>,
 ): Promise<Result> => {
@@ -59,14 +59,14 @@ export const handleSuspect = async <Result>(
 };
 
 /** Removes the notes of work that a stopping process abandons. */
-export const removeNotes = async ({ suspects }: Connection): Promise<void> => {
+export const removeNotes = async ({ suspects }: BusConnection): Promise<void> => {
   const removals = [...suspects.notes.values()];
   suspects.notes.clear();
   await Promise.all(removals.map((remove) => remove()));
 };
 
 /** A broker that stores no notes must not stop the work: then processes die as often as messages are delivered. */
-const noteOf = (connection: Connection, key: string) => {
+const noteOf = (connection: BusConnection, key: string) => {
   const bucket = openBucket(connection as unknown as Bus, "push_status", Note);
   const attempt = async <Result>(work: () => Promise<Result>): Promise<Result | undefined> => {
     try {

@@ -1,9 +1,9 @@
 import { Herald, HeraldAdmin, type KeysetList } from "@herald/client";
 import { UsageError } from "./failures.ts";
 import { defaultProfile, type Profile, readProfiles } from "./profiles.ts";
-import { type Column, createTable, fields } from "./terminal/table.ts";
+import { createTable, fields, type TableColumn } from "./terminal/table.ts";
 import type { Terminal } from "./terminal/terminal.ts";
-import { count } from "./terminal/text.ts";
+import { formatNumber } from "./terminal/text.ts";
 
 /** The options that every command has. */
 export type GlobalOptions = {
@@ -108,10 +108,11 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
       const rows = page.slice(0, most - shown);
       shown += rows.length;
       yield rows;
-      if (rows.length < page.length) terminal.note(`Showing the first ${count(shown)}. --all shows all, --limit more.`);
+      if (rows.length < page.length)
+        terminal.note(`Showing the first ${formatNumber(shown)}. --all shows all, --limit more.`);
       if (shown >= most) return;
       // The rows go into a file or a pipe.
-      if (!terminal.isTerminal) terminal.progress(`${count(shown)} rows…`);
+      if (!terminal.isTerminal) terminal.progress(`${formatNumber(shown)} rows…`);
     }
     terminal.progress();
   }
@@ -132,7 +133,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
       result(value, (found) => fields(entries(found), terminal)),
     rows: async <Row>(
       list: KeysetList<Row>,
-      columns: readonly Column<Row>[],
+      columns: readonly TableColumn<Row>[],
       { all, limit = defaultLimit }: ListChoice,
     ): Promise<void> => {
       const pages = limited(list, all ? Number.POSITIVE_INFINITY : limit);

@@ -63,7 +63,7 @@ export type TimeChoice = {
   readonly createdAfter?: string;
   readonly createdBefore?: string;
 };
-export const timeRange = ({ oldestFirst, createdAfter, createdBefore }: TimeChoice) => ({
+export const timeFilters = ({ oldestFirst, createdAfter, createdBefore }: TimeChoice) => ({
   sort: oldestFirst ? ("created_at" as const) : ("-created_at" as const),
   createdAfter,
   createdBefore,

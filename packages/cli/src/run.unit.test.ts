@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { answer, createHerald, problem, startGateway } from "../test/run-herald.ts";
 import { candidates } from "./commands/completion.ts";
 import { keyIdOf } from "./commands/providers.ts";
-import { notificationOf, progressLine } from "./commands/send.ts";
+import { contentOf, progressLine } from "./commands/send.ts";
 import { labelFilter, parsePairs } from "./define.ts";
 import { saveProfile } from "./profiles.ts";
 import { createProgram } from "./program.ts";
@@ -174,7 +174,7 @@ test("flags go before the file that a notification is in", async () => {
   const file = join(home, "notification.json");
   await writeFile(file, JSON.stringify({ notification: { title: "File", body: "File", targets: ["all"] } }));
   const flags = { title: "Flag", to: ["topic:news"], data: ["a=1"], kind: "news", label: ["campaign=a=b"] };
-  expect(await notificationOf({ file, ...flags })).toEqual({
+  expect(await contentOf({ file, ...flags })).toEqual({
     kind: "news",
     labels: { campaign: "a=b" },
     title: "Flag",

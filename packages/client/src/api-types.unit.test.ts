@@ -7,6 +7,7 @@ import type {
   Delivery,
   Device,
   EventData,
+  FieldProblem,
   NewDevice,
   NewNotification,
   NewWebhook,
@@ -18,7 +19,6 @@ import type {
   User,
   Webhook,
 } from "./api-types.ts";
-import type { Problem } from "./error.ts";
 
 /** Removes `readonly`: input types have it, schemas do not. */
 type Mutable<Value> = Value extends readonly (infer Item)[]
@@ -46,8 +46,8 @@ test("whatever a contract lets Herald answer is of the client's type", () => {
 });
 
 test("a problem of a whole request has no pointer", () => {
-  expectTypeOf<z.infer<typeof contracts.Problem>["problems"][number]>().toExtend<Problem>();
-  expectTypeOf<Problem["pointer"]>().toEqualTypeOf<string | undefined>();
+  expectTypeOf<z.infer<typeof contracts.Problem>["problems"][number]>().toExtend<FieldProblem>();
+  expectTypeOf<FieldProblem["pointer"]>().toEqualTypeOf<string | undefined>();
 });
 
 test("whatever the client's types let through is what a contract takes", () => {

@@ -1,8 +1,5 @@
 import type { FieldProblem } from "./api-types.ts";
 
-/** One problem of a request. */
-export type Problem = Readonly<FieldProblem>;
-
 type Details = Partial<Pick<HeraldError, "status" | "errors" | "problems" | "requestId" | "retryAfter">> & {
   readonly cause?: unknown;
 };
@@ -20,7 +17,7 @@ export class HeraldError extends Error {
   /** Sentences; each names the field and what is accepted. */
   readonly errors: readonly string[];
   /** The errors by field, for programs; may be empty. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly Readonly<FieldProblem>[];
   /** The id of the request in the gateway's log. */
   readonly requestId: string | undefined;
   /** Seconds to wait before the next attempt. */
@@ -39,7 +36,13 @@ export class HeraldError extends Error {
   }
 }
 
-type ProblemDocument = { errors?: string[]; problems?: Problem[]; type?: string; title?: string; instance?: string };
+type ProblemDocument = {
+  errors?: string[];
+  problems?: FieldProblem[];
+  type?: string;
+  title?: string;
+  instance?: string;
+};
 
 /** Parses Retry-After: seconds or an HTTP date (RFC 9110). */
 const secondsOf = (retryAfter: string | null): number | undefined => {

@@ -2,7 +2,7 @@ export { HeraldAdmin, type ProviderSettings } from "./admin.ts";
 export type * from "./api-types.ts";
 export type { CompletedOptions } from "./completions.ts";
 export type { DeviceListOptions, RegisteredDevice } from "./devices.ts";
-export { HeraldError, type Problem } from "./error.ts";
+export { HeraldError } from "./error.ts";
 export type { EventType, FollowedEvent, FollowOptions, HeraldEvent } from "./events.ts";
 export type { ExportedText, ExportFormat, ExportName, ExportOptions } from "./exports.ts";
 export { Herald } from "./herald.ts";

@@ -1,8 +1,9 @@
+import type { SignedInOperator } from "@herald/client";
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { isPassing, isUnreachable, unreachable } from "./api/problems.ts";
-import { connection, currentSession, type Session, signIn, signOut } from "./api/session.ts";
+import { connection, currentSession, signIn, signOut } from "./api/session.ts";
 import { FirstPage, SignInForm } from "./sign-in.tsx";
 
 declare global {
@@ -12,7 +13,7 @@ declare global {
   }
 }
 
-type Signed = { readonly session: Session; readonly signOut: () => Promise<void> };
+type Signed = { readonly session: SignedInOperator; readonly signOut: () => Promise<void> };
 
 const SessionContext = createContext<Signed | undefined>(undefined);
 
@@ -25,7 +26,11 @@ export const useSession = (): Signed => {
 /** Whether the operator may send and change, not only read. */
 export const useMayWrite = (): boolean => useSession().session.role !== "viewer";
 
-type State = { readonly session?: Session | undefined; readonly ended?: boolean; readonly note?: string | undefined };
+type State = {
+  readonly session?: SignedInOperator | undefined;
+  readonly ended?: boolean;
+  readonly note?: string | undefined;
+};
 
 /** A code works once, so it is read and cleared at once. */
 const signInCode = window.heraldSignInCode;
@@ -79,7 +84,7 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
         <Loader size="sm" aria-label="Loading" />
       </Center>
     );
-  const onSession = (next: Session) => {
+  const onSession = (next: SignedInOperator) => {
     setState({ session: next });
     void queries.invalidateQueries();
   };

@@ -1,11 +1,12 @@
+import type { SignedInOperator } from "@herald/client";
 import { Button, PasswordInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { type Session, signIn } from "./api/session.ts";
+import { signIn } from "./api/session.ts";
 import { Form } from "./parts/field.tsx";
 import { Problem } from "./parts/page.tsx";
 
-type Props = { readonly note?: string | undefined; readonly onSession: (session: Session) => void };
+type Props = { readonly note?: string | undefined; readonly onSession: (session: SignedInOperator) => void };
 
 export const SignInForm = ({ note, onSession }: Props) => {
   const [token, setToken] = useState("");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { durationMs } from "./duration.ts";
+import { parseDuration } from "./duration.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { parseVersion, type Version } from "./version.ts";
 
@@ -9,11 +9,13 @@ export type Literal = string | number | boolean;
 export type Comparison = "==" | "!=" | "<" | "<=" | ">" | ">=";
 
 /** The left side of a comparison: a dotted path into the device's metadata or identifiers, or its platform. */
-export type Field = { readonly of: "metadata" | "identifiers"; readonly path: string } | { readonly of: "platform" };
+export type ConditionField =
+  | { readonly of: "metadata" | "identifiers"; readonly path: string }
+  | { readonly of: "platform" };
 
 export type Compare = {
   readonly kind: "compare";
-  readonly field: Field;
+  readonly field: ConditionField;
   readonly operator: Comparison;
   readonly value: Literal;
   /** The value as a version, if the comparison compares versions. */
@@ -23,7 +25,7 @@ export type Compare = {
 export type Order = "<" | "<=" | ">" | ">=";
 
 /** A comparison of `last_seen_at` with a time, or with a time `agoMs` before the evaluation. */
-export type Seen = {
+export type SeenComparison = {
   readonly kind: "seen";
   readonly operator: Order;
   readonly than: { readonly at: number } | { readonly agoMs: number };
@@ -35,9 +37,9 @@ export type Condition =
   | { readonly kind: "not"; readonly part: Condition }
   | { readonly kind: "topic"; readonly name: string }
   | Compare
-  | Seen
+  | SeenComparison
   | { readonly kind: "exists"; readonly of: "metadata" | "identifiers"; readonly path: string }
-  | { readonly kind: "one-of"; readonly field: Field; readonly values: readonly Literal[] };
+  | { readonly kind: "one-of"; readonly field: ConditionField; readonly values: readonly Literal[] };
 
 /** Deep enough for people, and shallow enough for the call stack. */
 const deepest = 50;
@@ -87,7 +89,7 @@ const unquote = (text: string): string => text.slice(1, -1).replace(/\\(.)/gsu, 
 
 const comparisons = new Set<string>(["==", "!=", "<", "<=", ">", ">="]);
 
-const fieldOf = ({ text, at }: Token): Field => {
+const fieldOf = ({ text, at }: Token): ConditionField => {
   if (text === "platform") return { of: "platform" };
   const dot = text.indexOf(".");
   const of = text.slice(0, dot);
@@ -99,20 +101,21 @@ const fieldOf = ({ text, at }: Token): Field => {
 };
 
 /** Fields like `identifiers.app_version` and `system_version` contain versions, even if the condition's value has few dots. */
-export const holdsVersions = (field: Field): boolean => field.of !== "platform" && field.path.endsWith("_version");
+export const holdsVersions = (field: ConditionField): boolean =>
+  field.of !== "platform" && field.path.endsWith("_version");
 
 /** Quoted text with two or more dots is a version, not a decimal number. */
 const minVersionDots = 2;
 
-const comparison = (field: Field, operator: Comparison, value: Literal): Compare => {
+const comparison = (field: ConditionField, operator: Comparison, value: Literal): Compare => {
   const text = typeof value === "string" ? value : "";
   const version = holdsVersions(field) || text.split(".").length > minVersionDots ? parseVersion(text) : undefined;
   return { kind: "compare", field, operator, value, ...(version && { version }) };
 };
 
-const timeOf = ({ kind, text, at }: Token): Seen["than"] => {
+const timeOf = ({ kind, text, at }: Token): SeenComparison["than"] => {
   const source = kind === "text" ? unquote(text) : "";
-  const agoMs = source.startsWith("-") ? durationMs(source.slice(1)) : undefined;
+  const agoMs = source.startsWith("-") ? parseDuration(source.slice(1)) : undefined;
   if (agoMs !== undefined) return { agoMs };
   if (z.iso.datetime({ offset: true }).safeParse(source).success) return { at: Date.parse(source) };
   throw new Fault(
@@ -147,7 +150,7 @@ const parse = (source: string): Condition => {
       return parts.length === 1 ? first : { kind, parts };
     };
 
-  const literal = (field: Field): Literal => {
+  const literal = (field: ConditionField): Literal => {
     const token = take();
     if (token.kind === "text") return unquote(token.text);
     // As a number, version 2.10 would be 2.1.

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { durationMs } from "./duration.ts";
+import { parseDuration } from "./duration.ts";
 import { ChangeProject } from "./http/v1/admin.ts";
 
 test.each([
@@ -12,7 +12,7 @@ test.each([
   ["30s", undefined],
   ["10000d", undefined],
   ["", undefined],
-])("%s is %s ms", (text, ms) => expect(durationMs(text)).toBe(ms));
+])("%s is %s ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
 test.each(["7d", "90d", "26w", "3650d", null])("a project may have stale_after %s", (staleAfter) => {
   expect(ChangeProject.safeParse({ project: { stale_after: staleAfter } }).success).toBe(true);

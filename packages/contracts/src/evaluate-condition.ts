@@ -1,11 +1,11 @@
 import {
   type Compare,
   type Condition,
-  type Field,
+  type ConditionField,
   holdsVersions,
   type Literal,
   type Order,
-  type Seen,
+  type SeenComparison,
 } from "./condition.ts";
 import { compareVersions, parseVersion } from "./version.ts";
 
@@ -67,12 +67,13 @@ const isInOrder: Readonly<Record<Order, (found: number) => boolean>> = {
   ">=": (found) => found >= 0,
 };
 
-const wasSeen = ({ operator, than }: Seen, { lastSeenAt, now }: Subject): boolean =>
+const wasSeen = ({ operator, than }: SeenComparison, { lastSeenAt, now }: Subject): boolean =>
   lastSeenAt !== undefined && isInOrder[operator](lastSeenAt - ("at" in than ? than.at : now - than.agoMs));
 
 /** Whether a device matches a condition. */
 export const fulfils = (condition: Condition, subject: Subject): boolean => {
-  const actual = (field: Field) => (field.of === "platform" ? subject.platform : subject.value(field.of, field.path));
+  const actual = (field: ConditionField) =>
+    field.of === "platform" ? subject.platform : subject.value(field.of, field.path);
   switch (condition.kind) {
     case "or":
       return condition.parts.some((part) => fulfils(part, subject));
@@ -113,7 +114,7 @@ export const clausesOf = (condition: Condition): number => {
   }
 };
 
-const equals = (field: Field, values: readonly Literal[]): Clause[] | undefined =>
+const equals = (field: ConditionField, values: readonly Literal[]): Clause[] | undefined =>
   field.of === "platform"
     ? undefined
     : values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }));

@@ -36,7 +36,7 @@ export { allowLongUpload, type HttpServer, startHttp } from "./http/start-http.t
 export { createLifecycle, withTimeout } from "./lifecycle.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
-export { retryAfterMs } from "./outbound/retry-after.ts";
+export { parseRetryAfter } from "./outbound/retry-after.ts";
 export { socketErrorText } from "./outbound/socket-error-text.ts";
 export { parseBody, parseQuery, parseSearch } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
@@ -45,7 +45,7 @@ export {
   currentDeadline,
   currentOwnRequestId,
   currentRequestId,
-  withinDeadline,
+  runWithDeadline,
   withRequestId,
 } from "./request-context.ts";
 export { growingPause, isUnavailable, retryWhileUnavailable } from "./retry-while-unavailable.ts";

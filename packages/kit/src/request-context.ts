@@ -20,7 +20,7 @@ export const currentRequestId = (): string | undefined => storage.getStore()?.re
 export const currentOwnRequestId = (): string | undefined => storage.getStore()?.ownRequestId;
 
 /** Runs a function, and all work that it starts, for a caller who waits until the deadline. */
-export const withinDeadline = <T>(deadline: Deadline | undefined, fn: () => T): T =>
+export const runWithDeadline = <T>(deadline: Deadline | undefined, fn: () => T): T =>
   storage.run({ ...storage.getStore(), deadline }, fn);
 
 /** The deadline of the caller of the current work; undefined: no caller waits. */

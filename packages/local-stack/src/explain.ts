@@ -3,7 +3,7 @@ import { composeStarter } from "./servers/docker.ts";
 import { mongoRemedy, resolveMongo } from "./servers/mongo.ts";
 import { natsRemedy, resolveNats } from "./servers/nats.ts";
 import { newPasswords } from "./servers/nats-users.ts";
-import type { Attempt } from "./servers/resolve-program.ts";
+import type { ProgramAttempt } from "./servers/resolve-program.ts";
 
 /** `npm run stack`: shows where `npm start` gets its broker and database on this machine, and why. Starts nothing. */
 
@@ -17,7 +17,7 @@ show("NATS", nats.attempts, natsRemedy);
 show("MongoDB protocol", mongo.attempts, mongoRemedy);
 if (!nats.choice || !mongo.choice) process.exitCode = 1;
 
-function show(what: string, attempts: readonly Attempt[], remedy: string): void {
+function show(what: string, attempts: readonly ProgramAttempt[], remedy: string): void {
   console.log(what);
   for (const { step, chosen, why } of attempts) console.log(`  ${chosen ? "→" : " "} ${step.padEnd(11)} ${why}`);
   if (!attempts.some(({ chosen }) => chosen)) console.log(`  ${remedy}`);

@@ -1,4 +1,4 @@
-import { createDeadline, withinDeadline } from "@herald/kit";
+import { createDeadline, runWithDeadline } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deadlineOptions } from "./counts.ts";
@@ -19,8 +19,8 @@ test("the server stops a read at its caller's deadline, and the read fails with 
     rows
       .aggregate([{ $group: { _id: "$n", of: { $push: "$padding" } } }, { $sort: { of: -1 } }], deadlineOptions())
       .toArray();
-  expect(await withinDeadline(createDeadline(60_000), read)).toHaveLength(5_000);
-  await expect(withinDeadline(createDeadline(5), () => unavailableAsError(read))).rejects.toMatchObject({
+  expect(await runWithDeadline(createDeadline(60_000), read)).toHaveLength(5_000);
+  await expect(runWithDeadline(createDeadline(5), () => unavailableAsError(read))).rejects.toMatchObject({
     code: "database-unavailable",
   });
   expect(await read()).toHaveLength(5_000);

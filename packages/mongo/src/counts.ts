@@ -1,4 +1,4 @@
-import { currentDeadline, LRUCache, withinDeadline } from "@herald/kit";
+import { currentDeadline, LRUCache, runWithDeadline } from "@herald/kit";
 import type { Collection, Document, Filter } from "mongodb";
 
 /** The time limit of a background read: longer than counting the largest set takes, and ends a stuck read. */
@@ -57,7 +57,7 @@ export const createCounts = (now: () => number = Date.now) => {
   /** One shared count of a large set at a time. It continues if one of its callers gives up. */
   const recount = <Doc extends Document>(key: string, request: CountRequest<Doc>) => {
     const underWay =
-      running.get(key) ?? withinDeadline(undefined, () => countLarge(key, request)).finally(() => running.delete(key));
+      running.get(key) ?? runWithDeadline(undefined, () => countLarge(key, request)).finally(() => running.delete(key));
     running.set(key, underWay);
     return underWay;
   };

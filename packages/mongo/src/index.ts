@@ -43,4 +43,4 @@ export {
   retentionEveryMs,
   startRetention,
 } from "./retention.ts";
-export { guardStore, isUnavailable } from "./unavailable.ts";
+export { guardStore, isDatabaseUnavailable } from "./unavailable.ts";

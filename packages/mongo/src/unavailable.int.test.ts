@@ -10,7 +10,7 @@ import {
 import { MongoBulkWriteError, MongoServerError } from "mongodb";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { connectMongo, type MongoHandle } from "./connect-mongo.ts";
-import { guardStore, isUnavailable, unavailableAsError } from "./unavailable.ts";
+import { guardStore, isDatabaseUnavailable, unavailableAsError } from "./unavailable.ts";
 
 let database: FreshDatabase;
 let proxy: FaultyProxy;
@@ -146,7 +146,7 @@ test("a bulk write that a lost connection interrupts is database-unavailable", a
     Object.assign(new Error("write EPIPE"), { code: "EPIPE", message: "write EPIPE", writeErrors: [] }) as never,
     {} as never,
   );
-  expect(isUnavailable(wrapped)).toBe(true);
+  expect(isDatabaseUnavailable(wrapped)).toBe(true);
 });
 
 test.each<[string, ConstructorParameters<typeof MongoServerError>[0], boolean]>([
@@ -171,5 +171,5 @@ test.each<[string, ConstructorParameters<typeof MongoServerError>[0], boolean]>(
   ["a bad query", { message: "unknown operator: $foo", code: 2 }, false],
   ["a wrong password", { message: "Authentication failed.", code: 18 }, false],
 ])("%s", (_name, answer, away) => {
-  expect(isUnavailable(new MongoServerError(answer))).toBe(away);
+  expect(isDatabaseUnavailable(new MongoServerError(answer))).toBe(away);
 });

@@ -71,11 +71,11 @@ const socketCodes = new Set<unknown>([
 ]);
 
 /** Whether an error means that the database is unavailable, so that the same call may succeed later. */
-export const isUnavailable = (error: unknown): boolean => {
+export const isDatabaseUnavailable = (error: unknown): boolean => {
   if (!(error instanceof MongoError)) return error instanceof Error && "code" in error && socketCodes.has(error.code);
   // A bulk write wraps a broken connection as if it were a response of the server.
   if (error instanceof MongoBulkWriteError && error.errorResponse instanceof Error)
-    return isUnavailable(error.errorResponse);
+    return isDatabaseUnavailable(error.errorResponse);
   if (unavailableClasses.some((kind) => error instanceof kind) || unavailableNames.has(error.name)) return true;
   return (
     error instanceof MongoServerError && (unavailableCodes.has(error.code) || unavailableMessages.test(error.message))
@@ -87,7 +87,7 @@ const unavailableSeconds = 5;
 
 /** Turns an error that means the database is unavailable into a HeraldError; returns every other error unchanged. */
 export const orUnavailable = (error: unknown): unknown =>
-  isUnavailable(error)
+  isDatabaseUnavailable(error)
     ? new HeraldError("database-unavailable", "the database is unavailable; try again", {
         cause: error,
         retryAfterSeconds: unavailableSeconds,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { problemsOf } from "./script/rule.ts";
+import { schemaProblems } from "./script/rule.ts";
 
 const port = z.coerce.number().int().min(0).max(65_535).default(0);
 
@@ -25,10 +25,10 @@ const Environment = z.object({
 const wildcards = ["0.0.0.0", "::"];
 
 /** @throws Error that lists every problem with its variable's name */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
+export function readEnvironment(environment: Readonly<Record<string, string | undefined>>) {
   const { data: values, error } = Environment.safeParse(environment);
   if (error)
-    throw new Error(`The simulators' configuration is wrong:\n  ${problemsOf(error, "environment").join("\n  ")}`);
+    throw new Error(`The simulators' configuration is wrong:\n  ${schemaProblems(error, "environment").join("\n  ")}`);
   const host = values.HERALD_SIMULATORS_HOST;
   return {
     host,

@@ -1,7 +1,7 @@
 import type { Http2ServerResponse, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 
 /** The answer to a client. */
-export interface Reply {
+export interface ProviderReply {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body?: string | undefined;
@@ -13,9 +13,9 @@ export interface Reply {
 
 /** One completely read request, and the ways to end it. */
 export interface Exchange {
-  answer(reply: Reply): void;
+  answer(reply: ProviderReply): void;
   /** Sends the headers and half of the body, then calls `broken`. Never sends the rest. */
-  begin(reply: Reply, broken: () => void): void;
+  begin(reply: ProviderReply, broken: () => void): void;
   /** Sends RST_STREAM with an RFC 9113 code. On HTTP/1.1 drops the connection. */
   reset(code: number): void;
   /** Destroys the socket without GOAWAY or close_notify. */

@@ -1,5 +1,5 @@
 export type { Push } from "./push-log.ts";
 export type { Rule } from "./script/rule.ts";
 export { type Simulators, type SimulatorsOptions, startSimulators } from "./start-simulators.ts";
-export { decrypt as decryptWebPush } from "./webpush/decrypt.ts";
+export { decryptPush as decryptWebPush } from "./webpush/decrypt.ts";
 export type { WebPushSubscription } from "./webpush/subscriptions.ts";

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 
 export const providers = ["apns", "fcm", "webpush"] as const;
-export type Provider = (typeof providers)[number];
+export type SimulatedProvider = (typeof providers)[number];
 
 /** How a request without an answer ended. */
 export type Broken = "rst" | "hang" | "closed";
 
 /** One request that reached a simulator. */
-export interface Attempt {
-  readonly provider: Provider;
+export interface PushAttempt {
+  readonly provider: SimulatedProvider;
   readonly token: string;
   /** May include HTTP/2 pseudo headers, which are never shown. */
   readonly headers: IncomingHttpHeaders;
@@ -27,7 +27,7 @@ export interface Attempt {
   readonly problem?: string | undefined;
 }
 
-export interface Push extends Omit<Attempt, "headers"> {
+export interface Push extends Omit<PushAttempt, "headers"> {
   /** The cursor of `since`. Grows by one with every request and is never reused. */
   readonly seq: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -61,7 +61,7 @@ export interface ProviderStats {
 }
 
 /** Keeps headers as text: node's header objects need three times the memory, and more garbage collection. */
-interface Kept extends Omit<Attempt, "headers"> {
+interface Kept extends Omit<PushAttempt, "headers"> {
   readonly headers: string;
   readonly seq: number;
   readonly at: number;
@@ -111,12 +111,12 @@ export function createPushLog({ record, keep }: PushLogOptions) {
   let dropped = 0;
   let seq = 0;
   const counters = new Map<
-    Provider,
+    SimulatedProvider,
     { total: number; answers: Map<number | Broken, number>; firstAt: number; lastAt: number }
   >();
   const listeners = new Set<(push: Push) => void>();
 
-  const count = (attempt: Attempt, at: number) => {
+  const count = (attempt: PushAttempt, at: number) => {
     const counter = counters.get(attempt.provider) ?? { total: 0, answers: new Map(), firstAt: at, lastAt: at };
     counters.set(attempt.provider, counter);
     const answer = attempt.status ?? attempt.broken ?? "closed";
@@ -126,7 +126,7 @@ export function createPushLog({ record, keep }: PushLogOptions) {
   };
 
   return {
-    add(attempt: Attempt): void {
+    add(attempt: PushAttempt): void {
       const at = Date.now();
       count(attempt, at);
       seq += 1;
@@ -155,8 +155,8 @@ export function createPushLog({ record, keep }: PushLogOptions) {
       }
     },
 
-    stats(): Partial<Record<Provider, ProviderStats>> {
-      const stats: Partial<Record<Provider, ProviderStats>> = {};
+    stats(): Partial<Record<SimulatedProvider, ProviderStats>> {
+      const stats: Partial<Record<SimulatedProvider, ProviderStats>> = {};
       for (const [provider, { total, answers, firstAt, lastAt }] of counters)
         stats[provider] = {
           total,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Attempt, createPushLog, type Push } from "./push-log.ts";
+import { createPushLog, type Push, type PushAttempt } from "./push-log.ts";
 
-const attempt = (parts: Partial<Attempt> = {}): Attempt => ({
+const attempt = (parts: Partial<PushAttempt> = {}): PushAttempt => ({
   provider: "apns",
   token: "a",
   headers: { ":path": "/3/device/a", "apns-topic": "org.example", authorization: "bearer secret" },

@@ -2,7 +2,7 @@ import { type ApnsOptions, startApns } from "./apns/server.ts";
 import { createIdentity, keepIdentity } from "./certificates.ts";
 import { startControl } from "./control/server.ts";
 import { type FcmOptions, startFcm } from "./fcm/server.ts";
-import type { Provider } from "./push-log.ts";
+import type { SimulatedProvider } from "./push-log.ts";
 import { createPushLog, type PushFilter } from "./push-log.ts";
 import { createScript } from "./script/script.ts";
 import { startWebPush, type WebPushOptions } from "./webpush/server.ts";
@@ -11,7 +11,7 @@ export interface SimulatorsOptions {
   /** The gateway's origin, to which the page of pushes sends opens. */
   readonly gateway?: string | undefined;
   /** 0, the default, takes a free port. */
-  readonly ports?: Readonly<Partial<Record<Provider | "control", number>>>;
+  readonly ports?: Readonly<Partial<Record<SimulatedProvider | "control", number>>>;
   /** The address to listen on. Default 127.0.0.1. */
   readonly host?: string;
   /** The name that clients use, in the URLs and in the certificate. Default: `host`. */

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Deps } from "./deps.ts";
-import type { Provider } from "./push-log.ts";
+import type { SimulatedProvider } from "./push-log.ts";
 
 /** The limit of Apple's real servers on an authenticated connection. */
 const maxConcurrentStreams = 1000;
@@ -17,7 +17,7 @@ const maxConcurrentStreams = 1000;
 const connectionWindow = 1 << 20;
 
 /** The state of one client connection that all providers share. */
-export interface Connection {
+export interface ClientConnection {
   readonly socket: TLSSocket;
   /** The client sent a certificate, signed by any authority. */
   readonly certified: boolean;
@@ -38,7 +38,7 @@ const lingerMs = 500;
 
 /** A strict HTTP/2 server over TLS (nghttp2 refuses malformed frames and headers) that ends connections when a script says so. */
 export function createH2Server(
-  provider: Provider,
+  provider: SimulatedProvider,
   { identity, script, host, publicHost }: Deps,
   options: SecureServerOptions = {},
 ) {
@@ -50,7 +50,7 @@ export function createH2Server(
     settings: { maxConcurrentStreams },
     ...options,
   });
-  const connections = new WeakMap<ServerHttp2Session, Connection>();
+  const connections = new WeakMap<ServerHttp2Session, ClientConnection>();
   const sockets = new Set<Socket>();
   let accepted = 0;
   server.on("connection", (socket: Socket) => {
@@ -92,7 +92,7 @@ export function createH2Server(
     server,
 
     /** Registers a new stream. Undefined for a stream after a GOAWAY, which the caller must ignore. */
-    begin(stream: ServerHttp2Stream): Connection | undefined {
+    begin(stream: ServerHttp2Stream): ClientConnection | undefined {
       stream.on("error", ignore);
       const { session, id } = stream;
       const connection = session === undefined ? undefined : connections.get(session as ServerHttp2Session);
@@ -119,7 +119,7 @@ export function createH2Server(
     },
 
     /** Removes the limit of one stream, because the connection is authenticated. */
-    proven(stream: ServerHttp2Stream, connection: Connection): void {
+    proven(stream: ServerHttp2Stream, connection: ClientConnection): void {
       if (!connection.oneStream) return;
       connection.oneStream = false;
       (stream.session as ServerHttp2Session | undefined)?.settings({ maxConcurrentStreams });

@@ -1,5 +1,5 @@
 /** One HTTP answer. */
-export type Answered = {
+export type HttpAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -16,7 +16,11 @@ export type Request = {
 };
 
 /** `request("http://127.0.0.1:8080", "POST /api/v1/devices", { token, body })`. Throws only when there is no answer. */
-export async function request(base: string, route: string, { token, body, headers }: Request = {}): Promise<Answered> {
+export async function request(
+  base: string,
+  route: string,
+  { token, body, headers }: Request = {},
+): Promise<HttpAnswer> {
   const [method = "", path = ""] = route.split(" ");
   const response = await fetch(base + path, {
     method,
@@ -38,7 +42,7 @@ export async function request(base: string, route: string, { token, body, header
 }
 
 /** Returns the answer if its status is expected; else throws with the answer's text. */
-export function expectStatus(answer: Answered, ...statuses: readonly number[]): Answered {
+export function expectStatus(answer: HttpAnswer, ...statuses: readonly number[]): HttpAnswer {
   if (statuses.includes(answer.status)) return answer;
   throw new Error(`answered ${answer.status} instead of ${statuses.join(" or ")}: ${answer.text}`);
 }

@@ -1,5 +1,5 @@
 /** Why a call failed. */
-export type Problem = {
+export type CallProblem = {
   /** Herald's slug, such as `user-token-invalid`; or `offline`, `needs-click`, `failed`. */
   readonly slug: string;
   readonly message: string;
@@ -12,7 +12,7 @@ export type Problem = {
 /** A call without an answer fails after this time. */
 const timeoutMs = 20_000;
 
-/** Calls Herald. Resolves to the parsed body, or undefined if it is not JSON. Throws a {@link Problem}. */
+/** Calls Herald. Resolves to the parsed body, or undefined if it is not JSON. Throws a {@link CallProblem}. */
 export const call = async <Answer>(
   gateway: string,
   route: string,
@@ -34,22 +34,22 @@ export const call = async <Answer>(
     });
     text = await response.text();
   } catch (error) {
-    throw { slug: "offline", message: String(error), retry: true, status: 0 } satisfies Problem;
+    throw { slug: "offline", message: String(error), retry: true, status: 0 } satisfies CallProblem;
   }
   const { ok, status } = response;
-  const answer = parse(text);
+  const answer = parsedJson(text);
   if (ok) return answer;
   throw {
     slug: String(answer?.type ?? "failed").replace(/.*#/, ""),
     message: answer?.errors?.join("; ") ?? `Herald answered ${status}`,
     retry: status === 408 || status === 429 || status > 499,
     status,
-  } satisfies Problem;
+  } satisfies CallProblem;
 };
 
 /** Undefined for a text that is not JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: callers say what they expect, and a proxy may answer anything
-export const parse = (text: string): any => {
+export const parsedJson = (text: string): any => {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,5 +1,5 @@
 import { browserPermission, closeShown, isSupported, workerOf } from "./browser.ts";
-import type { Problem } from "./call.ts";
+import type { CallProblem } from "./call.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
 import { exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
@@ -17,12 +17,12 @@ export type HeraldOptions = {
   /** Additional identifiers. The kit always sends `current_locale` and `time_zone`. */
   readonly identifiers?: Readonly<Record<string, unknown>>;
   /** Called after every change, in every open tab. */
-  readonly onChange?: (status: Status) => void;
+  readonly onChange?: (status: PushStatus) => void;
   /** Called when a push arrives while the page is open. The worker shows the push too, unless it is silent. */
   readonly onPush?: (payload: PushPayload) => void;
 };
 
-export type Status = {
+export type PushStatus = {
   /** `unsupported`: the browser lacks Web Push, the page is not HTTPS, or, on iOS, the site is not on the home screen. */
   readonly permission: "default" | "granted" | "denied" | "unsupported";
   /** Pushes reach this browser. */
@@ -36,31 +36,31 @@ export type Status = {
   /** A change has not reached Herald yet. The kit keeps it and retries. */
   readonly pending: boolean;
   /** Why the last call failed; null if it succeeded. */
-  readonly problem: Problem | null;
+  readonly problem: CallProblem | null;
 };
 
 /** No method rejects: errors are in `problem`. */
 export type Herald = {
   /** Call it when a page loads: renews the subscription if needed, and sends pending changes. Never asks for permission. */
-  readonly start: () => Promise<Status>;
+  readonly start: () => Promise<PushStatus>;
   /** Call it from a click: asks for permission if it is neither granted nor denied yet, and subscribes. */
-  readonly subscribe: () => Promise<Status>;
+  readonly subscribe: () => Promise<PushStatus>;
   /** Deletes the device at Herald. */
-  readonly unsubscribe: () => Promise<Status>;
+  readonly unsubscribe: () => Promise<PushStatus>;
   /** Assigns the device to a user, by a user token from your backend. Another user is logged out first. */
-  readonly login: (userToken: string) => Promise<Status>;
+  readonly login: (userToken: string) => Promise<PushStatus>;
   /** Logs the user out. From this call on pushes that were sent to the user are not shown. */
-  readonly logout: () => Promise<Status>;
+  readonly logout: () => Promise<PushStatus>;
   readonly topics: {
-    readonly add: (name: string) => Promise<Status>;
-    readonly remove: (name: string) => Promise<Status>;
+    readonly add: (name: string) => Promise<PushStatus>;
+    readonly remove: (name: string) => Promise<PushStatus>;
   };
 };
 
 /** Random, so that browsers do not all call at the same moment when Herald is available again. */
 const retryAfterMs = () => 30_000 * (1 + Math.random());
 
-const refusal = (slug: string, message: string): Problem => ({ slug, message, retry: false, status: 0 });
+const refusal = (slug: string, message: string): CallProblem => ({ slug, message, retry: false, status: 0 });
 
 const known = (): Promise<State | undefined> => readState().catch(() => undefined);
 
@@ -83,7 +83,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     return stored?.project === project ? { ...stored, ...own } : own;
   };
 
-  const statusOf = (state: State | undefined, problem: Problem | null): Status => {
+  const statusOf = (state: State | undefined, problem: CallProblem | null): PushStatus => {
     const permission = browserPermission();
     const { device, user, topics = {} } = state ?? {};
     return {
@@ -98,9 +98,9 @@ export const createHerald = (options: HeraldOptions): Herald => {
   };
 
   /** Stores the changed state, then sends it to Herald. `force`: registers the device even if nothing has changed. */
-  const run = async (change: (state: State) => State | Promise<State>, force = false): Promise<Status> => {
+  const run = async (change: (state: State) => State | Promise<State>, force = false): Promise<PushStatus> => {
     if (!isSupported()) return statusOf(undefined, null);
-    let problem: Problem | null = null;
+    let problem: CallProblem | null = null;
     const state = await exclusively(async () => {
       const before = await load();
       try {

@@ -1,3 +1,3 @@
-export type { Problem } from "./call.ts";
-export { createHerald, type Herald, type HeraldOptions, type Status } from "./herald.ts";
+export type { CallProblem } from "./call.ts";
+export { createHerald, type Herald, type HeraldOptions, type PushStatus } from "./herald.ts";
 export type { PushPayload } from "./wire.ts";

@@ -1,4 +1,4 @@
-import { call, type Problem } from "./call.ts";
+import { type CallProblem, call } from "./call.ts";
 import type { State } from "./state.ts";
 import type { IdentificationAnswer, IdentificationBody, WebPushKeyAnswer } from "./wire.ts";
 
@@ -35,7 +35,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
       ...state.data,
     };
     const answer = await call<IdentificationAnswer>(gateway, "PUT identification", body, state.credential).catch(
-      (problem: Problem) => {
+      (problem: CallProblem) => {
         if (problem.slug === "token-in-use" && !isNew) return undefined;
         throw problem;
       },
@@ -49,7 +49,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
     if (answer && answer.data.id === device) return registered;
     if (answer?.credential)
       return { ...registered, ...newDevice(state), device: answer.data.id, credential: answer.credential };
-    if (isNew) throw { slug: "failed", message: "no credential", retry: true, status: 0 } satisfies Problem;
+    if (isNew) throw { slug: "failed", message: "no credential", retry: true, status: 0 } satisfies CallProblem;
   }
 };
 

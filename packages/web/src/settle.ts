@@ -1,5 +1,5 @@
 import { activeWorker, browserPermission, workerOf } from "./browser.ts";
-import { call, type Problem } from "./call.ts";
+import { type CallProblem, call } from "./call.ts";
 import { register } from "./register.ts";
 import { type State, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
@@ -8,13 +8,13 @@ import type { LoginAnswer, LoginBody } from "./wire.ts";
 /** An unchanged device registers once a day, which also checks for a rotated VAPID key. */
 const registerEveryMs = 86_400_000;
 
-export const problemOf = (error: unknown): Problem =>
+export const problemOf = (error: unknown): CallProblem =>
   typeof error === "object" && error !== null && "slug" in error
-    ? (error as Problem)
+    ? (error as CallProblem)
     : { slug: "failed", message: String(error), retry: true, status: 0 };
 
 /** Herald no longer knows the device or its credential. */
-const isUnknownDevice = ({ slug, status }: Problem): boolean => status === 401 || slug === "device-not-found";
+const isUnknownDevice = ({ slug, status }: CallProblem): boolean => status === 401 || slug === "device-not-found";
 
 export const isPending = (state: State, permission: string): boolean =>
   Boolean(
@@ -33,9 +33,9 @@ type Deps = { readonly worker: string; readonly force: boolean; readonly lastTok
 export const settle = async (
   before: State,
   { worker, force, lastToken }: Deps,
-): Promise<{ readonly state: State; readonly problem: Problem | null }> => {
+): Promise<{ readonly state: State; readonly problem: CallProblem | null }> => {
   let state = before;
-  let problem: Problem | null = null;
+  let problem: CallProblem | null = null;
   const store = async (change: Partial<State>): Promise<void> => {
     state = await writeState({ ...state, ...change });
   };
@@ -69,7 +69,7 @@ export const settle = async (
     const { leaving } = state;
     if (leaving)
       await call(state.gateway, `DELETE devices/${leaving.device}`, undefined, leaving.credential)
-        .catch((found: Problem) => {
+        .catch((found: CallProblem) => {
           if (found.retry) throw found;
         })
         .then(() => store({ leaving: undefined }));

@@ -29,9 +29,9 @@ export type State = {
 };
 
 /** An open that Herald has not accepted yet. */
-export type Open = { readonly notification: string; readonly project: string; readonly token: string };
+export type PendingOpen = { readonly notification: string; readonly project: string; readonly token: string };
 
-type Stores = { state: State; opens: Open };
+type Stores = { state: State; opens: PendingOpen };
 
 const done = <Value>(request: IDBRequest<Value>): Promise<Value> =>
   new Promise((resolve, reject) => {
@@ -76,9 +76,9 @@ export const markLoggedOut = (): Promise<unknown> => use("state", "readwrite", (
 /** Call it after writing the state that contains the log-out. */
 export const unmarkLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.delete("loggedOut"));
 
-export const addOpen = (open: Open): Promise<unknown> => use("opens", "readwrite", (store) => store.add(open));
+export const addOpen = (open: PendingOpen): Promise<unknown> => use("opens", "readwrite", (store) => store.add(open));
 export const openKeys = (): Promise<IDBValidKey[]> => use("opens", "readonly", (store) => store.getAllKeys());
-export const getOpen = (key: IDBValidKey): Promise<Open | undefined> =>
+export const getOpen = (key: IDBValidKey): Promise<PendingOpen | undefined> =>
   use("opens", "readonly", (store) => store.get(key));
 export const deleteOpen = (key: IDBValidKey): Promise<unknown> =>
   use("opens", "readwrite", (store) => store.delete(key));

@@ -17,7 +17,7 @@ import { createAggregation } from "./jobs/aggregate-stats.ts";
 import { handleOpenRequests } from "./requests/opens.ts";
 import { handleStatsRequest } from "./requests/stats.ts";
 import { createStores, retentionRules } from "./stores/create-stores.ts";
-import { createWebhooks, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
+import { createWebhookSending, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
 import { erasePayload } from "./webhooks/webhook-message.ts";
 
 /** How long a stop waits for messages in progress: analytics stores the opens that it has received. */
@@ -29,7 +29,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
   const stores = createStores(db);
   const { opens, rollups, notificationFacts } = stores;
   const erasures = createErasureStore(db);
-  const webhooks = createWebhooks(config, deps);
+  const webhooks = createWebhookSending(config, deps);
   const aggregation = createAggregation(stores, now, log);
   const rules = retentionRules(stores, config);
   const erase: EraseRows = async ({ projectId, key, at }) => {

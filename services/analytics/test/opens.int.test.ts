@@ -3,12 +3,12 @@ import {
   closeBus,
   connectBus,
   consume,
-  type DeadLetter,
-  type Delivery,
+  type DeadMessage,
   defineDeadLetterHandler,
   defineHandler,
   ensureStreams,
   handleRequest,
+  type MessageDelivery,
   publish,
   type RequestListener,
   sendRequest,
@@ -61,7 +61,7 @@ let dispatch: RequestListener;
 const published: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
 
 /** Messages that analytics gave up on. */
-const deadLetters: DeadLetter[] = [];
+const deadLetters: DeadMessage[] = [];
 
 const configFor = (mongoUrl: string) => readConfig(AnalyticsConfig, environmentOf(broker, mongoUrl, database));
 
@@ -77,7 +77,7 @@ beforeAll(async () => {
   const listener = defineHandler({
     durable: "consumers-opens",
     message: NotificationOpenedV1,
-    async handle({ id, data }: Delivery<DataOf<typeof NotificationOpenedV1>>) {
+    async handle({ id, data }: MessageDelivery<DataOf<typeof NotificationOpenedV1>>) {
       published.push({ id, data });
     },
   });

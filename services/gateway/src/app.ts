@@ -33,13 +33,13 @@ import {
   replicateBucket,
 } from "./auth/directories.ts";
 import { createRateLimits } from "./auth/rate-limits.ts";
-import { createSessions } from "./auth/sessions.ts";
+import { createSessionStore } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { RouteDeps } from "./deps.ts";
 import { docsPages } from "./docs/docs-pages.ts";
 import { type FixedLimits, fixedLimits } from "./fixed-limits.ts";
-import { createAudit } from "./http/audit.ts";
+import { createAuditPublisher } from "./http/audit.ts";
 import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";
@@ -110,7 +110,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const projects = createProjectDirectory(projectRecords, limits);
   const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits);
-  const sessions = createSessions({
+  const sessions = createSessionStore({
     replica: sessionRecords,
     bucket: () => openBucket(connection.bus(), "push_sessions", SessionRecord),
     limits,
@@ -166,7 +166,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     projects,
     operators,
     sessions,
-    audit: createAudit((event) => publishEvent(connection.bus(), event), now),
+    audit: createAuditPublisher((event) => publishEvent(connection.bus(), event), now),
     idempotency: createIdempotency({
       keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
       records: keyRecords,

@@ -8,7 +8,7 @@ import {
   eventually,
   type FaultyProxy,
   faultyProxy,
-  type Answered as HttpAnswer,
+  type HttpAnswer,
   type Request,
   request,
   startBroker,

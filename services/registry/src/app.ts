@@ -3,7 +3,7 @@ import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
 import { createDeps } from "./deps.ts";
-import { handleRetireDevice, recordOpens } from "./handlers/devices.ts";
+import { handleRetireDevice, recordDeviceOpens } from "./handlers/devices.ts";
 import { expand } from "./handlers/expand.ts";
 import { applyImportChunk, createImportGate } from "./imports/apply-import-chunk.ts";
 import { handleImportRequests } from "./imports/import-requests.ts";
@@ -73,7 +73,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
     handlers: [
       expand(deps),
       handleRetireDevice(deps),
-      recordOpens(deps),
+      recordDeviceOpens(deps),
       applyImportChunk(deps, { maxTries: maxChunkTries, gate: importGate, log }),
       recordAudit(audit, log),
     ],

@@ -19,7 +19,7 @@ import { createKeyedMutex } from "./requests/concurrency.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createAuditStore } from "./stores/audit-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
-import { createExpansionStore } from "./stores/expansion-store.ts";
+import { createExpandedPageStore } from "./stores/expansion-store.ts";
 import { createImportStore } from "./stores/import-store.ts";
 import { createOperatorStore } from "./stores/operator-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
@@ -57,7 +57,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
     topics: createTopicStore(db, counts),
     devices,
     audience: createAudienceStore(db),
-    expansions: createExpansionStore(db),
+    expansions: createExpandedPageStore(db),
     imports: createImportStore(db, counts),
     erasures: createErasureStore(db),
     pending,

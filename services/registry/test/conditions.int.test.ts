@@ -14,7 +14,7 @@ import { nextPage } from "../src/domain/partition-batches.ts";
 import { partitionPage } from "../src/handlers/expand.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
-import { createExpansionStore } from "../src/stores/expansion-store.ts";
+import { createExpandedPageStore } from "../src/stores/expansion-store.ts";
 import { pendingOf } from "./pending-of.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
@@ -35,7 +35,7 @@ const seed = async (projectId: ProjectId, devices: readonly SeedDevice[]): Promi
 
 /** Reads all pages of an expansion, one after the other. */
 const expand = async (projectId: ProjectId, targets: readonly string[]) => {
-  const stores = { audience: createAudienceStore(db), expansions: createExpansionStore(db), now: () => new Date() };
+  const stores = { audience: createAudienceStore(db), expansions: createExpandedPageStore(db), now: () => new Date() };
   const message: ExpandV1 = {
     projectId,
     notificationId: newNotificationId(new Date()),

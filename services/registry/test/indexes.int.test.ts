@@ -14,7 +14,7 @@ import { audienceOf, neededBy } from "../src/domain/audience.ts";
 import { allBuckets } from "../src/domain/partition-batches.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
-import { createExpansionStore } from "../src/stores/expansion-store.ts";
+import { createExpandedPageStore } from "../src/stores/expansion-store.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
 import { createTopicStore } from "../src/stores/topic-store.ts";
 import { pendingOf } from "./pending-of.ts";
@@ -35,7 +35,7 @@ const stores = () => {
     topics: createTopicStore(db, counts),
     projects: createProjectStore(db, counts, now),
     audience: createAudienceStore(db),
-    expansions: createExpansionStore(db),
+    expansions: createExpandedPageStore(db),
   };
 };
 

@@ -4,7 +4,7 @@ import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { partitionPage } from "../src/handlers/expand.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
-import { createExpansionStore } from "../src/stores/expansion-store.ts";
+import { createExpandedPageStore } from "../src/stores/expansion-store.ts";
 
 import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
 
@@ -24,7 +24,7 @@ const several = many(8_000);
 describe("a page that is partitioned again", () => {
   const stores = () => ({
     audience: createAudienceStore(t.registry.db),
-    expansions: createExpansionStore(t.registry.db),
+    expansions: createExpandedPageStore(t.registry.db),
     now: () => new Date(),
   });
 

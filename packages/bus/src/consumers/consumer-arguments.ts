@@ -16,7 +16,7 @@ consumer remove <name>
   --reload    the command that has nats-server read it, such as 'docker compose kill --signal HUP nats'`;
 
 /** A mistake in the operator's arguments, described in words. */
-export class UsageError extends Error {}
+export class ArgumentError extends Error {}
 
 export type From = "all" | "new" | Date;
 
@@ -37,41 +37,42 @@ const options = {
   reload: { type: "string" },
 } as const;
 
-/** Throws UsageError. */
+/** Throws ArgumentError. */
 export const parseConsumerArguments = (args: readonly string[]): ConsumerArguments => {
   const { values, positionals } = readArguments(args);
   const [verb, name = "", ...rest] = positionals;
-  if (rest.length > 0) throw new UsageError(`one name at a time, so what is "${rest.join(" ")}"?`);
-  if (!nameForm.test(name)) throw new UsageError("a name is 1 to 22 small letters, digits and hyphens");
+  if (rest.length > 0) throw new ArgumentError(`one name at a time, so what is "${rest.join(" ")}"?`);
+  if (!nameForm.test(name)) throw new ArgumentError("a name is 1 to 22 small letters, digits and hyphens");
   const durable = `${consumerPrefix}${name}`;
-  if (durable in durables) throw new UsageError(`"${name}" is Herald's own: the bootstrap step makes it`);
+  if (durable in durables) throw new ArgumentError(`"${name}" is Herald's own: the bootstrap step makes it`);
   const { accounts, reload } = values;
   const common = { durable, ...(accounts && { accounts }), ...(reload && { reload }) };
   if (verb === "add")
     return { ...common, verb, filters: filtersOf(values.project, values.event), from: fromOf(values.from ?? "all") };
   if (verb === "replay") {
-    if (values.from === undefined) throw new UsageError("a replay needs --from");
+    if (values.from === undefined) throw new ArgumentError("a replay needs --from");
     return { ...common, verb, from: fromOf(values.from) };
   }
   if (verb === "remove") return { ...common, verb };
-  throw new UsageError(verb === undefined ? "what is to be done?" : `there is no "${verb}"`);
+  throw new ArgumentError(verb === undefined ? "what is to be done?" : `there is no "${verb}"`);
 };
 
 const readArguments = (args: readonly string[]) => {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new ArgumentError(error instanceof Error ? error.message : String(error));
   }
 };
 
 const filtersOf = (projects: readonly string[], types: readonly string[]): string[] => {
-  if (projects.length === 0) throw new UsageError("whose events? --project <id>, or --project '*' for every project's");
+  if (projects.length === 0)
+    throw new ArgumentError("whose events? --project <id>, or --project '*' for every project's");
   const wrong = projects.filter((id) => id !== "*" && !ProjectId.safeParse(id).success);
-  if (wrong.length > 0) throw new UsageError(`not the id of a project: ${wrong.join(", ")}`);
+  if (wrong.length > 0) throw new ArgumentError(`not the id of a project: ${wrong.join(", ")}`);
   const unknown = types.filter((type) => !EventType.safeParse(type).success);
   if (unknown.length > 0)
-    throw new UsageError(`no such event: ${unknown.join(", ")}. There are ${EventType.options.join(", ")}`);
+    throw new ArgumentError(`no such event: ${unknown.join(", ")}. There are ${EventType.options.join(", ")}`);
   const whose = projects.includes("*") ? ["*"] : [...new Set(projects)];
   const wanted = types.length === 0 ? [undefined] : [...new Set(types)];
   return whose.flatMap((project) => wanted.map((type) => eventSubject(project, type)));
@@ -80,6 +81,6 @@ const filtersOf = (projects: readonly string[], types: readonly string[]): strin
 const fromOf = (text: string): From => {
   if (text === "all" || text === "new") return text;
   const time = new Date(text);
-  if (Number.isNaN(time.getTime())) throw new UsageError(`"${text}" is not a time, such as 2026-11-21T08:00:00Z`);
+  if (Number.isNaN(time.getTime())) throw new ArgumentError(`"${text}" is not a time, such as 2026-11-21T08:00:00Z`);
   return time;
 };

@@ -1,6 +1,6 @@
 import { newProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { parseConsumerArguments, UsageError } from "./consumer-arguments.ts";
+import { ArgumentError, parseConsumerArguments } from "./consumer-arguments.ts";
 
 const [one, two] = [newProjectId(new Date()), newProjectId(new Date())];
 
@@ -46,6 +46,6 @@ test.each([
   [["replay", "a"], "--from"],
   [["drop", "a"], 'there is no "drop"'],
 ])("%j is refused: %s", (args, words) => {
-  expect(() => parseConsumerArguments(args)).toThrow(UsageError);
+  expect(() => parseConsumerArguments(args)).toThrow(ArgumentError);
   expect(() => parseConsumerArguments(args)).toThrow(words);
 });

@@ -8,7 +8,13 @@ import { undefinedIfMissing } from "../bus-error.ts";
 import { closeBus, connectBus, connectionOf, serviceAccess } from "../connect.ts";
 import { consumedStream, consumerUser, renderConsumerAccount } from "../permissions/index.ts";
 import { putAccount, reload, waitForAccess } from "./consumer-accounts.ts";
-import { type ConsumerArguments, type From, parseConsumerArguments, UsageError, usage } from "./consumer-arguments.ts";
+import {
+  ArgumentError,
+  type ConsumerArguments,
+  type From,
+  parseConsumerArguments,
+  usage,
+} from "./consumer-arguments.ts";
 
 /** The default of nats-server's own tool; costs the server a few tens of milliseconds at each connect. */
 const bcryptCost = 11;
@@ -89,7 +95,7 @@ const run = async (asked: ConsumerArguments): Promise<void> => {
 try {
   await run(parseConsumerArguments(process.argv.slice(2)));
 } catch (error) {
-  if (error instanceof UsageError) fail(`${error.message}\n\n${usage}`);
+  if (error instanceof ArgumentError) fail(`${error.message}\n\n${usage}`);
   if (error instanceof ConfigError || error instanceof HeraldError) fail(error.message);
   throw error;
 }

@@ -13,7 +13,7 @@ import {
 import { HeraldError, hasCode, notFound } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "../bucket.ts";
-import { type Bus, type Connection, connectionOf } from "../connect.ts";
+import { type Bus, type BusConnection, connectionOf } from "../connect.ts";
 import { brokerHeaders, keptPrefix, readJson, timeOf } from "../message-format.ts";
 import { countOf, directRead, type Stored, streamState } from "../read-stream.ts";
 
@@ -74,7 +74,7 @@ const rowOf = (stored: Stored) => {
 };
 type Row = ReturnType<typeof rowOf>;
 
-const readRows = async (connection: Connection, filter: string, from: number, count: number) => {
+const readRows = async (connection: BusConnection, filter: string, from: number, count: number) => {
   const rows: Row[] = [];
   let seq = from;
   for (;;) {
@@ -88,7 +88,7 @@ const readRows = async (connection: Connection, filter: string, from: number, co
   }
 };
 
-const withReplays = async (connection: Connection, rows: readonly Row[]): Promise<DeadLetter[]> => {
+const withReplays = async (connection: BusConnection, rows: readonly Row[]): Promise<DeadLetter[]> => {
   const replays = await readReplays(connection, rows);
   return rows.map(({ letter, sequence }) => ({ ...letter, ...replays.get(sequence) }));
 };
@@ -97,7 +97,7 @@ const withReplays = async (connection: Connection, rows: readonly Row[]): Promis
  * The sequence of the match that has `offset` others before it. Without a filter this is a sum, which the first read confirms. With a
  * filter a binary search finds it, because the broker says how many matches follow a sequence.
  */
-const sequenceAt = async (connection: Connection, filter: string, offset: number, state: StreamInfo["state"]) => {
+const sequenceAt = async (connection: BusConnection, filter: string, offset: number, state: StreamInfo["state"]) => {
   const count = countOf(state);
   let [low, high] = [state.first_seq, state.last_seq];
   let guess = low + Math.floor((offset * (high - low + 1)) / count);
@@ -148,7 +148,7 @@ export const getDeadLetter = async (bus: Bus, id: string): Promise<DeadLetter> =
 };
 
 /** A dead letter with its body. */
-export const readDeadLetter = async (connection: Connection, id: string): Promise<Stored> => {
+export const readDeadLetter = async (connection: BusConnection, id: string): Promise<Stored> => {
   const sequence = DeadLetterId.safeParse(id).success ? Number(id) : undefined;
   if (sequence !== undefined) {
     // If this dead letter is gone, the broker sends the next one.
@@ -172,7 +172,7 @@ type Replays = Pick<DeadLetter, "replays" | "replayed_at">;
 const shown = ({ times, replayedAt }: ReplayRecord): Replays => ({ replays: times, replayed_at: replayedAt });
 
 /** The recorded replays of up to 1,000 dead letters, by sequence, in one read. */
-const readReplays = async (connection: Connection, letters: readonly LetterPosition[]) => {
+const readReplays = async (connection: BusConnection, letters: readonly LetterPosition[]) => {
   const known = new Map<number, Replays>();
   if (letters.length === 0) return known;
   const byKey = new Map(letters.map((letter) => [subjectOf(letter.sequence), letter]));

@@ -14,12 +14,14 @@ const allDurables = Object.entries(durables) as [
 ][];
 
 /** The service of a durable, whose name begins with the service's name. Undefined for an external consumer's. */
-export const ownerOf = (durable: DurableName): BusService | undefined =>
+export const serviceOf = (durable: DurableName): BusService | undefined =>
   busServices.find((service) => durable.startsWith(`${service}-`));
 
 /** Herald's own durables of a stream. */
 export const durablesOf = (stream: StreamName): DurableName[] =>
-  allDurables.flatMap(([durable, read]) => (read.stream === stream && ownerOf(durable) !== undefined ? [durable] : []));
+  allDurables.flatMap(([durable, read]) =>
+    read.stream === stream && serviceOf(durable) !== undefined ? [durable] : [],
+  );
 
 /** Whether some subject matches both filters, each with NATS's wildcards `*` and `>`. */
 export const overlaps = (one: string, other: string): boolean => {
@@ -74,7 +76,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "$JS.API.DIRECT.GET.KV_push_replays",
       ...Object.values(messages).flatMap(({ filter }) =>
         allDurables.some(
-          ([durable, { filters }]) => ownerOf(durable) !== undefined && filters.some((one) => overlaps(one, filter)),
+          ([durable, { filters }]) => serviceOf(durable) !== undefined && filters.some((one) => overlaps(one, filter)),
         )
           ? [filter]
           : [],
@@ -200,7 +202,7 @@ const publishOf = (service: BusService): string[] => {
     ...publishes.map((name) => messages[name].filter),
     ...also,
     ...allDurables.flatMap(([durable, { stream }]) =>
-      ownerOf(durable) === service
+      serviceOf(durable) === service
         ? [...consuming(stream, durable), ...(stream === "PUSH_DLQ" ? [] : [`push.dlq.v1.${durable}`])]
         : [],
     ),

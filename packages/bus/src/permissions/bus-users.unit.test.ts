@@ -10,7 +10,7 @@ import {
   consumerPrefix,
   grants,
   overlaps,
-  ownerOf,
+  serviceOf,
 } from "./bus-users.ts";
 
 const permissionsOf = (name: BusUserName) => (busUsers[name] as BusUser).permissions;
@@ -53,7 +53,7 @@ describe("every contract has users", () => {
   });
 
   test.each(Object.keys(durables) as DurableName[])("%s is one service's, or a consumer's", (durable) => {
-    const owner = ownerOf(durable);
+    const owner = serviceOf(durable);
     if (owner === undefined) expect(durable).toMatch(new RegExp(`^${consumerPrefix}`));
     const { stream } = durables[durable];
     for (const right of [`$JS.ACK.${stream}.${durable}.1.1.1.1.1`, `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`])

@@ -7,7 +7,7 @@ export {
   consumerPrefix,
   consumerUser,
   durablesOf,
-  ownerOf,
+  serviceOf,
   streamsMeasuredBy,
 } from "./bus-users.ts";
 export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";

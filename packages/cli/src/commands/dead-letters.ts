@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Context, ListChoice } from "../context.ts";
 import { type Add, listOptions, option } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
-import { columnsFor, createTable, named } from "../terminal/table.ts";
+import { columnsFor, createTable, titled } from "../terminal/table.ts";
 
 const columns = columnsFor<DeadLetter>(
   "id",
@@ -31,8 +31,8 @@ export const addDeadLetters = (group: Command, add: Add) => {
   });
   add(group, "get <id>", "Show a dead letter without its content", ({ admin, record }, [id = ""]) =>
     record(admin().deadLetters.get(id), (letter) => [
-      ...named(letter, "id", "durable", "message", "project_id", "notification_id", "subject", "reason", "detail"),
-      ...named(letter, "deliveries", "died_at", "replayed_at", "replays", "replay_of"),
+      ...titled(letter, "id", "durable", "message", "project_id", "notification_id", "subject", "reason", "detail"),
+      ...titled(letter, "deliveries", "died_at", "replayed_at", "replays", "replay_of"),
     ]),
   );
   add<{ durable?: string }>(group, {

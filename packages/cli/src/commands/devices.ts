@@ -9,10 +9,10 @@ import {
   listOptions,
   option,
   type TimeChoice,
+  timeFilters,
   timeOptions,
-  timeRange,
 } from "../define.ts";
-import { columnsFor, named } from "../terminal/table.ts";
+import { columnsFor, titled } from "../terminal/table.ts";
 import { type ExportChoice, exportOptions, exportRows } from "./exports.ts";
 import { addImport } from "./import-devices.ts";
 
@@ -32,8 +32,8 @@ const timelineColumns = columnsFor<DeviceNotification>(
 );
 
 const entries = (device: Device): [string, unknown][] => [
-  ...named(device, "id", "platform", "status", "user_id", "token", "environment", "topics", "metadata"),
-  ...named(device, "identifiers", "last_seen_at", "created_at", "updated_at"),
+  ...titled(device, "id", "platform", "status", "user_id", "token", "environment", "topics", "metadata"),
+  ...titled(device, "identifiers", "last_seen_at", "created_at", "updated_at"),
 ];
 
 const filterOptions = [
@@ -58,7 +58,7 @@ export const addDevices = (group: Command, add: Add) => {
     ],
     run: ({ herald, rows }, _, choice) => {
       const { match, status, platform, user, pushToken } = choice;
-      const { sort, ...range } = timeRange(choice);
+      const { sort, ...range } = timeFilters(choice);
       const order = match === undefined || choice.oldestFirst ? { sort } : {};
       const filter = { match, status, platform, userId: user, token: pushToken, ...range, ...order };
       return rows(herald().devices.list({ ...filter }), columns, choice);

@@ -6,7 +6,7 @@ import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, createdOptions, labelFilter, option, type TimeChoice } from "../define.ts";
 import { UsageError } from "../failures.ts";
-import { count } from "../terminal/text.ts";
+import { formatNumber } from "../terminal/text.ts";
 
 export type ExportChoice = { readonly format?: ExportFormat; readonly after?: string };
 
@@ -18,7 +18,7 @@ export const exportOptions = [
 /** Rows between two updates of the progress line. */
 const progressEvery = 1_000;
 
-const rowsWritten = (rows: number): string => (rows === 1 ? "1 row" : `${count(rows)} rows`);
+const rowsWritten = (rows: number): string => (rows === 1 ? "1 row" : `${formatNumber(rows)} rows`);
 
 /** Writes an export into a file, or to stdout. Ctrl-C says how to resume it. */
 export const exportRows = async (
@@ -42,7 +42,7 @@ export const exportRows = async (
         last = id;
         rows++;
         onStop(resume());
-        if (rows % progressEvery === 0) terminal.progress(`${count(rows)} rows…`);
+        if (rows % progressEvery === 0) terminal.progress(`${formatNumber(rows)} rows…`);
       }
     } catch (error) {
       failure = error;

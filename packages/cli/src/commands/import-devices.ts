@@ -7,7 +7,7 @@ import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
-import { count } from "../terminal/text.ts";
+import { formatNumber } from "../terminal/text.ts";
 
 /** The maximum number of printed errors; the API lists all stored errors. */
 const shownErrors = 20;
@@ -23,17 +23,17 @@ const contentTypeOf = (file: string): string => {
 
 const progressOf = ({ status, lines_stored, lines_processed }: Import): string => {
   if (status === "uploading")
-    return `Uploading: ${count(lines_stored)} lines stored, ${count(lines_processed)} processed…`;
+    return `Uploading: ${formatNumber(lines_stored)} lines stored, ${formatNumber(lines_processed)} processed…`;
   const done = lines_stored === 0 ? 1 : lines_processed / lines_stored;
   const filled = Math.floor(done * barWidth);
-  return `[${"#".repeat(filled)}${".".repeat(barWidth - filled)}] ${Math.floor(done * 100)} % of ${count(lines_stored)} lines`;
+  return `[${"#".repeat(filled)}${".".repeat(barWidth - filled)}] ${Math.floor(done * 100)} % of ${formatNumber(lines_stored)} lines`;
 };
 
 const words = (done: Import): string =>
   [
     done.dry_run ? "Dry run: nothing was changed. The import would have" : "The import has",
-    `created ${count(done.created)}, updated ${count(done.updated)}, left unchanged ${count(done.unchanged)} devices,`,
-    `and refused ${count(done.refused)} lines.`,
+    `created ${formatNumber(done.created)}, updated ${formatNumber(done.updated)}, left unchanged ${formatNumber(done.unchanged)} devices,`,
+    `and refused ${formatNumber(done.refused)} lines.`,
   ].join(" ");
 
 /** Shows progress until the import is completed. */
@@ -112,7 +112,7 @@ export const addImport = (group: Command, add: Add) => {
         [
           words(finished),
           ...errors.map(
-            ({ line, field, reason }) => `  line ${count(line)}: ${field === "" ? "" : `${field}: `}${reason}`,
+            ({ line, field, reason }) => `  line ${formatNumber(line)}: ${field === "" ? "" : `${field}: `}${reason}`,
           ),
         ].join("\n"),
       );

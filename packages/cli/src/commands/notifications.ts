@@ -1,15 +1,15 @@
 import type { Delivery, Notification } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, labelFilter, listOptions, type TimeChoice, timeOptions, timeRange } from "../define.ts";
+import { type Add, labelFilter, listOptions, type TimeChoice, timeFilters, timeOptions } from "../define.ts";
 import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { count, show } from "../terminal/text.ts";
+import { formatNumber, show } from "../terminal/text.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
 
 const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
   Object.entries(by)
-    .map(([reason, devices]) => `${count(devices)} ${reason}`)
+    .map(([reason, devices]) => `${formatNumber(devices)} ${reason}`)
     .join(", ") || undefined;
 
 const labelsInWords = (labels: Readonly<Record<string, string>> = {}): string | undefined =>
@@ -22,7 +22,9 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
   const { id, status, title, body, targets, link_to, counts, failures, skips, unmatched, opens } = notification;
   const rate = opens?.open_rate;
   const opened =
-    rate === undefined || rate === null ? counts.opened : `${count(counts.opened)} (${Math.round(rate * 100)} %)`;
+    rate === undefined || rate === null
+      ? counts.opened
+      : `${formatNumber(counts.opened)} (${Math.round(rate * 100)} %)`;
   return fields(
     [
       ["id", id],
@@ -50,7 +52,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
   );
 };
 
-export const notificationColumns = columnsFor<Notification>(
+export const notificationTable = columnsFor<Notification>(
   "id",
   "status",
   { title: "DEVICES", value: ({ counts }) => counts.devices, right: true },
@@ -73,7 +75,7 @@ export const addNotifications = (group: Command, add: Add) => {
     run: ({ herald, rows }, _, choice) => {
       const { status, kind, label } = choice;
       const filter = { status, kind, label: label && labelFilter(label) };
-      return rows(herald().notifications.list({ ...filter, ...timeRange(choice) }), notificationColumns, choice);
+      return rows(herald().notifications.list({ ...filter, ...timeFilters(choice) }), notificationTable, choice);
     },
   });
   addExport(group, add, "notifications");

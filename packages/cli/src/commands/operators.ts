@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { Entries, ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option } from "../define.ts";
-import { columnsFor, named } from "../terminal/table.ts";
+import { columnsFor, titled } from "../terminal/table.ts";
 
 type Role = (typeof choices.role)[number];
 
@@ -11,7 +11,7 @@ const columns = columnsFor<Operator>("id", "name", "role", "created_at");
 
 const lost = "was in an answer that got lost: replace it with `herald operator token <id>`";
 const shown = (operator: Operator, token?: string): Entries => [
-  ...named(operator, "id", "name", "role"),
+  ...titled(operator, "id", "name", "role"),
   ["token", token],
 ];
 

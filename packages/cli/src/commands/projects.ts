@@ -2,11 +2,11 @@ import type { Project, ProjectLimit } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option } from "../define.ts";
-import { columnsFor, createTable, named } from "../terminal/table.ts";
+import { columnsFor, createTable, titled } from "../terminal/table.ts";
 
 const columns = columnsFor<Project>("id", "name", "created_at");
 const entries = (project: Project): [string, unknown][] => [
-  ...named(project, "id", "name"),
+  ...titled(project, "id", "name"),
   ["open registration", project.open_registration ? "yes" : "no"],
   ["protected metadata", project.protected_metadata],
   ["stale after", project.stale_after ?? "off"],

@@ -5,8 +5,8 @@ import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, numberOption, option, parsePairs, repeated } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
-import { fields, named } from "../terminal/table.ts";
-import { count } from "../terminal/text.ts";
+import { fields, titled } from "../terminal/table.ts";
+import { formatNumber } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
 
 type Options = {
@@ -40,7 +40,7 @@ const readNotification = async (file: string): Promise<Partial<NewNotification>>
 };
 
 /** Flags take precedence over the file. */
-export const notificationOf = async (options: Options): Promise<NewNotification> => {
+export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, title, body, link, image, data, kind, label, at, ttl, priority, collapseId, silent } = options;
   const flags = {
     title,
@@ -67,7 +67,7 @@ const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Con
     fields(
       [
         ["devices", devices.total],
-        ...named(devices, "ios", "android", "web"),
+        ...titled(devices, "ios", "android", "web"),
         ["unmatched", unmatched.length > 0 ? unmatched : undefined],
       ],
       terminal,
@@ -88,10 +88,10 @@ export const progressLine = ({ status, counts }: Notification, width: number): s
   const done = counts.devices - counts.pending;
   const filled = counts.devices === 0 ? 0 : Math.floor((done / counts.devices) * barWidth);
   const bar = "█".repeat(filled) + "░".repeat(barWidth - filled);
-  const failed = counts.failed > 0 ? `, ${count(counts.failed)} failed` : "";
-  const share = `${count(done)} of ${count(counts.devices)}`;
+  const failed = counts.failed > 0 ? `, ${formatNumber(counts.failed)} failed` : "";
+  const share = `${formatNumber(done)} of ${formatNumber(counts.devices)}`;
   return isWide
-    ? `${bar} ${status}: ${share}, ${count(counts.accepted)} accepted${failed}`
+    ? `${bar} ${status}: ${share}, ${formatNumber(counts.accepted)} accepted${failed}`
     : `${bar} ${share}${failed}`;
 };
 
@@ -131,7 +131,7 @@ export const addSend = (program: Command, add: Add) =>
     ],
     run: async (context, _, options) => {
       const { signal, terminal, result } = context;
-      const notification = await notificationOf(options);
+      const notification = await contentOf(options);
       const { notifications } = context.herald();
       if (options.dryRun) return result(notifications.dryRun(notification), (found) => dryRunWords(found, context));
       const sent = await notifications.send(notification, { idempotencyKey: options.key });

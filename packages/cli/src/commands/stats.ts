@@ -5,7 +5,7 @@ import { type Add, labelFilter, option } from "../define.ts";
 import { plot } from "../terminal/plot.ts";
 import { columnsFor, createTable } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { count } from "../terminal/text.ts";
+import { formatNumber } from "../terminal/text.ts";
 
 const height = 5;
 const plainWidth = 80;
@@ -42,9 +42,9 @@ export const statsInWords = (stats: Stats, terminal: Terminal): string => {
   const ends = [label(series[0]?.at ?? from, interval), label(series.at(-1)?.at ?? to, interval)] as const;
   const share = percent(totals.open_rate);
   const rate = share === undefined ? "" : ` (${share})`;
-  const reasons = Object.entries(totals.failures).map(([reason, devices]) => `  ${count(devices)} ${reason}`);
+  const reasons = Object.entries(totals.failures).map(([reason, devices]) => `  ${formatNumber(devices)} ${reason}`);
   const parts = (["sent", "failed", "opened"] as const).flatMap((name) => {
-    const title = paint("bold", `${name} ${count(totals[name])}${name === "opened" ? rate : ""}`);
+    const title = paint("bold", `${name} ${formatNumber(totals[name])}${name === "opened" ? rate : ""}`);
     if (totals[name] === 0) return [title];
     const lines = plot(
       series.map((interval) => interval[name]),

@@ -4,7 +4,7 @@ import type { Add } from "../define.ts";
 import { exitCodes } from "../failures.ts";
 import { columnsFor, createTable } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { count } from "../terminal/text.ts";
+import { formatNumber } from "../terminal/text.ts";
 
 type Service = SystemStatus["services"][number];
 type Row = { readonly service: string; readonly replica?: Service["replicas"][number] };
@@ -65,7 +65,7 @@ const inWords = (status: SystemStatus, terminal: Terminal): string => {
     ...(status.providers.length === 0 ? [] : ["", ...createTable(providers, terminal)(status.providers)]),
     ...(status.backlogs.length === 0 ? [] : ["", ...createTable(backlogs, terminal)(status.backlogs)]),
     "",
-    dead === null ? "Dead letters are not counted yet." : `Dead letters: ${count(dead)}`,
+    dead === null ? "Dead letters are not counted yet." : `Dead letters: ${formatNumber(dead)}`,
   ].join("\n");
 };
 

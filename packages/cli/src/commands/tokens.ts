@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, repeated } from "../define.ts";
-import { columnsFor, named } from "../terminal/table.ts";
+import { columnsFor, titled } from "../terminal/table.ts";
 
 type Scope = (typeof choices.scope)[number];
 
@@ -22,7 +22,7 @@ export const addTokens = (group: Command, add: Add) => {
     run: async ({ admin, project, record }, _, { name, scope: scopes, expires }) => {
       const { projectToken, token } = await admin().tokens.create(project(), { name, scopes, expires_at: expires });
       await record({ ...projectToken, token }, () => [
-        ...named(projectToken, "id", "name", "scopes", "expires_at"),
+        ...titled(projectToken, "id", "name", "scopes", "expires_at"),
         ["token", token ?? "was in an answer that got lost: revoke it, and create another"],
       ]);
     },

@@ -1,8 +1,8 @@
 import type { SubscriptionResult, Topic } from "@herald/client";
 import type { Command } from "commander";
 import type { Context, ListChoice } from "../context.ts";
-import { type Add, addDelete, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
-import { columnsFor, named } from "../terminal/table.ts";
+import { type Add, addDelete, listOptions, option, type TimeChoice, timeFilters, timeOptions } from "../define.ts";
+import { columnsFor, titled } from "../terminal/table.ts";
 
 const columns = columnsFor<Topic>("id", "name", "devices", {
   title: "CLOSED",
@@ -10,7 +10,7 @@ const columns = columnsFor<Topic>("id", "name", "devices", {
 });
 const show = ({ record }: Context, found: Promise<Topic>) =>
   record(found, (topic) => [
-    ...named(topic, "id", "name", "devices"),
+    ...titled(topic, "id", "name", "devices"),
     ["closed", topic.closed ? "yes" : "no"],
     ["created", topic.created_at],
   ]);
@@ -27,7 +27,7 @@ export const addTopics = (group: Command, add: Add) => {
     usage: "list",
     does: "List topics, newest first",
     options: [...timeOptions, ...listOptions],
-    run: ({ herald, rows }, _, choice) => rows(herald().topics.list(timeRange(choice)), columns, choice),
+    run: ({ herald, rows }, _, choice) => rows(herald().topics.list(timeFilters(choice)), columns, choice),
   });
   add(group, "get <topic>", "Show a topic, by id or name", (context, [topic = ""]) =>
     show(context, context.herald().topics.get(topic)),

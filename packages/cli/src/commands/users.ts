@@ -1,9 +1,9 @@
 import type { UserSummary } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
-import { columnsFor, named } from "../terminal/table.ts";
-import { notificationColumns } from "./notifications.ts";
+import { type Add, listOptions, type TimeChoice, timeFilters, timeOptions, yesOption } from "../define.ts";
+import { columnsFor, titled } from "../terminal/table.ts";
+import { notificationTable } from "./notifications.ts";
 
 const columns = columnsFor<UserSummary>(
   "user_id",
@@ -20,7 +20,7 @@ export const addUsers = (group: Command, add: Add) => {
   });
   add(group, "get <user>", "Show a user's devices", ({ herald, record }, [id = ""]) =>
     record(herald().users.get(id), (user) => [
-      ...named(user, "user_id", "last_seen_at"),
+      ...titled(user, "user_id", "last_seen_at"),
       ["devices", user.device_count],
       ...user.devices.map((device): [string, string] => ["", `${device.id} ${device.platform} ${device.status}`]),
     ]),
@@ -30,7 +30,7 @@ export const addUsers = (group: Command, add: Add) => {
     does: "List what was sent to a user, newest first",
     options: [...timeOptions, ...listOptions],
     run: ({ herald, rows }, [id = ""], choice) =>
-      rows(herald().users.notifications(id, { ...timeRange(choice) }), notificationColumns, choice),
+      rows(herald().users.notifications(id, { ...timeFilters(choice) }), notificationTable, choice),
   });
   add<{ yes?: boolean }>(group, {
     usage: "erase <user>",
@@ -39,7 +39,7 @@ export const addUsers = (group: Command, add: Add) => {
     run: async ({ herald, record, confirm }, [id = ""], { yes }) => {
       await confirm(`Erase user ${id}, with all their devices?`, yes);
       await record(herald().users.erase(id), (erasure) =>
-        named(erasure, "user_id", "erased_at", "databases", "streams", "backups"),
+        titled(erasure, "user_id", "erased_at", "databases", "streams", "backups"),
       );
     },
   });

@@ -9,10 +9,10 @@ import {
   option,
   repeated,
   type TimeChoice,
+  timeFilters,
   timeOptions,
-  timeRange,
 } from "../define.ts";
-import { columnsFor, named } from "../terminal/table.ts";
+import { columnsFor, titled } from "../terminal/table.ts";
 
 const columns = columnsFor<Webhook>(
   "id",
@@ -32,11 +32,11 @@ const messageColumns = columnsFor<WebhookMessage>(
 );
 
 const entries = (webhook: Webhook): [string, unknown][] => [
-  ...named(webhook, "id", "url"),
+  ...titled(webhook, "id", "url"),
   ["events", webhook.events ?? "all"],
   ["description", webhook.description],
   ["enabled", webhook.enabled ? "yes" : `no: ${webhook.disabled_reason}`],
-  ...named(webhook, "failing_since", "created_at"),
+  ...titled(webhook, "failing_since", "created_at"),
 ];
 const showSecret = ({ record }: Context, { webhook, secret }: WebhookWithSecret) =>
   record({ ...webhook, secret }, () => [
@@ -45,9 +45,9 @@ const showSecret = ({ record }: Context, { webhook, secret }: WebhookWithSecret)
   ]);
 const showMessage = ({ record }: Context, sent: Promise<WebhookMessage>) =>
   record(sent, (message) => [
-    ...named(message, "id", "type", "status"),
+    ...titled(message, "id", "type", "status"),
     ["attempts", message.attempt_count],
-    ...named(message, "last_error", "next_attempt_at"),
+    ...titled(message, "last_error", "next_attempt_at"),
   ]);
 
 export const addWebhooks = (group: Command, add: Add) => {
@@ -55,7 +55,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "list",
     does: "List webhooks, newest first",
     options: [...timeOptions, ...listOptions],
-    run: ({ herald, rows }, _, choice) => rows(herald().webhooks.list(timeRange(choice)), columns, choice),
+    run: ({ herald, rows }, _, choice) => rows(herald().webhooks.list(timeFilters(choice)), columns, choice),
   });
   add(group, "get <id>", "Show a webhook", ({ herald, record }, [id = ""]) =>
     record(herald().webhooks.get(id), entries),
@@ -105,7 +105,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     "Show a message with its payload and attempts",
     ({ herald, record }, [id = "", messageId = ""]) =>
       record(herald().webhooks.message(id, messageId), (message) => [
-        ...named(message, "id", "type", "status", "payload"),
+        ...titled(message, "id", "type", "status", "payload"),
         ...message.attempts.map(({ at, status, error, response, duration_ms }): [string, unknown] => [
           "attempt",
           [at, status, `${duration_ms} ms`, error, response].filter((part) => part !== undefined).join(" · "),

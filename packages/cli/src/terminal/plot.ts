@@ -1,4 +1,4 @@
-import { count, pad } from "./text.ts";
+import { formatNumber, pad } from "./text.ts";
 
 const blocks = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const steps = blocks.length - 1;
@@ -23,8 +23,8 @@ type PlotOptions = {
 /** A column chart with the largest value as its axis label, at most `width` columns wide. */
 export const plot = (values: readonly number[], { width, height, ends: [from, to] }: PlotOptions): string[] => {
   const room = Math.min(width, maxWidth);
-  // Sums have more digits, so the label is wider. Half the room is the worst case.
-  const sideWidth = count(Math.max(...squeeze(values, Math.ceil(room / 2)))).length + 1;
+  // Sums have more formatNumber, so the label is wider. Half the room is the worst case.
+  const sideWidth = formatNumber(Math.max(...squeeze(values, Math.ceil(room / 2)))).length + 1;
   const columns = squeeze(values, room - sideWidth);
   const most = Math.max(...columns);
   const rows = Array.from({ length: height }, (_, row) => {
@@ -33,7 +33,7 @@ export const plot = (values: readonly number[], { width, height, ends: [from, to
       const filled = Math.ceil((value / (most || 1)) * height * steps) - floor;
       return blocks[Math.max(0, Math.min(steps, filled))] ?? "";
     });
-    return `${pad(row === 0 ? count(most) : "", sideWidth - 1, true)} ${cells.join("")}`.trimEnd();
+    return `${pad(row === 0 ? formatNumber(most) : "", sideWidth - 1, true)} ${cells.join("")}`.trimEnd();
   });
   const between = Math.max(1, columns.length - from.length - to.length);
   const axis = `${" ".repeat(sideWidth)}${from}${" ".repeat(between)}${to}`;

@@ -1,7 +1,7 @@
 import type { Terminal } from "./terminal.ts";
 import { columnsOf, cut, pad, plain, show } from "./text.ts";
 
-export type Column<Row> = {
+export type TableColumn<Row> = {
   readonly title: string;
   readonly value: (row: Row) => unknown;
   /** Right-aligned; by default if all values of the first page are numbers. */
@@ -13,13 +13,15 @@ export type Column<Row> = {
 const titleOf = (field: string): string => field.replace(/_(id|at)$/, "").replaceAll("_", " ");
 
 /** A table's columns. A field's name stands for its value, under a title without `_id` or `_at`. */
-export const columnsFor = <Row>(...parts: readonly ((keyof Row & string) | Column<Row>)[]): readonly Column<Row>[] =>
+export const columnsFor = <Row>(
+  ...parts: readonly ((keyof Row & string) | TableColumn<Row>)[]
+): readonly TableColumn<Row>[] =>
   parts.map((part) =>
     typeof part === "string" ? { title: titleOf(part).toUpperCase(), value: (row) => row[part] } : part,
   );
 
 /** Fields with the same titles, for {@link fields}. */
-export const named = <Row>(row: Row, ...names: readonly (keyof Row & string)[]) =>
+export const titled = <Row>(row: Row, ...names: readonly (keyof Row & string)[]) =>
   names.map((name): [title: string, value: unknown] => [titleOf(name), row[name]]);
 
 const gap = "  ";
@@ -62,7 +64,7 @@ type Layout = {
 };
 
 /** Formats rows as a table. Later pages reuse the widths of the first, without titles. */
-export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint, isTerminal }: Terminal) => {
+export const createTable = <Row>(columns: readonly TableColumn<Row>[], { width, paint, isTerminal }: Terminal) => {
   const titles = columns.map(({ title }) => title);
   let layout: Layout | undefined;
 

@@ -31,12 +31,12 @@ export const pad = (text: string, width: number, right = false): string => {
 };
 
 const numbers = new Intl.NumberFormat("en");
-export const count = (value: number): string => numbers.format(value);
+export const formatNumber = (value: number): string => numbers.format(value);
 
 /** Formats a value for people: a dash if empty, objects as JSON. */
 export const show = (value: unknown): string => {
   if (value === undefined || value === null || value === "") return "–";
-  if (typeof value === "number") return count(value);
+  if (typeof value === "number") return formatNumber(value);
   if (Array.isArray(value)) return value.length === 0 ? "–" : value.map(show).join(", ");
   return plain(typeof value === "object" ? JSON.stringify(value) : String(value));
 };

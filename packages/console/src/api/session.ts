@@ -1,7 +1,4 @@
-import { type CurrentSession, Herald, HeraldAdmin, HeraldError } from "@herald/client";
-
-/** Who is signed in. */
-export type Session = CurrentSession["operator"];
+import { type CurrentSession, Herald, HeraldAdmin, HeraldError, type SignedInOperator } from "@herald/client";
 
 export type SignInWith = { readonly token: string } | { readonly code: string };
 
@@ -37,27 +34,27 @@ const options = {
 
 export const admin = new HeraldAdmin(options);
 
-export const createHerald = (project: string) => new Herald({ ...options, project });
+export const projectClient = (project: string) => new Herald({ ...options, project });
 
 const impatient = new HeraldAdmin({ ...options, maxRetries: 0, timeoutMs: 8_000 });
 
 /** Throws if Herald does not answer soon. */
 export const probe = () => impatient.sessions.current();
 
-const begun = ({ operator, csrf_token = "" }: CurrentSession): Session => {
+const begun = ({ operator, csrf_token = "" }: CurrentSession): SignedInOperator => {
   csrfToken = csrf_token;
   return operator;
 };
 
 /** Exchanges a token or a one-time code for a session cookie. */
-export const signIn = async (credential: SignInWith): Promise<Session> => {
+export const signIn = async (credential: SignInWith): Promise<SignedInOperator> => {
   if ("code" in credential) return begun(await admin.sessions.create(credential.code));
   const { url, maxRetries, timeoutMs } = options;
   return begun(await new HeraldAdmin({ url, token: credential.token, maxRetries, timeoutMs }).sessions.create());
 };
 
 /** The session of this browser's cookie, if there is one. */
-export const currentSession = async (): Promise<Session | undefined> => {
+export const currentSession = async (): Promise<SignedInOperator | undefined> => {
   try {
     return begun(await admin.sessions.current());
   } catch (error) {

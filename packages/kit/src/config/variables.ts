@@ -165,7 +165,7 @@ export const durationMs = quantity(
 );
 
 /** Bytes from `64KiB`, `5MiB`, `1GiB`, `2MB`, or a bare number. */
-export const bytes = quantity(
+export const byteSize = quantity(
   "size",
   { "": 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 },
   ["GiB", "MiB", "KiB", "B"],

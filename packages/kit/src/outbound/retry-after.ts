@@ -2,7 +2,7 @@
 const longestMs = 86_400_000;
 
 /** Parses `Retry-After`, as seconds or as an HTTP date, to milliseconds from `now`; undefined for other text. */
-export function retryAfterMs(header: string | undefined, now: Date): number | undefined {
+export function parseRetryAfter(header: string | undefined, now: Date): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d{1,15}$/.test(text)) return Math.min(Number(text) * 1_000, longestMs);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryAfterMs } from "./retry-after.ts";
+import { parseRetryAfter } from "./retry-after.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 
@@ -24,5 +24,5 @@ test.each<[string | undefined, number | undefined]>([
   ["2026-03-01T12:00:45Z", undefined],
   ["tomorrow", undefined],
 ])("%j is %j ms", (header, wait) => {
-  expect(retryAfterMs(header, now)).toBe(wait);
+  expect(parseRetryAfter(header, now)).toBe(wait);
 });

@@ -4,7 +4,7 @@ import { images } from "../versions.ts";
 import { cachedFerret, type FerretPrograms, fetchFerret, startFerretdb } from "./ferretdb.ts";
 import { cachedMongod, fetchMongod, startMongod } from "./mongod.ts";
 import { postgresUser, programsFor } from "./postgres.ts";
-import { type Answer, type FetchOptions, type StackOptions, serverOf } from "./resolve-program.ts";
+import { type FetchOptions, type StackOptions, type StepAnswer, serverOf } from "./resolve-program.ts";
 
 const minVersion = "7.0";
 
@@ -14,7 +14,7 @@ type OwnMongo = { kind: "mongod"; path: string } | { kind: "ferretdb"; programs:
 const mongod = (path: string): OwnMongo => ({ kind: "mongod", path });
 
 /** Uses the cache before the network, because one engine cannot read the other's data. */
-async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<Answer<OwnMongo>> {
+async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<StepAnswer<OwnMongo>> {
   const cache = cacheFolder(env);
   const cached = await cachedMongod(cache);
   if (cached) return { found: mongod(cached), why: `fetched earlier: ${cached}` };

@@ -9,7 +9,7 @@ import { unpackDebianPackages, whyNoDebian, wrapProgram } from "../provision/deb
 import { cacheFolder, provision } from "../provision/provision.ts";
 import { goAccepted, goInstall } from "../provision/toolchains.ts";
 import { versions } from "../versions.ts";
-import { type Answer, type FetchOptions, type StackOptions, serverOf } from "./resolve-program.ts";
+import { type FetchOptions, type StackOptions, type StepAnswer, serverOf } from "./resolve-program.ts";
 
 /** Scheduled messages and `allow_atomic` came with 2.12. */
 const minVersion = "2.12";
@@ -24,7 +24,7 @@ export const natsRemedy = `One of these is enough: a running Docker engine; ${go
 type OwnNats = { kind: "binary"; path: string };
 const own = (path: string): OwnNats => ({ kind: "binary", path });
 
-async function fetched(options: FetchOptions): Promise<Answer<OwnNats>> {
+async function fetched(options: FetchOptions): Promise<StepAnswer<OwnNats>> {
   const cache = cacheFolder(options.env);
   const fromGo = join(cache, goFolder, "nats-server");
   const fromDebian = join(cache, debianFolder, "root", debianProgram);

@@ -29,14 +29,14 @@ export type RunningServer = {
 type Step = "environment" | "docker" | "path" | "cache";
 
 /** The result of one step, in words to show to the user. */
-export type Attempt = { step: Step; chosen: boolean; why: string };
+export type ProgramAttempt = { step: Step; chosen: boolean; why: string };
 
 type Source = { step: Step; why: string };
 
 /** A step returns the server or program, or only the reason why it has none. */
-export type Answer<T> = { found: T; why: string } | { found?: undefined; why: string };
+export type StepAnswer<T> = { found: T; why: string } | { found?: undefined; why: string };
 
-export type Resolution<T> = { choice: T | undefined; attempts: Attempt[] };
+export type ProgramResolution<T> = { choice: T | undefined; attempts: ProgramAttempt[] };
 
 export type FetchOptions = { env: NodeJS.ProcessEnv; progress: (line: string) => void; onlyTell: boolean };
 
@@ -52,7 +52,7 @@ type Program<Own, Options> = {
   minimum: string;
   own: (path: string) => Own;
   /** The last step: takes the program from the cache, else from the network. */
-  fetched: (options: FetchOptions) => Promise<Answer<Own>>;
+  fetched: (options: FetchOptions) => Promise<StepAnswer<Own>>;
   start: (own: Own, options: Options) => Promise<Omit<RunningServer, "source">>;
 };
 
@@ -61,7 +61,12 @@ type Choice<Own> = { kind: "url"; url: string } | { kind: "container"; service: 
 /** How this machine gets the server. */
 export function serverOf<Own extends { kind: string }, Options extends StackOptions>(program: Program<Own, Options>) {
   /** Finds the server that this machine uses, with the result of each step. Fetches a program when no other step has one. */
-  const resolve = ({ env, progress, docker, onlyTell = false }: ResolveOptions): Promise<Resolution<Choice<Own>>> =>
+  const resolve = ({
+    env,
+    progress,
+    docker,
+    onlyTell = false,
+  }: ResolveOptions): Promise<ProgramResolution<Choice<Own>>> =>
     firstThatAnswers<Choice<Own>>([
       { step: "environment", ask: async () => inEnvironment(program.variable, env) },
       { step: "docker", ask: () => askDocker(docker, { env, progress, onlyTell }) },
@@ -85,7 +90,7 @@ export function serverOf<Own extends { kind: string }, Options extends StackOpti
   return { resolve, start };
 }
 
-function inEnvironment(variable: string, env: NodeJS.ProcessEnv): Answer<{ kind: "url"; url: string }> {
+function inEnvironment(variable: string, env: NodeJS.ProcessEnv): StepAnswer<{ kind: "url"; url: string }> {
   const url = env[variable];
   return url ? { found: { kind: "url", url }, why: `${variable} is set` } : { why: `${variable} is not set` };
 }
@@ -93,7 +98,7 @@ function inEnvironment(variable: string, env: NodeJS.ProcessEnv): Answer<{ kind:
 async function askDocker(
   starter: DockerStarter | undefined,
   options: FetchOptions,
-): Promise<Answer<{ kind: "container"; service: DockerService }>> {
+): Promise<StepAnswer<{ kind: "container"; service: DockerService }>> {
   const found = (service: DockerService) => ({ kind: "container" as const, service });
   if (!starter) return { why: "Docker is not used here" };
   const engine = await dockerEngine(options.env);
@@ -110,7 +115,7 @@ async function askDocker(
 async function onPath<Own>(
   { binary, minimum, own }: Pick<Program<Own, never>, "binary" | "minimum" | "own">,
   env: NodeJS.ProcessEnv,
-): Promise<Answer<Own>> {
+): Promise<StepAnswer<Own>> {
   const path = await findBinary(binary, env.PATH);
   if (!path) return { why: `${binary} is not on PATH` };
   const version = await binaryVersion(path);
@@ -121,11 +126,11 @@ async function onPath<Own>(
 
 /** Tries the steps in order and stops at the first that finds something. A step that throws has found nothing. */
 export async function firstThatAnswers<T>(
-  steps: readonly { step: Step; ask: () => Promise<Answer<T>> }[],
-): Promise<Resolution<T>> {
-  const attempts: Attempt[] = [];
+  steps: readonly { step: Step; ask: () => Promise<StepAnswer<T>> }[],
+): Promise<ProgramResolution<T>> {
+  const attempts: ProgramAttempt[] = [];
   for (const { step, ask } of steps) {
-    const answer = await ask().catch((error: unknown): Answer<T> => {
+    const answer = await ask().catch((error: unknown): StepAnswer<T> => {
       return { why: error instanceof Error ? error.message : String(error) };
     });
     attempts.push({ step, chosen: answer.found !== undefined, why: answer.why });

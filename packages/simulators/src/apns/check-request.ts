@@ -26,7 +26,7 @@ const deviceToken = /^(?:[0-9a-f]{2}){32,100}$/i;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The largest payload of all push types. The server keeps no more of a body. */
-export const maxBody = maxVoipPayload;
+export const maxApnsBody = maxVoipPayload;
 
 /** The device token of the path, empty when there is none. */
 export const tokenOf = (path: string | undefined): string =>
@@ -82,7 +82,7 @@ export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined 
   return undefined;
 }
 
-/** Checks the payload. `payload` may be incomplete when `size` exceeds `maxBody`. */
+/** Checks the payload. `payload` may be incomplete when `size` exceeds `maxApnsBody`. */
 export function checkPayload(pushType: string, payload: string, size: number): Refusal | undefined {
   const limit = pushType === "voip" ? maxVoipPayload : maxPayload;
   if (size > limit) return refuse("PayloadTooLarge", `payload: ${size} bytes, at most ${limit}`);

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Deps } from "../deps.ts";
-import { overStream, type Reply } from "../exchange.ts";
+import { overStream, type ProviderReply } from "../exchange.ts";
 import { readBody } from "../http-requests.ts";
 import { statusOf, usualReason } from "../script/apns-reasons.ts";
-import { settle } from "../script/settle.ts";
-import { type Connection, createH2Server } from "../tls-servers.ts";
-import { checkHeaders, checkPath, checkPayload, maxBody, tokenOf } from "./check-request.ts";
+import { settleExchange } from "../script/settle.ts";
+import { type ClientConnection, createH2Server } from "../tls-servers.ts";
+import { checkHeaders, checkPath, checkPayload, maxApnsBody, tokenOf } from "./check-request.ts";
 import { type ApnsKey, type Authentication, createProviderTokens } from "./provider-token.ts";
 
 export interface ApnsOptions {
@@ -19,7 +19,12 @@ export interface ApnsOptions {
 
 export type ApnsSimulator = Awaited<ReturnType<typeof startApns>>;
 
-const failure = (status: number, reason: string, headers: Reply["headers"], rest: object = {}): Reply => ({
+const failure = (
+  status: number,
+  reason: string,
+  headers: ProviderReply["headers"],
+  rest: object = {},
+): ProviderReply => ({
   status,
   headers,
   body: JSON.stringify({ reason, ...rest }),
@@ -35,9 +40,9 @@ export async function startApns(
   const { script, log } = deps;
   const tokens = createProviderTokens({ keys, limitUpdates: limitTokenUpdates, now });
   const h2 = createH2Server("apns", deps, { requestCert: true });
-  const authentications = new WeakMap<Connection, Authentication>();
+  const authentications = new WeakMap<ClientConnection, Authentication>();
 
-  const authenticate = (connection: Connection, authorization: string | undefined) => {
+  const authenticate = (connection: ClientConnection, authorization: string | undefined) => {
     if (connection.certified && authorization === undefined) return undefined;
     const authentication = authentications.get(connection) ?? {};
     authentications.set(connection, authentication);
@@ -60,14 +65,14 @@ export async function startApns(
       );
     };
 
-    readBody(stream, maxBody, (body, size) => {
+    readBody(stream, maxApnsBody, (body, size) => {
       const payload = body.toString();
       const refusal = check(payload, size);
       const token = tokenOf(path);
       const id = String(headers["apns-id"] ?? randomUUID().toUpperCase());
       // Only Apple's sandbox sends the second one.
       const common = { "apns-id": id, "apns-unique-id": randomUUID() };
-      settle({
+      settleExchange({
         rule: refusal ? undefined : script.match("apns", token),
         natural: refusal
           ? { ...failure(statusOf(refusal.reason), refusal.reason, common), problem: refusal.problem }

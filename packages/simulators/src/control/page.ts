@@ -230,7 +230,7 @@ ${switchesOf}
  * A lock screen that shows pushes as they arrive: one HTML file without external resources, and its Content-Security-Policy. Opens go to
  * the gateway, if its origin is known.
  */
-export function page(gateway = ""): { readonly html: string; readonly policy: string } {
+export function lockScreenPage(gateway = ""): { readonly html: string; readonly policy: string } {
   const nonce = randomBytes(16).toString("base64");
   const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'${gateway === "" ? "" : ` ${gateway}`}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
   return { html: document(nonce, gateway), policy };

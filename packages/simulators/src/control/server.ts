@@ -9,10 +9,10 @@ import type { Deps } from "../deps.ts";
 import type { FcmSimulator } from "../fcm/server.ts";
 import { foreignSite } from "../foreign-site.ts";
 import { PushFilter } from "../push-log.ts";
-import { InvalidScript, problemsOf } from "../script/rule.ts";
+import { InvalidScript, schemaProblems } from "../script/rule.ts";
 import type { WebPushSimulator } from "../webpush/server.ts";
 import { SubscribeOptions } from "../webpush/subscriptions.ts";
-import { page } from "./page.ts";
+import { lockScreenPage } from "./page.ts";
 import { streamPushes, writePushes } from "./pushes.ts";
 
 interface ControlOptions {
@@ -52,7 +52,7 @@ export async function startControl(
     else response.status(421).json({ errors: [refusal] });
   });
   app.get("/", (_request, response) => {
-    const { html, policy } = page(gateway);
+    const { html, policy } = lockScreenPage(gateway);
     response.set("Content-Security-Policy", policy).type("html").send(html);
   });
   app.get("/livez", (_request, response) => void response.send("ok"));
@@ -105,7 +105,8 @@ export async function startControl(
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) return next(error);
     if (error instanceof InvalidScript) return void response.status(422).json({ errors: error.errors });
-    if (error instanceof z.ZodError) return void response.status(422).json({ errors: problemsOf(error, "request") });
+    if (error instanceof z.ZodError)
+      return void response.status(422).json({ errors: schemaProblems(error, "request") });
     const status = z.object({ status: z.int().min(400).max(499) }).safeParse(error).data?.status ?? 500;
     const message =
       status === 500 ? "the simulator failed" : `body: ${error instanceof Error ? error.message : "not JSON"}`;

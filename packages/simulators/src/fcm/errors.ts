@@ -1,4 +1,4 @@
-import type { Reply } from "../exchange.ts";
+import type { ProviderReply } from "../exchange.ts";
 
 /** FCM's own error codes: HTTP status, Google's canonical status, message. */
 const fcmErrors = {
@@ -30,7 +30,13 @@ const canonical: Readonly<Record<number, string>> = {
 
 const json = { "content-type": "application/json; charset=UTF-8" };
 
-const reply = (code: number, status: string, message: string, details: readonly object[], reason: string): Reply => ({
+const reply = (
+  code: number,
+  status: string,
+  message: string,
+  details: readonly object[],
+  reason: string,
+): ProviderReply => ({
   status: code,
   headers: json,
   body: JSON.stringify({ error: { code, message, status, ...(details.length > 0 && { details }) } }),
@@ -45,7 +51,7 @@ const usual = (status: number): FcmErrorCode | undefined =>
  * An error in Google's shape. An FCM error code as `reason` becomes the FcmError detail; any other `reason` becomes Google's status.
  * Without a `reason`, the HTTP status selects its usual FCM code.
  */
-export function fcmError(status: number, reason: string | undefined = usual(status)): Reply {
+export function fcmError(status: number, reason: string | undefined = usual(status)): ProviderReply {
   const known = reason !== undefined && isFcmError(reason) ? reason : undefined;
   const google = known === undefined ? reason : fcmErrors[known][1];
   const text = google ?? canonical[status] ?? "UNKNOWN";
@@ -60,7 +66,7 @@ export interface Violation {
 }
 
 /** 400 with all invalid fields, as a google.rpc.BadRequest. */
-export function invalidArgument(violations: readonly Violation[]): Reply {
+export function invalidArgument(violations: readonly Violation[]): ProviderReply {
   const bad = { "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations: violations };
   const message = violations[0]?.description ?? fcmErrors.INVALID_ARGUMENT[2];
   const problem = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
@@ -74,7 +80,7 @@ export function invalidArgument(violations: readonly Violation[]): Reply {
 export function unauthenticated(
   reason: "CREDENTIALS_MISSING" | "ACCESS_TOKEN_EXPIRED" | "ACCESS_TOKEN_TYPE_UNSUPPORTED",
   problem: string,
-): Reply {
+): ProviderReply {
   const info = {
     "@type": "type.googleapis.com/google.rpc.ErrorInfo",
     reason,
@@ -90,7 +96,7 @@ export function unauthenticated(
 }
 
 /** An error of Google without an FCM code. */
-export const googleError = (status: number, problem: string): Reply => ({
+export const googleError = (status: number, problem: string): ProviderReply => ({
   ...reply(status, canonical[status] ?? "UNKNOWN", problem, [], canonical[status] ?? "UNKNOWN"),
   problem,
 });

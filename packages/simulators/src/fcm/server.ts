@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Deps } from "../deps.ts";
-import type { Reply } from "../exchange.ts";
+import type { ProviderReply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
-import { settle } from "../script/settle.ts";
+import { settleExchange } from "../script/settle.ts";
 import { createH2Server } from "../tls-servers.ts";
 import { type CheckedMessage, checkMessage } from "./check-message.ts";
 import { fcmError, googleError, invalidArgument, unauthenticated } from "./errors.ts";
@@ -21,7 +21,7 @@ export type FcmSimulator = Awaited<ReturnType<typeof startFcm>>;
 const maxBody = 65_536;
 const sendPath = /^\/v1\/projects\/([^/?]+)\/messages:send$/;
 
-const accepted = (name: string): Reply => ({
+const accepted = (name: string): ProviderReply => ({
   status: 200,
   headers: { "content-type": "application/json; charset=UTF-8" },
   body: JSON.stringify({ name }),
@@ -38,7 +38,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
     const form = body.toString();
     const natural = await tokens.grant(headers["content-type"], form);
     if (natural.status === 200) proven();
-    settle({
+    settleExchange({
       rule: natural.status === 200 ? script.match("fcm-token", tokens.issuerOf(form)) : undefined,
       natural,
       scripted: ({ reason = "internal_failure" }, status) => oauthError(status, reason, "As the script says."),
@@ -49,7 +49,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
   };
 
   /** The refusal; undefined when the sender may send for this project. */
-  const authenticate = ({ headers: { authorization } }: HttpRequest, project: string): Reply | undefined => {
+  const authenticate = ({ headers: { authorization } }: HttpRequest, project: string): ProviderReply | undefined => {
     if (authorization === undefined) return unauthenticated("CREDENTIALS_MISSING", "authorization: missing");
     const token = /^bearer +(\S+)$/i.exec(authorization)?.[1];
     if (token === undefined)
@@ -64,7 +64,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
   };
 
   /** The message, or the refusal. */
-  const check = (request: HttpRequest, project: string): CheckedMessage | Reply => {
+  const check = (request: HttpRequest, project: string): CheckedMessage | ProviderReply => {
     if (request.method !== "POST") return googleError(405, "POST only");
     const refusal = authenticate(request, project);
     if (refusal !== undefined) return refusal;
@@ -90,7 +90,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
     }
     const { target: token, payload, validateOnly } = message;
     if (validateOnly) return exchange.answer(accepted(`projects/${project}/messages/fake_message_id`));
-    settle({
+    settleExchange({
       rule: script.match("fcm", token),
       natural: accepted(name),
       scripted: ({ reason }, status) => (status === 200 ? accepted(name) : fcmError(status, reason)),

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader, errors, importSPKI, jwtVerify } from "jose";
-import type { Reply } from "../exchange.ts";
+import type { ProviderReply } from "../exchange.ts";
 
 /** A service account that Google has issued. */
 export interface FcmAccount {
@@ -20,14 +20,14 @@ const maxAssertionSeconds = 3600;
 /** Clocks differ a little. */
 const skewSeconds = 60;
 
-const answer = (status: number, body: object): Reply => ({
+const answer = (status: number, body: object): ProviderReply => ({
   status,
   headers: { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" },
   body: JSON.stringify(body),
 });
 
 /** An error in OAuth's shape (RFC 6749, 5.2). */
-export const oauthError = (status: number, error: string, problem: string): Reply => ({
+export const oauthError = (status: number, error: string, problem: string): ProviderReply => ({
   ...answer(status, { error, error_description: problem }),
   reason: error,
   problem,
@@ -55,7 +55,7 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
   let issued = 0;
 
   /** @returns the error in Google's terms, else the account if it is known */
-  const accountOf = async (assertion: string): Promise<Reply | FcmAccount | undefined> => {
+  const accountOf = async (assertion: string): Promise<ProviderReply | FcmAccount | undefined> => {
     let claims: ReturnType<typeof decodeJwt>;
     try {
       if (decodeProtectedHeader(assertion).alg !== "RS256")
@@ -103,7 +103,7 @@ export function createTokenEndpoint({ accounts, audience, now }: TokenEndpointOp
     },
 
     /** Answers one token request. */
-    async grant(contentType: string | undefined, body: string): Promise<Reply> {
+    async grant(contentType: string | undefined, body: string): Promise<ProviderReply> {
       if (!contentType?.startsWith("application/x-www-form-urlencoded")) {
         return refuse("invalid_request", "content-type: not application/x-www-form-urlencoded");
       }

@@ -146,12 +146,12 @@ export class InvalidScript extends Error {
 }
 
 /** One line for each problem. `whole` is the name of the whole value. */
-export const problemsOf = (error: z.ZodError, whole: string): string[] =>
+export const schemaProblems = (error: z.ZodError, whole: string): string[] =>
   error.issues.map(({ path, message }) => `${path.join(".") || whole}: ${message}`);
 
 /** @throws InvalidScript with every problem at once */
 export function parseScript(body: unknown) {
   const { data, error } = ScriptDocument.safeParse(body);
-  if (error) throw new InvalidScript(problemsOf(error, "script"));
+  if (error) throw new InvalidScript(schemaProblems(error, "script"));
   return data;
 }

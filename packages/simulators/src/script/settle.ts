@@ -1,28 +1,28 @@
-import type { Exchange, Reply } from "../exchange.ts";
-import type { Attempt, Broken } from "../push-log.ts";
+import type { Exchange, ProviderReply } from "../exchange.ts";
+import type { Broken, PushAttempt } from "../push-log.ts";
 import { type Rule, resetCode } from "./rule.ts";
 
 interface Settlement {
   /** The script's rule for this request, if any. */
   readonly rule: Rule | undefined;
   /** The provider's answer without a rule. */
-  readonly natural: Reply;
+  readonly natural: ProviderReply;
   /** The provider's answer for a rule with a status, without the rule's own headers and body. */
-  readonly scripted: (rule: Rule, status: number) => Reply;
+  readonly scripted: (rule: Rule, status: number) => ProviderReply;
   readonly exchange: Exchange;
   /** Called once, when the request is answered or broken. */
-  readonly record: (answered: Pick<Attempt, "status" | "reason" | "problem" | "broken">) => void;
+  readonly record: (answered: Pick<PushAttempt, "status" | "reason" | "problem" | "broken">) => void;
 }
 
-const withExtras = (reply: Reply, { headers, body }: Rule): Reply => ({
+const withExtras = (reply: ProviderReply, { headers, body }: Rule): ProviderReply => ({
   ...reply,
   headers: { ...reply.headers, ...headers },
   body: body ?? reply.body,
 });
 
 /** Answers one request as the script says. */
-export function settle({ rule, natural, scripted, exchange, record }: Settlement): void {
-  const recordAs = ({ status, reason, problem }: Reply, broken?: Broken) =>
+export function settleExchange({ rule, natural, scripted, exchange, record }: Settlement): void {
+  const recordAs = ({ status, reason, problem }: ProviderReply, broken?: Broken) =>
     record({ status: broken ? null : status, reason, problem, broken });
   if (rule === undefined) {
     recordAs(natural);

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 /** RFC 8030, 7.2: services must accept at least 4,096 bytes, and none accepts more. */
-export const maxBody = 4096;
+export const maxWebPushBody = 4096;
 
 /** A push service may keep a message for less time than the TTL. The large ones limit it to 28 days. */
 const maxTtl = 2_419_200;
@@ -19,7 +19,7 @@ export function checkRequest(headers: IncomingHttpHeaders, size: number): Return
     return refuse(400, `urgency: not one of ${urgencies.join(", ")}`);
   if (topic !== undefined && !/^[\w-]{1,32}$/.test(String(topic)))
     return refuse(400, "topic: not at most 32 characters of base64url");
-  if (size > maxBody) return refuse(413, `body: ${size} bytes, at most ${maxBody}`);
+  if (size > maxWebPushBody) return refuse(413, `body: ${size} bytes, at most ${maxWebPushBody}`);
   if (size > 0 && headers["content-encoding"] !== "aes128gcm") return refuse(415, "content-encoding: not aes128gcm");
   return undefined;
 }

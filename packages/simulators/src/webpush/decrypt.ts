@@ -19,7 +19,7 @@ const derive = (secret: Buffer, salt: Buffer, info: Buffer, length: number) =>
  * Decrypts an `aes128gcm` body (RFC 8291: one record of RFC 8188) to text, as the subscribed browser does.
  * @throws Error that names the invalid part
  */
-export function decrypt(body: Buffer, { ecdh, auth }: Pick<Subscriber, "ecdh" | "auth">): string {
+export function decryptPush(body: Buffer, { ecdh, auth }: Pick<Subscriber, "ecdh" | "auth">): string {
   if (body.length < headerBytes) throw new Error("body: shorter than the header of aes128gcm");
   const salt = body.subarray(0, saltBytes);
   const recordSize = body.readUInt32BE(saltBytes);

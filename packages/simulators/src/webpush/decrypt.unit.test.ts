@@ -1,7 +1,7 @@
 import { createECDH } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { encrypt as encryptFor } from "../../test/webpush-sender.ts";
-import { decrypt } from "./decrypt.ts";
+import { decryptPush } from "./decrypt.ts";
 
 const bytes = (text: string) => Buffer.from(text, "base64url");
 const subscriber = (privateKey?: string) => {
@@ -18,7 +18,7 @@ describe("an aes128gcm body", () => {
     const body = bytes(
       "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN",
     );
-    expect(decrypt(body, subscriber("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"))).toBe(
+    expect(decryptPush(body, subscriber("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"))).toBe(
       "When I grow up, I want to be a watermelon",
     );
   });
@@ -26,8 +26,8 @@ describe("an aes128gcm body", () => {
   it("is read whatever its length and its padding", () => {
     const browser = subscriber();
     for (const text of ["", "Grüße", "ends like padding\u0002\0\0", "x".repeat(3_993)]) {
-      expect(decrypt(encrypt(text, browser), browser)).toBe(text);
-      expect(decrypt(encrypt(text, browser, 64), browser)).toBe(text);
+      expect(decryptPush(encrypt(text, browser), browser)).toBe(text);
+      expect(decryptPush(encrypt(text, browser, 64), browser)).toBe(text);
     }
   });
 });
@@ -51,5 +51,5 @@ describe("a body that cannot be read", () => {
     ["with a key that is no point", changed(30, (good[30] ?? 0) ^ 1), /not a point/],
     ["for another browser", encrypt("hello", subscriber()), /does not decrypt/],
   ];
-  it.each(wrong)("%s", (_name, body, message) => expect(() => decrypt(body, browser)).toThrow(message));
+  it.each(wrong)("%s", (_name, body, message) => expect(() => decryptPush(body, browser)).toThrow(message));
 });

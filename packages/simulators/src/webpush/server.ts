@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Deps } from "../deps.ts";
-import type { Reply } from "../exchange.ts";
+import type { ProviderReply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
-import { settle } from "../script/settle.ts";
+import { settleExchange } from "../script/settle.ts";
 import { createH2Server } from "../tls-servers.ts";
-import { checkRequest, keptFor, maxBody } from "./check-request.ts";
-import { decrypt } from "./decrypt.ts";
+import { checkRequest, keptFor, maxWebPushBody } from "./check-request.ts";
+import { decryptPush } from "./decrypt.ts";
 import { createSubscriptions, type Subscriber } from "./subscriptions.ts";
 import { checkVapid, vapidKeyOf } from "./vapid.ts";
 
@@ -22,7 +22,7 @@ export type WebPushSimulator = Awaited<ReturnType<typeof startWebPush>>;
 
 const pushPath = /^\/push\/([\w-]+)$/;
 
-const failure = (status: number, problem: string): Reply => ({
+const failure = (status: number, problem: string): ProviderReply => ({
   status,
   headers: { "content-type": "text/plain; charset=utf-8" },
   body: problem,
@@ -45,7 +45,7 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
   const open = (request: HttpRequest, subscriber: Subscriber) => {
     if (request.size === 0) return { payload: null };
     try {
-      return { payload: decrypt(request.body, subscriber) };
+      return { payload: decryptPush(request.body, subscriber) };
     } catch (error) {
       // A real service could not detect this, and the browser would silently drop the push.
       return failure(400, error instanceof Error ? error.message : "body: cannot be decrypted");
@@ -74,11 +74,11 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
     const refusal = "status" in opened ? opened : undefined;
     const payload = "payload" in opened ? opened.payload : null;
     const message = refusal ? "" : randomBytes(16).toString("base64url");
-    const accepted: Reply = {
+    const accepted: ProviderReply = {
       status: 201,
       headers: { location: `${url}/message/${message}`, ttl: String(keptFor(headers)) },
     };
-    settle({
+    settleExchange({
       rule: refusal ? undefined : script.match("webpush", token, id),
       natural: refusal ?? accepted,
       scripted: ({ reason }, status) => {
@@ -91,7 +91,7 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
     });
   };
 
-  onRequests(listener, maxBody, (request) => {
+  onRequests(listener, maxWebPushBody, (request) => {
     const id = pushPath.exec(request.path)?.[1];
     if (id === undefined) return request.exchange.answer(failure(404, `${request.path}: no push resource`));
     receive(request, id).catch(() => request.exchange.answer(failure(500, "the simulator failed")));

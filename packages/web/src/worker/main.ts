@@ -1,5 +1,5 @@
 /// <reference lib="webworker" />
-import { parse } from "../call.ts";
+import { parsedJson } from "../call.ts";
 import { register } from "../register.ts";
 import { exclusively, readState, writeState } from "../state.ts";
 import type { PushPayload } from "../wire.ts";
@@ -30,7 +30,7 @@ const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<
 };
 
 const receive = async (text: string | undefined): Promise<void> => {
-  const payload: PushPayload | undefined = parse(text ?? "");
+  const payload: PushPayload | undefined = parsedJson(text ?? "");
   // The push of another sender: the app may import this worker into its own.
   if (typeof payload?.notification_id !== "string" || !(await isForThisUser(payload))) return;
   for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))

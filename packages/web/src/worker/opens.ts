@@ -1,12 +1,12 @@
 /// <reference lib="webworker" />
-import { call, type Problem } from "../call.ts";
-import { addOpen, deleteOpen, getOpen, type Open, openKeys, readState } from "../state.ts";
+import { type CallProblem, call } from "../call.ts";
+import { addOpen, deleteOpen, getOpen, openKeys, type PendingOpen, readState } from "../state.ts";
 import type { OpenBody } from "../wire.ts";
 
 declare const self: ServiceWorkerGlobalScope;
 
 /** Stores an open, then sends it: the browser may stop the worker at any time. */
-export const reportOpen = async (open: Open): Promise<void> => {
+export const reportOpen = async (open: PendingOpen): Promise<void> => {
   await addOpen(open);
   await flushOpens();
 };
@@ -26,7 +26,7 @@ export const flushOpens = async ({ throws = false } = {}): Promise<void> => {
       const open = await getOpen(key);
       if (!open) continue;
       const body: OpenBody = { project_id: open.project, token: open.token };
-      await call(state.gateway, `PUT notifications/${open.notification}/open`, body).catch((problem: Problem) => {
+      await call(state.gateway, `PUT notifications/${open.notification}/open`, body).catch((problem: CallProblem) => {
         // Herald refuses an open that is too old or forged: drop it.
         if (problem.retry) throw problem;
       });

@@ -37,19 +37,19 @@ export const monthsOf = (from: Date, to: Date): Date[] => {
 };
 
 /** The values of one dimension in one month. */
-export type Wanted = {
+export type WantedTags = {
   readonly projectId: ProjectId;
   readonly dimension: Dimension;
   readonly month: Date;
   readonly values: Set<string>;
 };
 
-export const wantedKey = ({ projectId, dimension, month }: Omit<Wanted, "values">): string =>
+export const wantedKey = ({ projectId, dimension, month }: Omit<WantedTags, "values">): string =>
   `${projectId}/${dimension}/${month.toISOString().slice(0, 7)}`;
 
 /** The values that deltas count, by dimension and month. */
-export const valuesIn = (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): Map<string, Wanted> => {
-  const wanted = new Map<string, Wanted>();
+export const valuesIn = (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): Map<string, WantedTags> => {
+  const wanted = new Map<string, WantedTags>();
   const want = (projectId: ProjectId, dimension: Dimension, month: Date, value: string): void => {
     const of = { projectId, dimension, month };
     const key = wantedKey(of);

@@ -1,4 +1,4 @@
-import { type Bus, type Delivery, defineBatchHandler, publishEvents, sendRequest } from "@herald/bus";
+import { type Bus, defineBatchHandler, type MessageDelivery, publishEvents, sendRequest } from "@herald/bus";
 import {
   type DataOf,
   type NotificationId,
@@ -14,7 +14,7 @@ import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import type { NotificationFactsStore } from "../stores/notification-facts-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 
-const reportedOpens = ({ data }: Delivery<DataOf<typeof OpenGroupV1>>): ReportedOpen[] => {
+const reportedOpens = ({ data }: MessageDelivery<DataOf<typeof OpenGroupV1>>): ReportedOpen[] => {
   const report = reportId(data);
   const { projectId } = data;
   return data.opens.map(({ notificationId, deviceId, platform, openedAt }) => {

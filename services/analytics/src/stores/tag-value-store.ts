@@ -21,7 +21,7 @@ import {
   nextMonth,
   partsOf,
   valuesIn,
-  type Wanted,
+  type WantedTags,
   wantedKey,
 } from "../domain/tags.ts";
 import type { RollupStore } from "./rollup-store.ts";
@@ -61,7 +61,7 @@ export const createTagValueStore = (db: Db) => {
   });
 
   /** Adds values while there is room. False when another process changed the document. */
-  const add = async (of: Wanted, found: TagValuesDocument | null, added: readonly string[]): Promise<boolean> => {
+  const add = async (of: WantedTags, found: TagValuesDocument | null, added: readonly string[]): Promise<boolean> => {
     const { projectId, dimension, month } = of;
     const _id = wantedKey(of);
     if (found) {
@@ -73,7 +73,7 @@ export const createTagValueStore = (db: Db) => {
   };
 
   /** Stores some of the values beyond the limit, so that statistics can name them. */
-  const name = async (of: Wanted, { values, named }: Known): Promise<void> => {
+  const name = async (of: WantedTags, { values, named }: Known): Promise<void> => {
     const others = [...of.values].filter((value) => !values.has(value) && !named.has(value));
     const added = others.slice(0, maxNamed - named.size);
     if (added.length === 0) return;
@@ -88,7 +88,7 @@ export const createTagValueStore = (db: Db) => {
    * The values that have statistics of their own. Admitted values stay admitted, and full documents stay full: a run that is
    * repeated after a crash decides the same.
    */
-  const admit = async (of: Wanted): Promise<ReadonlySet<string>> => {
+  const admit = async (of: WantedTags): Promise<ReadonlySet<string>> => {
     const key = wantedKey(of);
     const max = maxValuesOf(of.dimension);
     let known = cache.get(key);
@@ -117,7 +117,7 @@ export const createTagValueStore = (db: Db) => {
       const admitted = new Map<string, ReadonlySet<string>>();
       const isAdmitted = (projectId: ProjectId, dimension: Dimension, month: Date, value: string): boolean =>
         admitted.get(wantedKey({ projectId, dimension, month }))?.has(value) ?? false;
-      const hasName = ({ projectId, dimension, month }: Omit<Wanted, "values">): boolean =>
+      const hasName = ({ projectId, dimension, month }: Omit<WantedTags, "values">): boolean =>
         dimension === "kind" || isAdmitted(projectId, "label", month, dimension.slice("label/".length));
       // The names of labels first: the values of a label without statistics need no room.
       for (const of of wanted) if (of.dimension === "label") admitted.set(wantedKey(of), await admit(of));

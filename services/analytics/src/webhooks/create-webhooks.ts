@@ -1,17 +1,17 @@
-import { type Delivery, publishEvent } from "@herald/bus";
+import { type MessageDelivery, publishEvent } from "@herald/bus";
 import { eventTypeOf, headerNames, type OutboxEvent, ProjectId } from "@herald/contracts";
 import type { Resolve } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import type { ServiceDeps } from "@herald/service";
 import type { AnalyticsConfig } from "../config.ts";
 import { createCheckUrl, createWebhookClient } from "./webhook-client.ts";
-import { isSubscribed, messageFor, type ReceivedEvent } from "./webhook-message.ts";
+import { isSubscribed, newWebhookMessage, type ReceivedEvent } from "./webhook-message.ts";
 import { createWebhookMessageStore } from "./webhook-message-store.ts";
 import { handleWebhookRequests } from "./webhook-requests.ts";
 import { createWebhookSender } from "./webhook-sender.ts";
 import { createWebhookStore, webhookCollection } from "./webhook-store.ts";
 
-type AnyEvent = Delivery<Readonly<Record<string, unknown>>>;
+type AnyEvent = MessageDelivery<Readonly<Record<string, unknown>>>;
 
 /** Stores one message for each event and subscribed webhook, and starts to send it. */
 export type CreateMessages = (events: readonly AnyEvent[]) => Promise<void>;
@@ -42,7 +42,7 @@ export type WebhookOverrides = {
 };
 
 /** Posts events to the webhooks of projects. */
-export const createWebhooks = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides) => {
+export const createWebhookSending = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides) => {
   const {
     bus,
     db,
@@ -85,7 +85,7 @@ export const createWebhooks = (config: AnalyticsConfig, deps: ServiceDeps & Webh
         .map((event) => receivedEvent(event, webhook.projectId))
         .filter((event) => isSubscribed(webhook, event))
         .map((event) => ({
-          ...messageFor(webhook, event),
+          ...newWebhookMessage(webhook, event),
           // The message is stored, so that it can be recovered when the webhook is enabled again.
           ...(webhook.disabled && { failure: "the webhook was disabled" }),
         })),

@@ -33,7 +33,7 @@ const hour = 60 * minute;
 /** Delays before each attempt; the last is a little more than a day after the first, as Standard Webhooks recommends. */
 const delaysMs = [0, 5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour] as const;
 
-export const maxAttempts = delaysMs.length;
+export const maxWebhookAttempts = delaysMs.length;
 
 /** Spreads retries, so that a receiver that recovers does not get all of them at once. */
 const jitterShare = 0.1;

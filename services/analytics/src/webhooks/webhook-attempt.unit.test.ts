@@ -2,7 +2,7 @@ import { Webhook } from "standardwebhooks";
 import { expect, test } from "vitest";
 import {
   attemptOutcome,
-  maxAttempts,
+  maxWebhookAttempts,
   newWebhookSecret,
   nextWebhookAttempt,
   webhookSignature,
@@ -47,8 +47,8 @@ test("the delays are as documented, with a tenth of jitter", () => {
   const delays = [5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
   expect(delays.map((_, index) => after(index + 1))).toEqual(delays);
   expect(delays.map((_, index) => after(index + 1, 0.5))).toEqual(delays.map((delay) => delay * 1.05));
-  expect(after(maxAttempts)).toBeUndefined();
-  expect(maxAttempts).toBe(8);
+  expect(after(maxWebhookAttempts)).toBeUndefined();
+  expect(maxWebhookAttempts).toBe(8);
 });
 
 test.each([

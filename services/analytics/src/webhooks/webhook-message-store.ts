@@ -23,7 +23,7 @@ import {
   retryConflicts,
 } from "@herald/mongo";
 import type { Collection, Db, Filter, FindOptions, UpdateFilter } from "mongodb";
-import type { messageFor } from "./webhook-message.ts";
+import type { newWebhookMessage } from "./webhook-message.ts";
 
 export type AttemptDocument = {
   readonly at: Date;
@@ -63,7 +63,7 @@ export type WebhookMessageDocument = {
 };
 
 /** Messages with a `failure` are not sent. */
-type NewMessage = ReturnType<typeof messageFor> &
+type NewMessage = ReturnType<typeof newWebhookMessage> &
   Pick<WebhookMessageDocument, "isTest"> & { readonly failure?: string };
 
 const indexes = {

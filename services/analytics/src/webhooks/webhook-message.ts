@@ -30,7 +30,7 @@ export const isSubscribed = ({ projectId, events, createdAt }: Subscriber, event
   event.publishedAt.getTime() >= createdAt.getTime() - clockSkewMs;
 
 /** The same message, however often the event is delivered. */
-export const messageFor = (
+export const newWebhookMessage = (
   { _id: webhookId, projectId }: Pick<Subscriber, "_id" | "projectId">,
   { id: eventId, type, at, data }: ReceivedEvent,
 ) => ({

@@ -1,6 +1,6 @@
 import { type ProjectId, userKey, type WebhookId, webhookMessageId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { erasePayload, isSubscribed, messageFor, type ReceivedEvent } from "./webhook-message.ts";
+import { erasePayload, isSubscribed, newWebhookMessage, type ReceivedEvent } from "./webhook-message.ts";
 
 const at = new Date("2030-01-01T00:00:00.000Z");
 const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -32,8 +32,8 @@ test.each([
 });
 
 test("the message id depends on webhook and event alone", () => {
-  const message = messageFor(webhook, event);
-  expect(messageFor(webhook, { ...event, publishedAt: new Date() })).toEqual(message);
+  const message = newWebhookMessage(webhook, event);
+  expect(newWebhookMessage(webhook, { ...event, publishedAt: new Date() })).toEqual(message);
   expect(JSON.parse(message.payload)).toEqual({
     id: "e1",
     type: "io.herald.notification.opened.v1",
@@ -42,7 +42,7 @@ test("the message id depends on webhook and event alone", () => {
   });
   const ids = [
     message._id,
-    messageFor(webhook, { ...event, id: "e2" })._id,
+    newWebhookMessage(webhook, { ...event, id: "e2" })._id,
     webhookMessageId("whk_06bq4ghm31tz5d2ns8y7k9w0ad", "e1", at),
   ];
   expect(new Set(ids).size).toBe(3);

@@ -22,7 +22,7 @@ import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
 import { newWebhookSecret } from "./webhook-attempt.ts";
 import type { CheckUrl } from "./webhook-client.ts";
-import { messageFor } from "./webhook-message.ts";
+import { newWebhookMessage } from "./webhook-message.ts";
 import type { WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
 import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
@@ -147,7 +147,11 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
       const at = now();
       const data = { project_id: projectId, webhook_id: webhookId, at: at.toISOString() };
       const event = { projectId, id: messageId, type: "io.herald.webhook.ping.v1", at, publishedAt: at, data };
-      const ping = { ...messageFor({ _id: webhookId, projectId }, event), _id: messageId, isTest: true } as const;
+      const ping = {
+        ...newWebhookMessage({ _id: webhookId, projectId }, event),
+        _id: messageId,
+        isTest: true,
+      } as const;
       await messages.put([ping], at);
       sender.sendNow(projectId, webhookId);
       return messageView(await getMessage(projectId, webhookId, messageId));

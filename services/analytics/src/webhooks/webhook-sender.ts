@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectId, WebhookId } from "@herald/contracts";
-import { createShares, type Logger, retryAfterMs } from "@herald/kit";
+import { createShares, type Logger, parseRetryAfter } from "@herald/kit";
 import {
   attemptOutcome,
   maxFailureMs,
@@ -75,7 +75,7 @@ const createSendMessage = ({ webhooks, messages, client, flush, now, random }: D
         ? nextWebhookAttempt({
             attempts: message.scheduleAttempts + 1,
             now: now(),
-            retryAfterMs: answer && retryAfterMs(answer.retryAfter, now()),
+            retryAfterMs: answer && parseRetryAfter(answer.retryAfter, now()),
             random: random(),
           })
         : undefined;

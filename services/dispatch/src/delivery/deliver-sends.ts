@@ -5,14 +5,14 @@ import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { StoredSend } from "../stores/small-send-store.ts";
-import type { createResolveSend, Resolution } from "./prepare.ts";
+import type { createResolveSend, SendAudience } from "./prepare.ts";
 
 import type { SmallSend } from "./small-send.ts";
 
 /** The batches of a small send: one for each platform and provider. */
 export const batchesOfSend = (
   { projectId, notificationId }: Pick<GroupedSend, "projectId" | "notificationId">,
-  { batches }: Resolution,
+  { batches }: SendAudience,
 ): DeliverBatchV1[] =>
   batches.map((batch, n) => ({
     batchId: rootBatchId(notificationId, n),
@@ -56,7 +56,7 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
     await smallSend.resume(document, events, claim, signal);
   };
 
-  const resolve = async (send: GroupedSend): Promise<Resolution | null> => {
+  const resolve = async (send: GroupedSend): Promise<SendAudience | null> => {
     try {
       return await deps.resolve(send);
     } catch (error) {
@@ -69,7 +69,7 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
     }
   };
 
-  const store = (send: GroupedSend, resolution: Resolution, claim: Claim): Promise<StoredSend | null> =>
+  const store = (send: GroupedSend, resolution: SendAudience, claim: Claim): Promise<StoredSend | null> =>
     sends.insert(send, { batches: batchesOfSend(send, resolution), unmatched: resolution.unmatched }, claim, now());
 
   return async (send: GroupedSend, message: For): Promise<void> => {

@@ -13,7 +13,7 @@ import { createGroupCommit } from "@herald/kit";
 import type { Sendable } from "../domain/settle-row.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
-export type Resolution = {
+export type SendAudience = {
   readonly batches: readonly (Served & { readonly devices: Recipient[] })[];
   readonly unmatched: readonly string[];
 };
@@ -30,7 +30,7 @@ const requestIntervalMs = 4;
  * `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry died over this send.
  */
 export const createResolveSend = (bus: Bus) => {
-  type Answer = Resolution | null;
+  type Answer = SendAudience | null;
   const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
   const unanswered = createUnanswered<SendV1>();
   /** Of projects with sends that are being resolved. */

@@ -2,7 +2,7 @@ import { type DeviceId, type Platform, type ProjectId, type Served, servingProvi
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Blocked, Sendable, Stop } from "../domain/settle-row.ts";
+import type { Blocked, PushStop, Sendable } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
@@ -39,7 +39,7 @@ export const pushDevices = async (
   const pending = createPendingPushes();
   const faults: unknown[] = [];
   let refused: { readonly channel: Channel; readonly providerReason: string } | undefined;
-  let stop: Stop | undefined;
+  let stop: PushStop | undefined;
   let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
@@ -147,7 +147,7 @@ export const pushDevices = async (
     project: ProjectId,
     from: number,
     to: number,
-  ): Promise<{ channel: Channel; open: readonly number[] } | { stop: Stop } | undefined> {
+  ): Promise<{ channel: Channel; open: readonly number[] } | { stop: PushStop } | undefined> {
     const state = await cache.stopped(cached);
     if (state) return { stop: { kind: state } };
     const lookup = await pool.lookup(project, provider);
@@ -184,7 +184,7 @@ export const pushDevices = async (
     return open;
   }
 
-  async function changed(channel: Channel): Promise<Stop | undefined> {
+  async function changed(channel: Channel): Promise<PushStop | undefined> {
     const state = await cache.stopped(cached);
     if (state) return { kind: state };
     if (now() >= expiresAt) return { kind: "expired", whilePaused: false };

@@ -1,5 +1,5 @@
 /** Attempts per device before it counts as failed. With the ceilings below, pushes survive an outage of five minutes. */
-export const maxAttempts = 8;
+export const maxPushAttempts = 8;
 
 /** FCM asks senders to wait at least ten seconds before the first retry. APNs needs no faster one. */
 const firstCeilingMs = 10_000;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { maxAttempts, nextAttemptAt } from "./retry.ts";
+import { maxPushAttempts, nextAttemptAt } from "./retry.ts";
 
 const now = new Date("2030-01-01T00:00:00Z");
 const later = (seconds: number) => new Date(now.getTime() + seconds * 1000);
@@ -29,7 +29,7 @@ describe("the next attempt", () => {
   test("is never before Retry-After and always before the end, whatever is drawn", () => {
     fc.assert(
       fc.property(
-        fc.integer({ min: 1, max: maxAttempts }),
+        fc.integer({ min: 1, max: maxPushAttempts }),
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         fc.integer({ min: 0, max: 100_000 }),
         fc.integer({ min: -1_000, max: 200_000 }),

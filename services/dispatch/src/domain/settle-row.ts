@@ -7,7 +7,7 @@ import {
 } from "@herald/contracts";
 import type { Failures, Tally } from "./notification-counts.ts";
 import type { Outcome } from "./outcome.ts";
-import { maxAttempts, minWaitMs, nextAttemptAt } from "./retry.ts";
+import { maxPushAttempts, minWaitMs, nextAttemptAt } from "./retry.ts";
 
 /** A device of a batch, with its history from earlier rows. */
 export type Sendable = Recipient & {
@@ -20,7 +20,7 @@ export type Sendable = Recipient & {
 };
 
 /** Why nothing was sent to the devices without an outcome. */
-export type Stop =
+export type PushStop =
   | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
   /** `whilePaused`: the provider was paused when the notification expired. */
   | { readonly kind: "expired"; readonly whilePaused: boolean };
@@ -58,7 +58,7 @@ export type BatchRun = {
   readonly outcomes: readonly (Outcome | undefined)[];
   /** Devices whose server is blocked: it sent Retry-After, or it keeps failing. */
   readonly blocked?: ReadonlyMap<number, Blocked> | undefined;
-  readonly stop?: Stop | undefined;
+  readonly stop?: PushStop | undefined;
   /** Devices that were deleted or changed their user while they waited. Nothing was sent to them. */
   readonly moved?: ReadonlySet<DeviceId> | undefined;
   /** When sending began. A verdict without its own time gets this time. */
@@ -144,7 +144,7 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
       return { device, for: "settings", providerReason };
     case "deferred":
     case "unknown": {
-      if (attempts >= maxAttempts) return failed("attempts-exhausted");
+      if (attempts >= maxPushAttempts) return failed("attempts-exhausted");
       const asked = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
       const notBefore = asked === undefined ? undefined : run.now.getTime() + asked;
       const repeat = device.repeat || outcome.kind === "unknown";
@@ -165,7 +165,7 @@ const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
-const stopped = (stop: Stop, device: Sendable): Decision => {
+const stopped = (stop: PushStop, device: Sendable): Decision => {
   const { attempts, repeat } = device;
   const untried = { attempts, possibleRepeat: repeat };
   switch (stop.kind) {

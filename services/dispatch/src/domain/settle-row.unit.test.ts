@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { addFailures, addTallies, emptyTally, shownCounts } from "./notification-counts.ts";
 import type { Outcome } from "./outcome.ts";
-import { type BatchRun, pauseCheckMs, type Sendable, type Stop, settleRow } from "./settle-row.ts";
+import { type BatchRun, type PushStop, pauseCheckMs, type Sendable, settleRow } from "./settle-row.ts";
 
 const startedAt = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-01T00:00:01Z");
@@ -145,7 +145,7 @@ describe("an outcome", () => {
 });
 
 describe("a device that was not sent to", () => {
-  test.each<[Stop, string, string]>([
+  test.each<[PushStop, string, string]>([
     [{ kind: "cancelled" }, "cancelled", "cancelled"],
     [{ kind: "expired", whilePaused: false }, "expired", "expired"],
     [{ kind: "expired", whilePaused: true }, "expired", "provider-misconfigured"],
@@ -185,7 +185,7 @@ describe("a device that was not sent to", () => {
     expect(waiting).toMatchObject({ notBefore: after(10_000), devices: [{}] });
   });
 
-  test.each<Stop>([{ kind: "cancelled" }, { kind: "expired", whilePaused: false }, { kind: "not-configured" }])(
+  test.each<PushStop>([{ kind: "cancelled" }, { kind: "expired", whilePaused: false }, { kind: "not-configured" }])(
     "waits for nothing when the batch was stopped for good: $kind",
     (stop) => {
       const { waiting, tally } = only(undefined, { blocked: new Map([[0, { until: after(10) }]]), stop });
@@ -239,7 +239,7 @@ const anyOutcome: fc.Arbitrary<Outcome | undefined> = fc.oneof(
   fc.constant<Outcome>({ kind: "rejected", reason: "payload-invalid", providerReason: "400" }),
   fc.constant(undefined),
 );
-const anyStop = fc.constantFrom<Stop>(
+const anyStop = fc.constantFrom<PushStop>(
   { kind: "cancelled" },
   { kind: "expired", whilePaused: false },
   { kind: "abandoned" },

@@ -1,4 +1,4 @@
-import { type DeadLetter, defineDeadLetterHandler } from "@herald/bus";
+import { type DeadMessage, defineDeadLetterHandler } from "@herald/bus";
 import {
   contractOf,
   DeliverBatchV1,
@@ -31,7 +31,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
   };
 
   /** Ends a send that had begun. Any other becomes a large send, with its own message and dead letters. */
-  const endSend = async (send: SendV1, message: DeadLetter["message"], signal: AbortSignal) => {
+  const endSend = async (send: SendV1, message: DeadMessage["message"], signal: AbortSignal) => {
     const { projectId, notificationId } = send;
     const document = await notifications.get(projectId, notificationId);
     if (document?.expanded?.lost) return;
@@ -103,9 +103,9 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
 const on =
   <Schema extends z.ZodType>(
     contract: Pick<MessageContract<Schema>, "name" | "schema">,
-    abandonAll: (data: z.output<Schema>, message: DeadLetter["message"], signal: AbortSignal) => Promise<void>,
+    abandonAll: (data: z.output<Schema>, message: DeadMessage["message"], signal: AbortSignal) => Promise<void>,
   ) =>
-  async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
+  async ({ subject, body, message }: DeadMessage, signal: AbortSignal): Promise<boolean> => {
     if (contractOf(subject)?.name !== contract.name) return false;
     const parsed = contract.schema.safeParse(body);
     if (parsed.success) await abandonAll(parsed.data, message, signal);

@@ -1,4 +1,4 @@
-import { type Delivery, defineHandler } from "@herald/bus";
+import { defineHandler, type MessageDelivery } from "@herald/bus";
 import {
   DeliverBatchV1,
   DueV1,
@@ -27,7 +27,10 @@ export const deliverDurables = [
 ] as const;
 
 /** Identifies a message, equal for all its redeliveries. The time alone is not enough, because two messages can share it. */
-export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publishedAt" | "sequence">): Claim => ({
+export const claimOf = ({
+  publishedAt,
+  sequence,
+}: Pick<MessageDelivery<unknown>, "publishedAt" | "sequence">): Claim => ({
   at: publishedAt.getTime(),
   sequence,
 });

@@ -1,4 +1,4 @@
-import { type Delivery, defineHandler } from "@herald/bus";
+import { defineHandler, type MessageDelivery } from "@herald/bus";
 import { DrainBacklogV1, ExpandedV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
@@ -75,7 +75,12 @@ export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: numbe
   }),
 ];
 
-const messageOf = ({ signal, bytes, deliveryCount, ...message }: Omit<Delivery<unknown>, "data">): SendMessage => ({
+const messageOf = ({
+  signal,
+  bytes,
+  deliveryCount,
+  ...message
+}: Omit<MessageDelivery<unknown>, "data">): SendMessage => ({
   claim: claimOf(message),
   signal,
   bytes,

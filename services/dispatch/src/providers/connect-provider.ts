@@ -1,5 +1,5 @@
 import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
-import { createApnsClient, createProviderTokens } from "./apns/client.ts";
+import { createApnsClient, createTokenCache } from "./apns/client.ts";
 import { createFcmClient } from "./fcm/client.ts";
 import type { ClientDeps, ProviderClient } from "./provider-client.ts";
 import { createWebPushClient } from "./webpush/client.ts";
@@ -16,7 +16,7 @@ type Deps = Pick<ClientDeps<unknown>, "createTransport" | "now"> & {
 };
 
 export const createConnectProvider = ({ createWebPushTransport, anyPushService, ...deps }: Deps): ConnectProvider => {
-  const tokens = createProviderTokens(deps.now);
+  const tokens = createTokenCache(deps.now);
   const webPushDeps = { now: deps.now, createTransport: createWebPushTransport, anyHost: anyPushService };
   return (provider, settings) => {
     switch (provider) {

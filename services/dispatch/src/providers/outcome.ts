@@ -34,15 +34,15 @@ export const connectionProblem = (reason: string, origin: string): ConnectionPro
 export type { Outcome } from "../domain/outcome.ts";
 
 /** A complete response of a provider, with any content. */
-export type Answered = Extract<TransportAnswer, { kind: "answered" }>;
+export type ProviderAnswer = Extract<TransportAnswer, { kind: "answered" }>;
 
 /** Accepted without the provider's message id, which Herald needs only from some providers. */
-export const accepted: Outcome = Object.freeze({ kind: "accepted" });
+export const acceptedOutcome: Outcome = Object.freeze({ kind: "accepted" });
 
 const maxReasonLength = 120;
 
 /** The outcome without a response: `deferred` if the push never reached the provider at `origin`, `unknown` if it may have. */
-export const unanswered = (answer: Exclude<TransportAnswer, Answered>, origin: string): Outcome => {
+export const unanswered = (answer: Exclude<TransportAnswer, ProviderAnswer>, origin: string): Outcome => {
   if (answer.kind === "unknown") return { kind: "unknown", providerReason: shown(answer.reason) };
   const problem = connectionProblem(answer.reason, origin);
   return problem

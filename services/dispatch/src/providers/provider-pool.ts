@@ -6,7 +6,7 @@ import type { ProviderClient } from "./provider-client.ts";
 import { createProviderProblems, credentialRoute, freshProblems, unproven } from "./provider-problems.ts";
 import { createProviderRoutes } from "./provider-routes.ts";
 
-export type Lookup =
+export type ProviderState =
   | { readonly kind: "ready"; readonly channel: Channel }
   | { readonly kind: "not-configured" }
   | { readonly kind: "paused" };
@@ -37,7 +37,7 @@ const maxLookups = 10_000;
 /** The clients of all projects. Settings are looked up at most once a second; a new version gets a new client. */
 export const createProviderPool = (deps: PoolDeps) => {
   const { credentials, now, log } = deps;
-  const lookups = new LRUCache<string, Lookup, Of>({
+  const lookups = new LRUCache<string, ProviderState, Of>({
     max: maxLookups,
     ttl: settingsMaxAgeMs,
     ttlResolution: 0,
@@ -71,7 +71,7 @@ export const createProviderPool = (deps: PoolDeps) => {
   const timer = setInterval(evict, idleCheckMs);
   timer.unref();
 
-  const toLookup = async (key: string, document: CredentialDocument | null): Promise<Lookup> => {
+  const toLookup = async (key: string, document: CredentialDocument | null): Promise<ProviderState> => {
     const current = open.get(key);
     if (current && current.version !== document?.version) close(key, current);
     if (!document) return { kind: "not-configured" };
@@ -102,7 +102,7 @@ export const createProviderPool = (deps: PoolDeps) => {
 
   return {
     /** The result is at most a second old. Concurrent callers share a read. Throws `database-unavailable`. */
-    lookup: (projectId: ProjectId, provider: Provider): Promise<Lookup> =>
+    lookup: (projectId: ProjectId, provider: Provider): Promise<ProviderState> =>
       lookups.forceFetch(`${projectId}/${provider}`, { context: { projectId, provider } }),
     /** Whether the provider has refused this version of the settings in this process. The pause may not be stored yet. */
     refused: ({ projectId, provider, version }: Version): boolean => {

@@ -1,6 +1,6 @@
 import { providerProblems, type StatusReport } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
-import type { CredentialDocument, CredentialStore, Problem } from "../stores/credential-store.ts";
+import type { CredentialDocument, CredentialStore, RouteProblem } from "../stores/credential-store.ts";
 
 /** Changes are written at most this often, because some servers fail and recover repeatedly. */
 const writeEveryMs = 1_000;
@@ -26,7 +26,7 @@ type Deps = Pick<CredentialDocument, "projectId" | "provider" | "version"> & {
 /** Records in the database and in the log why the pushes to one project's provider wait. */
 export const createProviderProblems = (deps: Deps) => {
   const { projectId, provider, version, credentials, now, log } = deps;
-  const current = new Map<string, Problem & { readonly at: number }>();
+  const current = new Map<string, RouteProblem & { readonly at: number }>();
   const written = new Set(deps.known);
   const changed = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -34,7 +34,7 @@ export const createProviderProblems = (deps: Deps) => {
   let logged = false;
   let closed = false;
 
-  const logProblem = ({ reason, host, detail }: Problem) => {
+  const logProblem = ({ reason, host, detail }: RouteProblem) => {
     const at = now().getTime();
     if (at - loggedAt < logEveryMs) return;
     loggedAt = at;
@@ -70,7 +70,7 @@ export const createProviderProblems = (deps: Deps) => {
 
   return {
     /** Called for every push: costs one map lookup while nothing changes. */
-    found: (route: string, { reason, host, detail }: Problem) => {
+    found: (route: string, { reason, host, detail }: RouteProblem) => {
       const at = now().getTime();
       const known = current.get(route);
       if (known?.reason === reason && known.host === host && at - known.at < repeatMs) return;
@@ -95,7 +95,7 @@ export const createProviderProblems = (deps: Deps) => {
 /** The route of the problem `credential-unproven`. It names no server. */
 export const credentialRoute = "credential";
 
-export const unproven = (providerReason: string): Problem => ({
+export const unproven = (providerReason: string): RouteProblem => ({
   reason: "credential-unproven",
   detail: `${providerReason}: ${providerProblems["credential-unproven"]}`,
 });

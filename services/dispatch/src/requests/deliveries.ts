@@ -10,7 +10,7 @@ import {
 import type { Deps } from "../deps.ts";
 import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import { acceptedView, type FindNotification, notificationView, type RecentSums } from "./notifications.ts";
+import { type FindNotification, notificationView, type RecentSums, unstoredView } from "./notifications.ts";
 
 type DeliveryRequestDeps = Deps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
 
@@ -35,7 +35,7 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
 
     handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
       const found = await find(projectId, notificationId);
-      if ("send" in found) return { notification: acceptedView(found.send, now()), expanded: false, attempts: [] };
+      if ("send" in found) return { notification: unstoredView(found.send, now()), expanded: false, attempts: [] };
       const { document } = found;
       const sums = document.end || document.step === "scheduled" ? undefined : await sumsOf(projectId, notificationId);
       const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);

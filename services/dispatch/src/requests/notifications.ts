@@ -159,7 +159,7 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
   return [
     handleRequest(bus, GetNotification, async ({ projectId, notificationId }) => {
       const found = await find(projectId, notificationId);
-      return "document" in found ? view(found.document) : acceptedView(found.send, now());
+      return "document" in found ? view(found.document) : unstoredView(found.send, now());
     }),
 
     handleRequest(bus, ListNotifications, async ({ projectId, page, ...filter }) => {
@@ -198,5 +198,5 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
 };
 
 /** An accepted notification that is not in the database yet. */
-export const acceptedView = (send: SendV1, now: Date): Notification =>
+export const unstoredView = (send: SendV1, now: Date): Notification =>
   notificationView({ ...newFacts(send), ...firstStep(send, now), content: send.content });

@@ -36,7 +36,7 @@ export type CredentialDocument = {
 };
 
 /** Why a server cannot be reached, or a credential is doubtful. */
-export type Problem = Pick<StoredProblem, "reason" | "detail"> & { readonly host?: string | undefined };
+export type RouteProblem = Pick<StoredProblem, "reason" | "detail"> & { readonly host?: string | undefined };
 
 type StoredProblem = {
   route: string;
@@ -213,7 +213,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
     report: async (
       { projectId, provider, version }: Version,
       route: string,
-      problem: Problem | undefined,
+      problem: RouteProblem | undefined,
       now: Date,
     ) => {
       const key = { _id: keyOf(projectId, provider), projectId, version };

@@ -15,15 +15,15 @@ import { apnsId } from "../domain/batch.ts";
 import { skippedOf } from "../domain/notification-counts.ts";
 import { type DeliveryDocument, ownersOf, packedAt, packedCount, resultAt, unpackNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
-import { createRows, type LightRow, ledgerFields, type Row } from "./rows.ts";
+import { createRows, type LightRow, type Row, rowSourceFields } from "./rows.ts";
 
 /** The ledger of one notification as a list of devices, ordered by batch, then by device id. */
 export const createDeliveryList = (db: Db) => {
-  const { ledgerOf, lightRowsOf, whole } = createRows(db);
+  const { sourceOf, lightRowsOf, whole } = createRows(db);
 
   async function* rowsFrom({ projectId, notificationId }: Query, first?: string): AsyncGenerator<LightRow | Row> {
-    const ledger = await ledgerOf(projectId, notificationId);
-    if (ledger) yield* lightRowsOf(ledger, first);
+    const source = await sourceOf(projectId, notificationId);
+    if (source) yield* lightRowsOf(source, first);
   }
 
   const devicesOf = async (projectId: ProjectId, known: LightRow | Row, status: DeliveryStatus | undefined) => {
@@ -187,7 +187,7 @@ export const createDeliveryExport = (db: Db) => {
     // A position with a row means that the export of its notification is not complete.
     if (position) bounds.push({ _id: position.row ? { $gte: position.id } : { $gt: position.id } });
     return notifications
-      .find({ $and: bounds }, { hint: notificationHints.list, projection: ledgerFields, ...deadlineOptions() })
+      .find({ $and: bounds }, { hint: notificationHints.list, projection: rowSourceFields, ...deadlineOptions() })
       .sort({ _id: 1 })
       .batchSize(notificationsAtATime);
   };

@@ -59,12 +59,12 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
 
 /** Finds one device in the ledger of a notification. */
 export const createDeliveryTrace = (db: Db) => {
-  const { ledgerOf, rowsOfDevice } = createRows(db);
+  const { sourceOf, rowsOfDevice } = createRows(db);
   return guardStore({
     /** The delivery of a device and its attempts, oldest first, from the root row and its children. */
     trace: async (projectId: ProjectId, notificationId: NotificationId, id: DeviceId) => {
-      const ledger = await ledgerOf(projectId, notificationId);
-      const rows = ledger ? await rowsOfDevice(projectId, [ledger], id) : undefined;
+      const source = await sourceOf(projectId, notificationId);
+      const rows = source ? await rowsOfDevice(projectId, [source], id) : undefined;
       return traceOf(rows?.get(notificationId) ?? []);
     },
   });

@@ -2,7 +2,7 @@ import { newDeviceId } from "@herald/contracts";
 import { Binary } from "mongodb";
 import { describe, expect, test } from "vitest";
 import type { DeviceResult } from "../domain/settle-row.ts";
-import { type DeliveryDocument, packIds, packNames } from "./delivery-document.ts";
+import { type DeliveryDocument, packDeviceIds, packNames } from "./delivery-document.ts";
 import { traceOf } from "./delivery-trace.ts";
 
 const at = (minute: number) => new Date(Date.UTC(2030, 0, 31, 9, minute));
@@ -10,7 +10,7 @@ const iso = (minute: number) => at(minute).toISOString();
 const device = newDeviceId(at(0));
 /** A row of the device alone, on a platform whose provider names its messages. */
 const rowOf = (row: Partial<DeliveryDocument>) => ({
-  row: { platform: "android", notificationId: "ntf_1", deviceIds: packIds([device]), storedAt: at(0), ...row },
+  row: { platform: "android", notificationId: "ntf_1", deviceIds: packDeviceIds([device]), storedAt: at(0), ...row },
   index: 0,
 });
 const settled = (minute: number, result: Partial<DeviceResult>, more: Partial<DeliveryDocument> = {}) =>

@@ -11,11 +11,11 @@ import { deadlineOptions, decodeAfter, encodeAfter, findByIds, findSome, guardSt
 import type { Db, Filter } from "mongodb";
 import { traceOf } from "./delivery-trace.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
-import { createRows, isSearched, type Ledger, ledgerFields } from "./rows.ts";
+import { createRows, isSearched, type RowSource, rowSourceFields } from "./rows.ts";
 
-type Candidate = Ledger & Pick<NotificationDocument, "acceptedAt" | "status">;
+type Candidate = RowSource & Pick<NotificationDocument, "acceptedAt" | "status">;
 
-const fields = { ...ledgerFields, acceptedAt: 1, status: 1 } as const;
+const fields = { ...rowSourceFields, acceptedAt: 1, status: 1 } as const;
 
 /** Large sends of the project that a page searches. Each costs a row of up to 1,000 devices. */
 const maxLarge = 100;

@@ -20,11 +20,11 @@ import { type NotificationDocument, notificationCollection } from "./notificatio
 export type Row = WithId<DeliveryDocument>;
 
 /** The fields of a notification that locate its rows. */
-export type Ledger = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "tags"> & {
+export type RowSource = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "claim" | "tags"> & {
   readonly expanded?: Omit<NonNullable<NotificationDocument["expanded"]>, "devices" | "unmatched">;
 };
 
-export const ledgerFields = {
+export const rowSourceFields = {
   projectId: 1,
   rows: 1,
   claim: 1,
@@ -48,7 +48,7 @@ export const embed = ({
 }: DeliveryDocument): EmbeddedRow => row;
 
 /** The rows stored in a notification, as documents of `deliveries`. */
-export const embeddedRows = ({ _id, projectId, rows = [], claim, tags }: Ledger): DeliveryDocument[] =>
+export const embeddedRows = ({ _id, projectId, rows = [], claim, tags }: RowSource): DeliveryDocument[] =>
   rows.map((row) => ({
     ...row,
     projectId,
@@ -85,7 +85,7 @@ const withDevice = (rows: readonly Row[], id: DeviceId): DeviceRow[] =>
  * The ids of the batches that may contain the device: the batches of its page. Undefined when any batch may contain it: while the
  * notification is being expanded, or after a lost expansion.
  */
-const batchesWith = ({ _id, expanded }: Ledger, id: DeviceId): string[] | undefined => {
+const batchesWith = ({ _id, expanded }: RowSource, id: DeviceId): string[] | undefined => {
   if (expanded?.lost) return undefined;
   // A small send has a single page.
   const pages = expanded?.at ? expanded.pages : expanded && { buckets: Number.POSITIVE_INFINITY, ...expanded };
@@ -95,7 +95,7 @@ const batchesWith = ({ _id, expanded }: Ledger, id: DeviceId): string[] | undefi
 };
 
 /** Whether all batches of a notification must be searched for a device. Searching them reads several megabytes. */
-export const isSearched = (ledger: Ledger, id: DeviceId): boolean => !ledger.rows && !batchesWith(ledger, id);
+export const isSearched = (source: RowSource, id: DeviceId): boolean => !source.rows && !batchesWith(source, id);
 
 export const createRows = (db: Db) => {
   const notifications = notificationCollection(db);
@@ -122,15 +122,15 @@ export const createRows = (db: Db) => {
     deliveries.find({ projectId, _id: { $gt: `${_id}/`, $lt: `${_id}0` } }, { hint: "_id_" }).toArray();
 
   return {
-    /** The ledger of a notification. Null when the project has no such notification. */
-    ledgerOf: (projectId: ProjectId, _id: NotificationId): Promise<Ledger | null> =>
-      notifications.findOne({ _id, projectId }, { projection: ledgerFields }),
+    /** Where the rows of a notification are. Null when the project has no such notification. */
+    sourceOf: (projectId: ProjectId, _id: NotificationId): Promise<RowSource | null> =>
+      notifications.findOne({ _id, projectId }, { projection: rowSourceFields }),
 
     /** The rows of a notification from the id `first` on, in order of their ids. */
-    async *rowsOf(ledger: Ledger, first = ""): AsyncGenerator<Row> {
-      const { _id, projectId, rows } = ledger;
+    async *rowsOf(source: RowSource, first = ""): AsyncGenerator<Row> {
+      const { _id, projectId, rows } = source;
       if (rows) {
-        const embedded = embeddedRows(ledger).filter(({ _id: id }) => id >= first);
+        const embedded = embeddedRows(source).filter(({ _id: id }) => id >= first);
         return yield* embedded.sort((one, other) => (one._id < other._id ? -1 : 1));
       }
       // `0` is the character after `/`.
@@ -142,11 +142,11 @@ export const createRows = (db: Db) => {
     },
 
     /** The same from the device `first` on, in order of their first devices, without their devices where there are many rows. */
-    async *lightRowsOf(ledger: Ledger, first = ""): AsyncGenerator<LightRow | Row> {
-      const { _id: notificationId, projectId, rows } = ledger;
+    async *lightRowsOf(source: RowSource, first = ""): AsyncGenerator<LightRow | Row> {
+      const { _id: notificationId, projectId, rows } = source;
       if (rows) {
         const placeOf = ({ firstDeviceId, _id }: LightRow): string => `${firstDeviceId} ${_id}`;
-        const embedded = embeddedRows(ledger).filter(({ firstDeviceId }) => firstDeviceId >= first);
+        const embedded = embeddedRows(source).filter(({ firstDeviceId }) => firstDeviceId >= first);
         return yield* embedded.sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1));
       }
       const from = first === "" ? {} : { firstDeviceId: { $gte: first } };
@@ -166,13 +166,13 @@ export const createRows = (db: Db) => {
     /** The rows of a device by notification: first the root row, then its children. */
     rowsOfDevice: async (
       projectId: ProjectId,
-      ledgers: readonly Ledger[],
+      sources: readonly RowSource[],
       id: DeviceId,
     ): Promise<Map<NotificationId, DeviceRow[]>> => {
-      const embedded = ledgers.flatMap((ledger) => withDevice(embeddedRows(ledger), id));
+      const embedded = sources.flatMap((source) => withDevice(embeddedRows(source), id));
       const batches: string[] = [];
-      for (const ledger of ledgers.filter(({ rows }) => !rows))
-        batches.push(...(batchesWith(ledger, id) ?? (await search(projectId, ledger._id, id))));
+      for (const source of sources.filter(({ rows }) => !rows))
+        batches.push(...(batchesWith(source, id) ?? (await search(projectId, source._id, id))));
       // One `$in`: DocumentDB takes 100 ms for each of several ranges in an `$or`.
       const filter = { projectId, firstDeviceId: { $lte: id }, lastDeviceId: { $gte: id } };
       const stored = batches.length === 0 ? [] : withDevice(await findByIds(deliveries, batches, filter), id);
@@ -197,11 +197,11 @@ export const createRows = (db: Db) => {
         generation: rootGeneration,
       };
       const projection = { notificationId: 1, deviceIds: 1, users: 1 } as const;
-      const [ledgers, stored] = await Promise.all([
-        findByIds(notifications, ids, { projectId }, { projection: ledgerFields }),
+      const [sources, stored] = await Promise.all([
+        findByIds(notifications, ids, { projectId }, { projection: rowSourceFields }),
         deliveries.find(filter, { hint: deliveryHints.devices, projection, batchSize: 10_000 }).toArray(),
       ]);
-      return [...ledgers.flatMap(embeddedRows), ...stored];
+      return [...sources.flatMap(embeddedRows), ...stored];
     },
 
     /** Up to `limit` root rows that are stored: a notification has them all, or fewer while it is being expanded. */

@@ -60,7 +60,7 @@ const userKeysOf = (projectId: ProjectId, sends: readonly GroupedSend[]): string
 const maxSummed = 20_000;
 
 /** How many sends of a project wait, and since when. */
-export type Backlog = { readonly projectId: ProjectId; readonly sends: number; readonly since: Date };
+export type ProjectBacklog = { readonly projectId: ProjectId; readonly sends: number; readonly since: Date };
 
 const acceptedAt = (groupId: string): Date => idTime(groupId.slice(0, groupId.indexOf("/")));
 
@@ -141,7 +141,7 @@ export const createSendGroupStore = (db: Db) => {
     },
 
     /** The projects with a backlog, the longest waiting first, at most `limit`. Reads at most {@link maxSummed} groups. */
-    backlogs: async (limit: number): Promise<Backlog[]> => {
+    backlogs: async (limit: number): Promise<ProjectBacklog[]> => {
       const found = await groups
         .aggregate<{ _id: ProjectId; sends: number; first: string }>([
           { $limit: maxSummed },

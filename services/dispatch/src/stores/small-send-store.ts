@@ -24,11 +24,11 @@ import {
   toRecord,
 } from "./notification-document.ts";
 import { ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
-import { embed, embeddedRows, type Ledger } from "./rows.ts";
+import { embed, embeddedRows, type RowSource } from "./rows.ts";
 
 /** The rows of a send that was just stored, as runs that are sent for the first time. */
-const firstRuns = (ledger: Ledger, startedAt: Date): Run[] =>
-  embeddedRows(ledger).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
+const firstRuns = (source: RowSource, startedAt: Date): Run[] =>
+  embeddedRows(source).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
 
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
@@ -130,7 +130,7 @@ export const createSmallSendStore = (db: Db) => {
      * owners of a row after the change; undefined: the same as before.
      */
     eraseOwners: async (
-      document: Ledger & Pick<NotificationDocument, "step">,
+      document: RowSource & Pick<NotificationDocument, "step">,
       change: (owners: readonly (string | undefined)[]) => string | undefined,
     ): Promise<void> => {
       const { _id, projectId, rows = [] } = document;

@@ -58,7 +58,12 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
   const permit = permitOperator(projects);
 
   /** The operator of a session cookie. */
-  const verifySession = async (secret: string, access: Access, sent: Credentials, address: string): Promise<Caller> => {
+  const verifySession = async (
+    secret: string,
+    access: Access,
+    sent: RequestCredentials,
+    address: string,
+  ): Promise<Caller> => {
     const session = await sessions.find(secret, address);
     const operator = session && (await operators.findByHash(session.operatorTokenHash, address));
     if (session === undefined || operator === undefined) {
@@ -73,7 +78,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
   const verifyCredential = async (
     credential: string,
     access: Access,
-    sent: Credentials,
+    sent: RequestCredentials,
     address: string,
   ): Promise<Caller | undefined> => {
     const byOperator = access.by.includes("operator");
@@ -96,7 +101,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
   };
 
   /** Apps send a stale credential when they register again, so an invalid one counts as a failure but is not refused. */
-  const deviceOrClient = async (access: Access, sent: Credentials, address: string): Promise<Caller> => {
+  const deviceOrClient = async (access: Access, sent: RequestCredentials, address: string): Promise<Caller> => {
     const credential = bearer.exec(sent.authorization ?? "")?.[1] ?? "";
     if (!parseDeviceCredential(credential)) return { kind: "client" };
     const caller = await verifyCredential(credential, { ...access, by: ["device"] }, sent, address);
@@ -105,7 +110,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     return { kind: "client" };
   };
 
-  return async (access: Access, sent: Credentials, address: string): Promise<Caller> => {
+  return async (access: Access, sent: RequestCredentials, address: string): Promise<Caller> => {
     const { authorization, session } = sent;
     if (access.orDevice) return deviceOrClient(access, sent, address);
     // Another site's form could sign its visitor in as the attacker, who would then read the visitor's input.
@@ -142,7 +147,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
 };
 
 /** The credentials and origin of a request. */
-export type Credentials = {
+export type RequestCredentials = {
   readonly authorization?: string | undefined;
   /** The secret of the session cookie. */
   readonly session?: string | undefined;
@@ -183,7 +188,7 @@ const isFromOtherOrigin = (request: IncomingMessage): boolean => {
 };
 
 /** The credentials of a request. `secure`: its connection is encrypted, see {@link isSecure}. */
-export const credentialsOf = (request: IncomingMessage, secure: boolean): Credentials => {
+export const credentialsOf = (request: IncomingMessage, secure: boolean): RequestCredentials => {
   const session = cookieOf(request.headers.cookie, sessionCookieName(secure));
   return {
     authorization: request.headers.authorization,
@@ -207,7 +212,7 @@ export const isSecure = (request: IncomingMessage, proxies: number): boolean => 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
 /** A page of another origin must not use the cookie, and cannot read the CSRF token. */
-const checkSessionUse = ({ csrfToken }: OperatorSession, sent: Credentials): void => {
+const checkSessionUse = ({ csrfToken }: OperatorSession, sent: RequestCredentials): void => {
   if (sent.fromOtherOrigin)
     throw new HeraldError("forbidden", "cookie: pages of another origin may not use the session");
   if (!sent.changes) return;
@@ -227,7 +232,7 @@ const permitOperator =
   async (
     who: { readonly operator: ActingOperator; readonly session?: OperatorSession },
     access: Access,
-    sent: Credentials,
+    sent: RequestCredentials,
   ): Promise<Caller> => {
     const { operator } = who;
     if (sent.withoutOperators) throw forbidden("operators use the admin port");

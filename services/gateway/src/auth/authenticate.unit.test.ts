@@ -14,10 +14,10 @@ import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../bus-connection.ts";
 import type { GatewayConfig } from "../config.ts";
 import { createAuthenticate } from "./authenticate.ts";
-import { admin, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
+import { adminOnly, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
 import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
 import { createRateLimits } from "./rate-limits.ts";
-import { createSessions } from "./sessions.ts";
+import { createSessionStore } from "./sessions.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const [projectId, deviceId, tokenId] = [newProjectId(now), newDeviceId(now), newTokenId(now)];
@@ -73,7 +73,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   const bucket = (): never => {
     throw new Error("no test here has a session");
   };
-  const sessions = createSessions({ replica: none, bucket, limits, now: () => now });
+  const sessions = createSessionStore({ replica: none, bucket, limits, now: () => now });
   const projects = { settings: async (id: ProjectId) => ({ id, openRegistration: true }) };
   const sendRequest = ask as unknown as SendRequest;
   const authenticate = createAuthenticate({ operators, sessions, projects, tokens, sendRequest, limits });
@@ -104,7 +104,7 @@ describe("accepts", () => {
 
   test("the admin token on operators' routes, as root", async () => {
     const { authenticate } = open();
-    expect(await authenticate(admin, bearer(adminToken), address)).toMatchObject({
+    expect(await authenticate(adminOnly, bearer(adminToken), address)).toMatchObject({
       kind: "operator",
       operator: { id: "root", role: "admin" },
     });
@@ -141,10 +141,16 @@ describe("refuses", () => {
       "send `Bearer` and a project token (hpt_…) or a device credential (hdc_…)",
       'Bearer realm="herald"',
     ],
-    ["no header for an operator", admin, {}, "send `Bearer` and an operator token (hop_…)", 'Bearer realm="herald"'],
+    [
+      "no header for an operator",
+      adminOnly,
+      {},
+      "send `Bearer` and an operator token (hop_…)",
+      'Bearer realm="herald"',
+    ],
     [
       "a wrong admin token",
-      admin,
+      adminOnly,
       bearer("the-admin-tokem"),
       "the credential is invalid; send `Bearer` and an operator token (hop_…)",
       unknown,

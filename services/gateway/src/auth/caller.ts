@@ -77,16 +77,16 @@ const byRole = (role: OperatorRole): Access<"operator"> => ({ by: ["operator"], 
 export const viewer = byRole("viewer");
 /** For sends, replays and pauses. */
 export const operator = byRole("operator");
-export const admin = byRole("admin");
+export const adminOnly = byRole("admin");
 /** An operator's token, or a sign-in code in the body. */
-export const signIn: Access<"operator" | "client"> = {
+export const signInAccess: Access<"operator" | "client"> = {
   by: ["operator", "client"],
   role: "viewer",
   signsIn: true,
   countsAsSignIn: true,
 };
 /** Creates a sign-in code. */
-export const createCode: Access<"operator"> = { ...admin, countsAsSignIn: true };
+export const createCode: Access<"operator"> = { ...adminOnly, countsAsSignIn: true };
 
 const highest = (roles: readonly OperatorRole[]): OperatorRole =>
   roles.reduce((role, other) => (roleIncludes(role, other) ? role : other), "viewer");

@@ -32,13 +32,13 @@ export type Share = {
   readonly refusal: HeraldError;
 };
 
-const stateOf = (policy: Policy, left: RateLimiterRes): State => ({
+const stateOf = (policy: Policy, left: RateLimiterRes): LimitState => ({
   policy,
   remaining: Math.max(0, left.remainingPoints),
   resetSeconds: Math.max(1, Math.ceil(left.msBeforeNext / 1000)),
 });
 
-const limited = (what: string, state: State, code: "rate-limited" | "quota-exceeded"): HeraldError => {
+const limited = (what: string, state: LimitState, code: "rate-limited" | "quota-exceeded"): HeraldError => {
   const { limit, seconds } = state.policy;
   return new HeraldError(
     code,
@@ -77,12 +77,12 @@ const limiter = (
         },
       };
     },
-    count: async (key: string): Promise<State> => {
+    count: async (key: string): Promise<LimitState> => {
       const taken = await consume(key);
       if (taken.consumedPoints > policy.limit) throw limited(what, stateOf(policy, taken), code);
       return stateOf(policy, taken);
     },
-    countAll: async (key: string, count: number): Promise<State> => {
+    countAll: async (key: string, count: number): Promise<LimitState> => {
       const taken = await consume(key, count);
       if (taken.consumedPoints <= policy.limit) return stateOf(policy, taken);
       await memory.reward(key, count);
@@ -207,10 +207,10 @@ export const createRateLimits = (config: GatewayConfig, maxDryRuns: number) => {
 export type Policy = { readonly name: string; readonly limit: number; readonly seconds: number };
 
 /** A caller's remaining requests under a policy, and the seconds until its window ends. */
-export type State = { readonly policy: Policy; readonly remaining: number; readonly resetSeconds: number };
+export type LimitState = { readonly policy: Policy; readonly remaining: number; readonly resetSeconds: number };
 
 /** `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers: two lists in the same order. */
-export const rateLimitHeaders = (states: readonly State[]): Readonly<Record<string, string>> => ({
+export const rateLimitHeaders = (states: readonly LimitState[]): Readonly<Record<string, string>> => ({
   "ratelimit-policy": states
     .map(({ policy: { name, limit, seconds } }) => `"${name}";q=${limit};w=${seconds}`)
     .join(", "),

@@ -28,10 +28,10 @@ type Deps = {
 /** Derived from the cookie's secret, so only the secret's holder has it and it need not be stored. */
 const csrfTokenOf = (secret: string): string => hash("sha256", `csrf/${secret}`, "base64url");
 
-export type Sessions = ReturnType<typeof createSessions>;
+export type Sessions = ReturnType<typeof createSessionStore>;
 
 /** Sessions and sign-in codes of operators. They are stored in a bucket of the bus: every gateway knows them, without a database. */
-export const createSessions = ({ replica, bucket, limits, now }: Deps) => {
+export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
   const isOver = ({ expiresAt }: SessionRecord): boolean => Date.parse(expiresAt) <= now().getTime();
   const after = (ms: number): Date => new Date(now().getTime() + ms);
 

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import type { Page } from "../http/http-routes.ts";
+import type { PublicPage } from "../http/http-routes.ts";
 import type { Route } from "../http/route.ts";
 import { describeEvents } from "./describe-events.ts";
 import { describeRoutes } from "./describe-routes.ts";
@@ -19,8 +19,8 @@ const headers = {
  * `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`. Each is made from routes and contracts on its first
  * request, and kept.
  */
-export const docsPages = (routes: readonly Route[]): readonly Page[] => {
-  const page = (path: string, type: keyof typeof headers, make: () => string): Page => {
+export const docsPages = (routes: readonly Route[]): readonly PublicPage[] => {
+  const page = (path: string, type: keyof typeof headers, make: () => string): PublicPage => {
     let made: Buffer | undefined;
     const render = (_request: Request, response: Response): void => {
       // Made once: a slow reader holds a reference to the buffer, not a copy.

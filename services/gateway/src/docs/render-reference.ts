@@ -3,9 +3,9 @@ import { describeEvents } from "./describe-events.ts";
 import {
   escapeHtml,
   example,
+  htmlPage,
   type JsonSchema,
   nameOf,
-  page,
   prose,
   renderSchema,
   table,
@@ -133,7 +133,7 @@ export const renderReference = (document: ApiDocument): string => {
   const link = (found: Found) =>
     `<li><a href="#${escapeHtml(found.operation.operationId)}">${escapeHtml(found.operation.summary)}</a></li>`;
   const { title, version, description } = document.info;
-  return page({
+  return htmlPage({
     title: `${title} reference`,
     nav: [
       `<strong>${escapeHtml(title)}</strong> <span class="note">${escapeHtml(version)}</span>`,
@@ -170,7 +170,7 @@ const anchor = (slug: string): string => `<code id="${escapeHtml(slug)}">${escap
 
 /** The meaning of every error and delivery reason. The `type` of an error response links here. */
 export const renderErrors = (): string =>
-  page({
+  htmlPage({
     title: "Herald errors",
     nav: '<strong>Herald</strong><ul><li><a href="/docs">Reference</a></li><li><a href="#errors">Errors</a></li><li><a href="#reasons">Delivery reasons</a></li></ul>',
     main: [
@@ -211,7 +211,7 @@ export const renderEvents = (): string => {
       `<details><summary>Example</summary>${example(examples[0].payload)}</details></section>`,
     ].join("\n");
   });
-  return page({
+  return htmlPage({
     title: info.title,
     nav: [
       `<strong>${escapeHtml(info.title)}</strong> <span class="note">${escapeHtml(info.version)}</span>`,

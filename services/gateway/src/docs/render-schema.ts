@@ -139,7 +139,7 @@ const allow = (text: string): string => `'sha256-${hash("sha256", text, "base64"
 export const pagePolicy = `default-src 'none'; style-src ${allow(style)}; script-src ${allow(pageScript)}; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
 /** A whole page from parts that are already HTML. */
-export const page = ({ title, nav, main }: { title: string; nav: string; main: string }): string =>
+export const htmlPage = ({ title, nav, main }: { title: string; nav: string; main: string }): string =>
   `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${style}</style></head>

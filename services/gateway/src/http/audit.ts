@@ -6,7 +6,7 @@ import { currentOwnRequestId } from "@herald/kit";
 type AuditedChange = Omit<EventData<"AuditRecordedV1">, "project_id" | "at" | "request_id">;
 
 /** Publishes operators' changes; registry appends them to its audit rows. Resolves when the event is on disk. Throws bus-unavailable. */
-export const createAudit =
+export const createAuditPublisher =
   (publish: (event: OutboxEvent<"AuditRecordedV1">) => Promise<void>, now: () => Date) =>
   async (change: AuditedChange): Promise<void> => {
     const at = now();
@@ -18,4 +18,4 @@ export const createAudit =
     } as const;
     await publish({ id: randomUUID(), event: "AuditRecordedV1", subject: change.operator.id, at, data });
   };
-export type Audit = ReturnType<typeof createAudit>;
+export type Audit = ReturnType<typeof createAuditPublisher>;

@@ -7,9 +7,9 @@ import { consoleRoutes } from "./serve-console.ts";
 const notFound = "route not found; GET /openapi.json lists all routes";
 
 /** A page that everyone may read. */
-export type Page = { readonly path: string; readonly render: (request: Request, response: Response) => void };
+export type PublicPage = { readonly path: string; readonly render: (request: Request, response: Response) => void };
 
-const frontPage: Page = {
+const frontPage: PublicPage = {
   path: "/",
   render: (request, response) => {
     response.vary("accept");
@@ -24,12 +24,12 @@ const frontPage: Page = {
  */
 export const serveGateway = (
   declared: ReadonlyMap<Route, HttpRoute["serve"]>,
-  pages: readonly Page[],
+  pages: readonly PublicPage[],
   probes: readonly HttpRoute[],
   count: (request: IncomingMessage) => Promise<void>,
   consoleFolder?: string,
 ) => {
-  const servePage = ({ path, render }: Page): HttpRoute => ({
+  const servePage = ({ path, render }: PublicPage): HttpRoute => ({
     method: "GET",
     pattern: path,
     serve: async (request, response) => {

@@ -36,7 +36,7 @@ type BodyOf<One extends ResponseSpec> = One extends { stream: true } | { downloa
     : undefined;
 
 /** A reply that the route declares: a status, its body, and additional headers. */
-export type Reply<All extends ResponseSpecs = ResponseSpecs> = {
+export type RouteReply<All extends ResponseSpecs = ResponseSpecs> = {
   [Status in keyof All & number]: {
     readonly status: Status;
     readonly body: BodyOf<All[Status]>;
@@ -73,10 +73,10 @@ export const tags = [
   "Exports",
   "Administration",
 ] as const;
-export type Tag = (typeof tags)[number];
+export type RouteTag = (typeof tags)[number];
 
 /** The tag of routes under `/api/v1`, by the next part of their path. */
-const tagsOfPaths: Readonly<Record<string, Tag>> = {
+const tagsOfPaths: Readonly<Record<string, RouteTag>> = {
   devices: "Devices",
   imports: "Devices",
   identification: "Devices",
@@ -99,7 +99,7 @@ type Declaration<
   A extends ResponseSpecs,
 > = {
   /** Where the path is of another group's. */
-  readonly tag?: Tag;
+  readonly tag?: RouteTag;
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;
@@ -122,10 +122,13 @@ export type Route = Declaration<CallerKind, Params, z.ZodType, z.ZodType, Respon
   readonly method: Method;
   readonly path: string;
   readonly operationId: string;
-  readonly tag: Tag;
+  readonly tag: RouteTag;
   /** Browsers call it from other origins. */
   readonly cors: boolean;
-  readonly handle: (deps: RouteDeps, request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>) => Promise<Reply>;
+  readonly handle: (
+    deps: RouteDeps,
+    request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>,
+  ) => Promise<RouteReply>;
 };
 
 /** The request of any route. */
@@ -151,7 +154,7 @@ export const defineRoute = <
   operationId: string,
   place: `${Method} /${string}`,
   route: Declaration<Kind, P, Q, B, A> & {
-    handle: (deps: RouteDeps, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
+    handle: (deps: RouteDeps, request: RouteRequest<Kind, P, Q, B>) => Promise<RouteReply<A>>;
   },
 ): Route => {
   const [method = "", path = ""] = place.split(" ");

@@ -21,7 +21,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";
-import type { HandledRequest, PathParam, Reply, Route, StreamBody } from "./route.ts";
+import type { HandledRequest, PathParam, Route, RouteReply, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
 
@@ -114,7 +114,7 @@ const startResponse = (response: ServerResponse, status: number, headers?: Heade
 
 const send = async (
   response: ServerResponse,
-  { status, body, headers }: Reply,
+  { status, body, headers }: RouteReply,
   reserve: ReserveMemory,
 ): Promise<void> => {
   if (typeof body === "function") {

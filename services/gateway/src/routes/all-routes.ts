@@ -10,7 +10,7 @@ import { notificationRoutes, sendNotifications } from "./notification-routes.ts"
 import { getStatus, operatorRoutes } from "./operator-routes.ts";
 import { getStats, projectRoutes } from "./project-routes.ts";
 import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
-import { putDevices } from "./put-devices-routes.ts";
+import { putDevicesRoute } from "./put-devices-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { subscriptionRoutes, topicRoutes } from "./topic-routes.ts";
@@ -20,7 +20,7 @@ import { webhookMessageRoutes, webhookRoutes } from "./webhook-routes.ts";
 /** All routes: the gateway serves them and the OpenAPI document describes them. */
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
-  putDevices,
+  putDevicesRoute,
   ...importRoutes,
   ...identificationRoutes,
   ...userRoutes,

@@ -16,7 +16,7 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { z } from "zod";
-import { admin, viewer } from "../auth/caller.ts";
+import { adminOnly, viewer } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { operatorParam } from "./path-params.ts";
@@ -30,7 +30,7 @@ const createOperator = defineRoute("createOperator", "post /admin/v1/operators",
   summary: "Create an operator",
   description:
     "Only this response contains the operator's token. A `viewer` reads, an `operator` also sends, replays and changes devices and topics, an `admin` may do everything.",
-  access: admin,
+  access: adminOnly,
   body: CreateOperator,
   responses: { 201: { description: "The operator and its token", schema: WithToken } },
   handle: async ({ sendRequest }, { body: { operator }, idempotent }) =>
@@ -65,7 +65,7 @@ const getOperator = defineRoute("getOperator", "get /admin/v1/operators/{id}", {
 const changeOperator = defineRoute("changeOperator", "patch /admin/v1/operators/{id}", {
   summary: "Change an operator's name or role",
   description: "All gateways apply a changed role within a second, also to sessions in progress.",
-  access: admin,
+  access: adminOnly,
   params: { id: operatorParam },
   body: ChangeOperator,
   responses: { 200: { description: "The changed operator", schema: OneOperator } },
@@ -77,7 +77,7 @@ const rotateOperatorToken = defineRoute("rotateOperatorToken", "post /admin/v1/o
   summary: "Replace an operator's token",
   description:
     "Only this response contains the new token. All gateways refuse the earlier one, and end its sessions, within a second.",
-  access: admin,
+  access: adminOnly,
   params: { id: operatorParam },
   responses: { 201: { description: "The operator and its new token", schema: WithToken } },
   handle: async ({ sendRequest }, { params, idempotent }) =>
@@ -94,7 +94,7 @@ const rotateOperatorToken = defineRoute("rotateOperatorToken", "post /admin/v1/o
 const deleteOperator = defineRoute("deleteOperator", "delete /admin/v1/operators/{id}", {
   summary: "Delete an operator",
   description: "All gateways refuse the operator's token, and end its sessions, within a second.",
-  access: admin,
+  access: adminOnly,
   params: { id: operatorParam },
   responses: { 204: { description: "The operator is deleted" } },
   handle: async ({ sendRequest }, { params }) => sendRequest(DeleteOperator, { operatorId: params.id }).then(noContent),

@@ -24,7 +24,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { admin, project, viewer } from "../auth/caller.ts";
+import { adminOnly, project, viewer } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
@@ -35,7 +35,7 @@ const createProject = defineRoute("createProject", "post /admin/v1/projects", {
   summary: "Create a project",
   description:
     "Creates a first token with all scopes, which only this response contains. Without `protected_metadata` clients cannot write `user_id`, `user_email`, `email` and `phone`.",
-  access: admin,
+  access: adminOnly,
   body: CreateProject,
   responses: {
     201: {
@@ -97,7 +97,7 @@ const listProjectLimits = defineRoute("listProjectLimits", "get /admin/v1/projec
 
 const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id}", {
   summary: "Change a project",
-  access: admin,
+  access: adminOnly,
   params: { id: projectParam },
   body: ChangeProject,
   responses: { 200: { description: "The changed project", schema: OneProject } },
@@ -110,7 +110,7 @@ const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id
 
 const deleteProject = defineRoute("deleteProject", "delete /admin/v1/projects/{id}", {
   summary: "Delete a project and all its data",
-  access: admin,
+  access: adminOnly,
   params: { id: projectParam },
   responses: { 204: { description: "The project is deleted" } },
   handle: async ({ sendRequest }, { params }) => sendRequest(DeleteProject, { projectId: params.id }).then(noContent),

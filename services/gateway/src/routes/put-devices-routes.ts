@@ -72,7 +72,7 @@ const putAll = async (
   return results;
 };
 
-export const putDevices = defineRoute("putDevices", "put /api/v1/devices", {
+export const putDevicesRoute = defineRoute("putDevices", "put /api/v1/devices", {
   summary: "Create or update up to 1,000 devices",
   description:
     "Herald finds each device by its platform and push token: a new one is created, a known one updated as by `POST /devices`, except that no credential is made or rotated, and that it stays inactive if it is. A device without a credential gets one when its app identifies it. Each device is accepted or refused by itself; the results are in the order of the request. Sending the same devices again changes nothing. The body may have 4 MiB, each device 64 KiB. For files, use `POST /imports`.",

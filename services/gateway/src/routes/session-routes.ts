@@ -1,6 +1,6 @@
 import { CreateSession, CurrentSession, Session, SignInCode, sessionCookieName } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type ActingOperator, createCode, invalidCredential, signIn, viewer } from "../auth/caller.ts";
+import { type ActingOperator, createCode, invalidCredential, signInAccess, viewer } from "../auth/caller.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 
@@ -21,7 +21,7 @@ const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
   summary: "Sign an operator in",
   description:
     "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` and named `__Host-herald_session` when the request came by https, otherwise `herald_session`. An operator has at most 20 sessions: another one ends the oldest. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role.",
-  access: signIn,
+  access: signInAccess,
   body: CreateSession,
   responses: {
     201: { description: "The session, whose secret is in `Set-Cookie`", schema: dataOf(Session) },

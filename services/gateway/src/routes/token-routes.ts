@@ -13,7 +13,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { admin, viewer } from "../auth/caller.ts";
+import { adminOnly, viewer } from "../auth/caller.ts";
 import { created, noContent, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam, tokenParam } from "./path-params.ts";
@@ -21,7 +21,7 @@ import { projectParam, tokenParam } from "./path-params.ts";
 const createToken = defineRoute("createToken", "post /admin/v1/projects/{id}/tokens", {
   summary: "Create a project token",
   description: "Only this response contains the token. Without `scopes` it has all three.",
-  access: admin,
+  access: adminOnly,
   params: { id: projectParam },
   body: CreateToken,
   responses: {
@@ -72,7 +72,7 @@ const listTokens = defineRoute("listTokens", "get /admin/v1/projects/{id}/tokens
 const revokeToken = defineRoute("revokeToken", "delete /admin/v1/projects/{id}/tokens/{token}", {
   summary: "Revoke a project token",
   description: "All gateways refuse it within a second.",
-  access: admin,
+  access: adminOnly,
   params: { id: projectParam, token: tokenParam },
   responses: { 204: { description: "The token is revoked" } },
   handle: async ({ sendRequest }, { params }) =>

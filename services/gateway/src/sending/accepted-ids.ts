@@ -3,7 +3,7 @@ import { type IdempotencyRecord, type NotificationId, notificationIdsFrom, sendG
 type Batch = NonNullable<IdempotencyRecord["batch"]>;
 
 /** Packs the ids of a request's notifications; undefined stands for a refused one. The ids of a group must be consecutive. */
-export const packIds = (ids: readonly (NotificationId | undefined)[]): Batch => {
+export const packAcceptedIds = (ids: readonly (NotificationId | undefined)[]): Batch => {
   const groups: Batch["groups"] = [];
   const bits = Buffer.alloc(Math.ceil(ids.length / 8));
   for (const [at, id] of ids.entries()) {
@@ -16,7 +16,7 @@ export const packIds = (ids: readonly (NotificationId | undefined)[]): Batch => 
   return { groups, ...(ids.includes(undefined) ? { accepted: bits.toString("base64url") } : {}) };
 };
 
-/** The inverse of {@link packIds} for a request of `count` notifications. */
+/** The inverse of {@link packAcceptedIds} for a request of `count` notifications. */
 export const unpackIds = ({ groups, accepted }: Batch, count: number): (NotificationId | undefined)[] => {
   const ids = groups.flatMap(([first, size]) => notificationIdsFrom(first, size)).values();
   const bits = accepted === undefined ? undefined : Buffer.from(accepted, "base64url");

@@ -1,7 +1,7 @@
 import { IdempotencyRecord, type NotificationId, newNotificationIds } from "@herald/contracts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { packIds, unpackIds } from "./accepted-ids.ts";
+import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
 
 const now = new Date();
 
@@ -20,7 +20,7 @@ test("unpacking returns the packed ids, whatever the groups and gaps", () => {
           while (ids.length < 500 && refused.next().value) ids.push(undefined);
           ids.push(id);
         }
-        const packed = packIds(ids);
+        const packed = packAcceptedIds(ids);
         expect(unpackIds(packed, ids.length)).toEqual(ids);
         expect(packed.groups.length).toBeLessThanOrEqual(sizes.length);
         const record = { body: "hash", id: "ntf_1", at: 1, batch: packed };
@@ -33,7 +33,7 @@ test("unpacking returns the packed ids, whatever the groups and gaps", () => {
 
 test("a fully accepted request needs no bitmap, and one of 500 stays short", () => {
   const ids = idsOf([256, 244]);
-  expect(packIds(ids)).toEqual({
+  expect(packAcceptedIds(ids)).toEqual({
     groups: [
       [ids[0], 256],
       [ids[256], 244],
@@ -42,6 +42,6 @@ test("a fully accepted request needs no bitmap, and one of 500 stays short", () 
   const next = idsOf([200, 134]).values();
   const gaps = Array.from({ length: 500 }, (_, at) => (at % 3 === 0 ? next.next().value : undefined));
   gaps.push(...next);
-  expect(unpackIds(packIds(gaps), gaps.length)).toEqual(gaps);
-  expect(JSON.stringify(packIds(gaps)).length).toBeLessThan(250);
+  expect(unpackIds(packAcceptedIds(gaps), gaps.length)).toEqual(gaps);
+  expect(JSON.stringify(packAcceptedIds(gaps)).length).toBeLessThan(250);
 });

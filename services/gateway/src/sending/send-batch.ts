@@ -10,15 +10,15 @@ import { createYieldIfDue, type Fault, HeraldError, hasCode, messageOf, parseBod
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
-import { packIds, unpackIds } from "./accepted-ids.ts";
-import type { Answer, SendOperation, Validated } from "./send-operation.ts";
+import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
+import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
 
 /** The maximum for a whole batch, as for any other request. */
 const maxProblems = 100;
 
 const nameOf = (at: number): string => `notifications.${at}`;
 
-type Accepted = Answer & { readonly body: { readonly data: SentNotification[] } };
+type Accepted = SendAnswer & { readonly body: { readonly data: SentNotification[] } };
 type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly Fault[] };
 
 /** Throws validation-failed with at most `maxProblems` problems, named after `name`. */
@@ -103,7 +103,7 @@ export const sendBatch = (
       };
       return {
         commands,
-        batchOf: (ids) => packIds(placed(ids)),
+        batchOf: (ids) => packAcceptedIds(placed(ids)),
         reply: (accepted, refusal) => {
           const ids = placed(accepted.map(({ notificationId }) => notificationId));
           return reply(

@@ -4,10 +4,10 @@ import type { RouteDeps } from "../deps.ts";
 import type { Answered, Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
 import type { NewSend } from "./send-commands.ts";
 
-export type Answer = Answered & { readonly status: 202 };
+export type SendAnswer = Answered & { readonly status: 202 };
 
 /** A validated request. */
-export type Validated<Reply extends Answer> = {
+export type Validated<Reply extends SendAnswer> = {
   /** The valid sends, with provisional ids; at least one. */
   readonly commands: readonly SendV1[];
   /** The response when the first commands are accepted and the rest exceed a quota. */
@@ -16,7 +16,7 @@ export type Validated<Reply extends Answer> = {
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
-export type SendOperation<Reply extends Answer> = {
+export type SendOperation<Reply extends SendAnswer> = {
   /** Throws validation-failed when no notification is valid. */
   readonly validate: (at: Date) => Promise<Validated<Reply>>;
   /** The commands that an earlier attempt accepted. */
@@ -54,7 +54,7 @@ const chargeSends = async ({ limits, queue }: RouteDeps, projectId: ProjectId, s
 };
 
 /** Performs a request that sends notifications. A first attempt is grouped with others; a repeat uses the ids of the first attempt. */
-export const sendOperation = <Reply extends Answer>(
+export const sendOperation = <Reply extends SendAnswer>(
   deps: RouteDeps,
   projectId: ProjectId,
   { validate, rebuildCommands, rebuildResponse }: SendOperation<Reply>,

@@ -11,7 +11,7 @@ import {
 } from "@herald/contracts";
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
-export type Facts = {
+export type TraceFacts = {
   readonly notification: Pick<Notification, "id" | "status" | "targets" | "created_at" | "send_at">;
   /** Whether the audience was read. */
   readonly expanded: boolean;
@@ -62,13 +62,13 @@ const attemptSentence = (
 /** The maximum named in a sentence: a notification may have a thousand targets. */
 const maxTopics = 5;
 
-const missingTopics = ({ notification, device }: Facts): string[] =>
+const missingTopics = ({ notification, device }: TraceFacts): string[] =>
   topicsOf(notification.targets)
     .filter((topic) => !device.topics.includes(topic))
     .slice(0, maxTopics);
 
 /** The reasons why a device is in no batch. */
-const absence = (facts: Facts): string[] => {
+const absence = (facts: TraceFacts): string[] => {
   const { notification, device, matched, reachedThrough, expanded } = facts;
   const reasons: string[] = [];
   if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
@@ -93,7 +93,7 @@ const absence = (facts: Facts): string[] => {
 };
 
 /** The events of the notification on this device, in sentences, oldest first. */
-export const explain = (facts: Facts): string[] => {
+export const explain = (facts: TraceFacts): string[] => {
   const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
   const provider = names[servingProvider(device)];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
@@ -121,14 +121,14 @@ export const explain = (facts: Facts): string[] => {
 };
 
 /** The device's delivery status. Until the audience is read, an active device that a target matches is pending. */
-const statusOf = ({ delivery, expanded, notification, device, matched }: Facts): DeliveryTrace["status"] => {
+const statusOf = ({ delivery, expanded, notification, device, matched }: TraceFacts): DeliveryTrace["status"] => {
   if (delivery) return delivery.status;
   const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
   return ended || matched === undefined || device.status === "inactive" ? "not_addressed" : "pending";
 };
 
 /** The delivery trace of one notification on one device. */
-export const deliveryTrace = (facts: Facts): DeliveryTrace => {
+export const deliveryTrace = (facts: TraceFacts): DeliveryTrace => {
   const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
   return {
     notification: { id: notification.id, status: notification.status },

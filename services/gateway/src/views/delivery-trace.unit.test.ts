@@ -1,6 +1,6 @@
 import { type DeliveryAttempt, newDeviceId, newNotificationId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { deliveryTrace, type Facts } from "./delivery-trace.ts";
+import { deliveryTrace, type TraceFacts } from "./delivery-trace.ts";
 
 const t = (minute: number) => `2030-01-31T09:0${minute}:00.000Z`;
 const id = newDeviceId(new Date());
@@ -9,7 +9,7 @@ const attempt = (
   outcome: DeliveryAttempt["outcome"],
   rest: Partial<DeliveryAttempt> = {},
 ): DeliveryAttempt => ({ attempt: 1, at: t(minute), outcome, possible_repeat: false, ...rest });
-const delivery = (status: NonNullable<Facts["delivery"]>["status"]): Facts["delivery"] => ({
+const delivery = (status: NonNullable<TraceFacts["delivery"]>["status"]): TraceFacts["delivery"] => ({
   device_id: id,
   platform: "ios",
   status,
@@ -18,7 +18,11 @@ const delivery = (status: NonNullable<Facts["delivery"]>["status"]): Facts["deli
   at: t(3),
 });
 
-const traceOf = ({ notification, device, ...rest }: Partial<{ [Key in keyof Facts]: object | string | boolean }>) =>
+const traceOf = ({
+  notification,
+  device,
+  ...rest
+}: Partial<{ [Key in keyof TraceFacts]: object | string | boolean }>) =>
   deliveryTrace({
     notification: {
       id: newNotificationId(new Date()),
@@ -31,7 +35,7 @@ const traceOf = ({ notification, device, ...rest }: Partial<{ [Key in keyof Fact
     expanded: true,
     attempts: [],
     ...rest,
-  } as Facts);
+  } as TraceFacts);
 
 describe("the delivery trace of a device", () => {
   test.each<[string, Parameters<typeof traceOf>[0], string, string[]]>([

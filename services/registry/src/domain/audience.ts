@@ -67,7 +67,7 @@ export const neededBy = (targets: readonly Target[]): Needed => {
 };
 
 /** One query for devices that some of the targets may match. */
-export type Lookup = (
+export type DeviceLookup = (
   | { readonly by: "all" }
   | { readonly by: "ids"; readonly ids: readonly DeviceId[] }
   | { readonly by: "tokens"; readonly hashes: readonly string[] }
@@ -126,7 +126,7 @@ const candidateFacets = (condition: Condition): string[] | undefined => {
 type PositionedCondition = { readonly condition: Condition; readonly at: number };
 
 /** Conditions that an index narrows share lookups of up to 64 facets; all others share one. */
-const conditionLookups = (positioned: readonly PositionedCondition[]): Lookup[] => {
+const conditionLookups = (positioned: readonly PositionedCondition[]): DeviceLookup[] => {
   const scanned: PositionedCondition[] = [];
   const packs: { facets: Set<string>; positioned: Set<PositionedCondition> }[] = [];
   for (const one of positioned) {
@@ -142,7 +142,7 @@ const conditionLookups = (positioned: readonly PositionedCondition[]): Lookup[] 
       pack.positioned.add(one);
     }
   }
-  const lookup = (some: readonly PositionedCondition[], facets: readonly string[] | undefined): Lookup => ({
+  const lookup = (some: readonly PositionedCondition[], facets: readonly string[] | undefined): DeviceLookup => ({
     by: "conditions",
     facets,
     targets: some.map(({ at }) => at),
@@ -157,7 +157,7 @@ const conditionLookups = (positioned: readonly PositionedCondition[]): Lookup[] 
  * The lookups that together find every device of the targets; they may find a device more than once. Beside the target `all`, only
  * conditions and long values need lookups of their own.
  */
-export const audienceOf = (targets: readonly Target[]): Lookup[] => {
+export const audienceOf = (targets: readonly Target[]): DeviceLookup[] => {
   const everyone = targets.some(({ kind }) => kind === "all");
   const found = {
     ids: new Map<DeviceId, number[]>(),
@@ -197,7 +197,7 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
 };
 
 /** Every target is a device or a token, so each matches at most a few devices. */
-export const isDirect = (lookups: readonly Lookup[]): boolean =>
+export const isDirect = (lookups: readonly DeviceLookup[]): boolean =>
   lookups.every(({ by }) => by === "ids" || by === "tokens");
 
 export type SendTargets = { readonly projectId: ProjectId; readonly targets: readonly string[] };

@@ -1,5 +1,5 @@
 import { type AppData, type DeviceId, fulfils, type Platform, type Target } from "@herald/contracts";
-import { keyOf, type Lookup } from "./audience.ts";
+import { type DeviceLookup, keyOf } from "./audience.ts";
 import { literal, scalarText, topicFacet } from "./facets.ts";
 
 /** The fields that targets match. Metadata and identifiers are needed only for conditions and for values too long for a facet. */
@@ -61,7 +61,7 @@ type CheckOptions<Row> = {
 
 /** The rows of a lookup that one of its targets matches, and the positions of the targets that matched a row. */
 export const checkMatches = async <Row>(
-  lookup: Lookup,
+  lookup: DeviceLookup,
   rows: readonly Row[],
   { targets, candidateOf, yieldIfDue }: CheckOptions<Row>,
 ): Promise<{ readonly found: readonly Row[]; readonly matched: readonly number[] }> => {
@@ -87,7 +87,7 @@ export const checkMatches = async <Row>(
 
 /** Most lookups are decided without a check of each device. */
 const matchedTargets = <Row>(
-  lookup: Lookup,
+  lookup: DeviceLookup,
   targets: readonly Target[],
   found: readonly Row[],
   candidateOf: (row: Row) => Candidate,

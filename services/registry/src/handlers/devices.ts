@@ -17,7 +17,7 @@ export const handleRetireDevice = ({ devices, publishSoon, now }: Deps) =>
   });
 
 /** An open shows that the app is still installed. One open per device and day is stored. */
-export const recordOpens = ({ devices, now }: Deps) =>
+export const recordDeviceOpens = ({ devices, now }: Deps) =>
   defineBatchHandler({
     durable: "registry-record-opens", // renaming a durable replays its stream
     message: NotificationOpenedV1,

@@ -1,4 +1,4 @@
-import { type Delivery, defineHandler, preparePublish, publish } from "@herald/bus";
+import { defineHandler, type MessageDelivery, preparePublish, publish } from "@herald/bus";
 import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
@@ -68,7 +68,7 @@ export const partitionPage = async (
 
 type PartitionedPage = Awaited<ReturnType<typeof partitionPage>>;
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
-type Hold = Delivery<ExpandV1>["hold"];
+type Hold = MessageDelivery<ExpandV1>["hold"];
 
 /** Publishes one page of an audience as delivery batches, then the command for the next page, or `ExpandedV1` after the last. */
 export const expand = (deps: ExpandDeps) => {

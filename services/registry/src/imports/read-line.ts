@@ -3,7 +3,7 @@ import { hasCode, parseJson } from "@herald/kit";
 import type { Refused } from "../requests/put-devices.ts";
 import { pinpoint, sns } from "./formats/amazon.ts";
 import { azureNh, registrationOf } from "./formats/azure-nh.ts";
-import type { MapRow, Row } from "./formats/fields.ts";
+import type { ImportRow, MapRow } from "./formats/fields.ts";
 import { firebase } from "./formats/firebase.ts";
 import { herald } from "./formats/herald.ts";
 import { onesignal } from "./formats/onesignal.ts";
@@ -15,7 +15,7 @@ type Read = { readonly device: unknown } | Refused;
 
 /** `line`: for formats whose lines need not be JSON. */
 const formats: Readonly<
-  Record<ImportFormat, { object: MapRow; cells: MapRow; line?: (text: string) => Row | undefined }>
+  Record<ImportFormat, { object: MapRow; cells: MapRow; line?: (text: string) => ImportRow | undefined }>
 > = {
   herald,
   pinpoint: { object: pinpoint, cells: pinpoint },
@@ -44,7 +44,7 @@ const refused = (code: string, detail: string): Refused => ({
   problems: [{ field: "", detail, code }],
 });
 
-type ReadRow = (text: string) => { readonly row: Row } | Refused;
+type ReadRow = (text: string) => { readonly row: ImportRow } | Refused;
 
 /** Reads rows of CSV as its header names their cells. */
 const csvReader = (header: string): ReadRow => {
@@ -65,7 +65,7 @@ const csvReader = (header: string): ReadRow => {
 
 const jsonRow: ReadRow = (text) => {
   const value = parseJson(Buffer.from(text), importLimits.values);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { row: value as Row };
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { row: value as ImportRow };
   return refused("invalid-type", "must be a JSON object; a list of them must be written one per line");
 };
 

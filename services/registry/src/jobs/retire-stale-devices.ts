@@ -1,4 +1,4 @@
-import { type DeviceId, durationMs, type ProjectId } from "@herald/contracts";
+import { type DeviceId, type ProjectId, parseDuration } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
 
@@ -27,7 +27,7 @@ export const retireStaleDevices = async (
   for (let last: ProjectId | undefined; !signal.aborted; ) {
     const some = await projects.after(last, projectsAtATime);
     for (const { _id, staleAfter, deletedAt } of some) {
-      const silentMs = staleAfter ? durationMs(staleAfter) : undefined;
+      const silentMs = staleAfter ? parseDuration(staleAfter) : undefined;
       if (silentMs === undefined || deletedAt !== undefined) continue;
       await retireOf(_id, new Date(now().getTime() - silentMs));
     }

@@ -27,7 +27,7 @@ import { requireInstallationRoom, requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
 import { requireTopics, withTopics } from "./topics.ts";
 
-export type Wanted = Registration & {
+export type WantedDevice = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
   /** The device's token until now; counts only if proven, see `provesDevice`. */
@@ -45,7 +45,7 @@ export type Wanted = Registration & {
 };
 
 /** Which device gets a credential: every device, a new one and one that proves its user and has none, or no device. */
-export type Credentials = "rotate" | "first" | "none";
+export type CredentialRule = "rotate" | "first" | "none";
 
 export type Registered = {
   readonly device: DeviceDocument;
@@ -62,15 +62,15 @@ export type Registered = {
  * @throws HeraldError `project-not-found`, `token-in-use`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
  * `validation-failed` for merged data.
  */
-export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> =>
+export const registerDevice = (deps: Deps, wanted: WantedDevice, credentials: CredentialRule): Promise<Registered> =>
   deps.keyedMutex(registrationKey(wanted), () => registerInTurn(deps, wanted, credentials));
 
 /** Registrations with the same key take turns. */
-export const registrationKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
+export const registrationKey = (wanted: Pick<WantedDevice, "projectId" | "platform" | "provider" | "token">): string =>
   `${wanted.projectId}/${wanted.platform}/${servingProvider(wanted)}/${pushTokenHash(wanted.token)}`;
 
 /** {@link registerDevice} for a caller that holds the mutex of the push token. */
-export const registerInTurn = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> => {
+export const registerInTurn = (deps: Deps, wanted: WantedDevice, credentials: CredentialRule): Promise<Registered> => {
   const { projectId } = wanted;
   let { newId } = wanted;
   return retryOnConflict(async () => {
@@ -86,11 +86,11 @@ export const registerInTurn = (deps: Deps, wanted: Wanted, credentials: Credenti
 };
 
 /** Whether a client is the app on the device. Knowing the push token proves nothing: it takes the device's credential or a token of its user. */
-const provesDevice = ({ provenDevice, user }: Wanted, device: DeviceDocument): boolean =>
+const provesDevice = ({ provenDevice, user }: WantedDevice, device: DeviceDocument): boolean =>
   device._id === provenDevice || provesUser(user, device);
 
 /** The device that has the token, otherwise the device that has the previous token. */
-const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocument | undefined> => {
+const findDevice = async ({ devices }: Deps, wanted: WantedDevice): Promise<DeviceDocument | undefined> => {
   const { projectId, platform, token, previousToken } = wanted;
   const served = { platform, ...otherProvider(wanted) };
   const [holder, named] = await Promise.all([
@@ -108,7 +108,7 @@ const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocu
 /** Runs `write` with the topics that the caller has ensured, or ensures them before and after `write`. */
 const subscribing = async <Result>(
   deps: Deps,
-  { ensured }: Wanted,
+  { ensured }: WantedDevice,
   context: EventContext,
   names: readonly string[],
   write: (topics: readonly TopicRow[]) => Promise<Result>,
@@ -118,10 +118,10 @@ const subscribing = async <Result>(
 /** Applies a registration to the device that has its push token. */
 export const registerKnown = async (
   deps: Deps,
-  wanted: Wanted,
+  wanted: WantedDevice,
   before: DeviceDocument,
   context: EventContext,
-  credentials: Credentials,
+  credentials: CredentialRule,
 ): Promise<Registered | typeof conflict> => {
   const isProven = wanted.byProject === true || provesDevice(wanted, before);
   const { registration, ignored } = isProven ? { registration: wanted, ignored: [] } : unprovenPart(wanted);
@@ -170,7 +170,7 @@ export type NewDevice = {
  * Plans a new device and counts it towards its project's quota. The result's `make` builds it, subscribed to existing topics.
  * @throws HeraldError `validation-failed`, `rate-limited`, `device-quota-exceeded`.
  */
-const planNew = async (deps: Deps, wanted: Wanted, context: EventContext, credentials: Credentials) => {
+const planNew = async (deps: Deps, wanted: WantedDevice, context: EventContext, credentials: CredentialRule) => {
   const { projectId, at } = context;
   const { platform, token } = wanted;
   const plan = requireValid(newDevice(platform, wanted, at));
@@ -202,9 +202,9 @@ const created = ({ document, credential }: NewDevice): Registered => ({
 
 const registerNew = async (
   deps: Deps,
-  wanted: Wanted,
+  wanted: WantedDevice,
   context: EventContext,
-  credentials: Credentials,
+  credentials: CredentialRule,
 ): Promise<Registered | typeof conflict> => {
   const { subscribed, make } = await planNew(deps, wanted, context, credentials);
   if (wanted.dryRun) return created(make([]));
@@ -215,7 +215,7 @@ const registerNew = async (
 };
 
 /** A device that the project's backend sent. It gets no credential, and its topics are ensured. */
-export type WantedPut = Wanted & { readonly ensured: ReadonlyMap<string, TopicRow> };
+export type WantedPut = WantedDevice & { readonly ensured: ReadonlyMap<string, TopicRow> };
 
 /** A device that {@link registerDevice} would insert, for a caller that inserts many together. */
 export const prepareNew = async (deps: Deps, wanted: WantedPut, context: EventContext): Promise<NewDevice> => {

@@ -9,7 +9,7 @@ import {
   indexName,
 } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
-import { isDirect, type Lookup, type Needed, neededBy, type WantedKeys } from "../domain/audience.ts";
+import { type DeviceLookup, isDirect, type Needed, neededBy, type WantedKeys } from "../domain/audience.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
@@ -32,7 +32,7 @@ const projectionOf = ({ paths, facets }: Needed): Document => ({
 });
 
 /** What decides which targets of a lookup match a device. Undefined: all of them match all its devices. */
-const neededFor = (lookup: Lookup, targets: readonly Target[]): Needed | undefined => {
+const neededFor = (lookup: DeviceLookup, targets: readonly Target[]): Needed | undefined => {
   const decidesAlone = lookup.targets.length === 1 || (lookup.by === "facets" && lookup.facets.length === 1);
   if (lookup.by === "ids" || lookup.by === "tokens" || (lookup.by !== "conditions" && decidesAlone)) return undefined;
   return neededBy(lookup.targets.flatMap((at) => targets[at] ?? []));
@@ -41,7 +41,11 @@ const neededFor = (lookup: Lookup, targets: readonly Target[]): Needed | undefin
 /** A list, not a range: with two bounds a multikey index would scan the whole facet. */
 const inBuckets = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
 
-const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[] | undefined): Query | undefined => {
+const queryOf = (
+  projectId: ProjectId,
+  lookup: DeviceLookup,
+  buckets: readonly number[] | undefined,
+): Query | undefined => {
   switch (lookup.by) {
     case "all":
       return {
@@ -113,7 +117,7 @@ export const createAudienceStore = (db: Db) => {
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
 
-  const count = async (projectId: ProjectId, lookup: Lookup, buckets?: readonly number[], limit?: number) => {
+  const count = async (projectId: ProjectId, lookup: DeviceLookup, buckets?: readonly number[], limit?: number) => {
     if (lookup.by === "ids") return lookup.ids.length;
     if (lookup.by === "tokens") return lookup.hashes.length;
     const query = queryOf(projectId, lookup, buckets);
@@ -129,7 +133,7 @@ export const createAudienceStore = (db: Db) => {
      */
     page: async (
       { projectId, targets }: { readonly projectId: ProjectId; readonly targets: readonly Target[] },
-      lookup: Lookup,
+      lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
@@ -204,11 +208,11 @@ export const createAudienceStore = (db: Db) => {
       ),
 
     /** How many devices a lookup may find, up to `limit`. Inactive devices count too: the index does not contain the status. */
-    countUpTo: (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> =>
+    countUpTo: (projectId: ProjectId, lookup: DeviceLookup, limit: number): Promise<number> =>
       count(projectId, lookup, undefined, limit),
 
     /** The same from every 64th bucket, at a 64th of the cost. */
-    estimate: async (projectId: ProjectId, lookup: Lookup): Promise<number> =>
+    estimate: async (projectId: ProjectId, lookup: DeviceLookup): Promise<number> =>
       isDirect([lookup]) ? count(projectId, lookup) : (await count(projectId, lookup, sampledBuckets())) * sampleEvery,
   });
 };

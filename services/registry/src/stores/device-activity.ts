@@ -6,7 +6,7 @@ import { seenEveryMs } from "../domain/device-change.ts";
 import { type EventContext, eventOfEach, registryEvent } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 
-export type Seen = { readonly projectId: ProjectId; readonly _id: DeviceId; readonly at: Date };
+export type SeenDevice = { readonly projectId: ProjectId; readonly _id: DeviceId; readonly at: Date };
 
 /** No request waits for these writes, and a command costs the same for one device as for several. */
 const groups = { max: 500, concurrent: 1, intervalMs: 250 };
@@ -14,7 +14,7 @@ const groups = { max: 500, concurrent: 1, intervalMs: 250 };
 /** Stores the earliest time of all, so that no device gets a time after it was seen. Keeps `version`, so it conflicts with no write. */
 const update = async (
   devices: Collection<DeviceDocument>,
-  seen: readonly Seen[],
+  seen: readonly SeenDevice[],
   fields: readonly ("lastSeenAt" | "tokenUpdatedAt")[],
   filter: Filter<DeviceDocument> = {},
 ): Promise<void> => {
@@ -36,7 +36,7 @@ export const recordSeen = (
   devices: Collection<DeviceDocument>,
   fields: readonly ("lastSeenAt" | "tokenUpdatedAt")[],
 ) => {
-  const commit = createGroupCommit<Seen, undefined>(async (group) => {
+  const commit = createGroupCommit<SeenDevice, undefined>(async (group) => {
     await update(devices, group, fields);
     return group.map(() => undefined);
   }, groups);
@@ -48,7 +48,7 @@ export const recordSeen = (
 /** Stores when devices opened notifications: one command per hour of opens, only for devices whose stored time is a day older. */
 export const recordOpened =
   (devices: Collection<DeviceDocument>) =>
-  async (opened: readonly Seen[]): Promise<void> => {
+  async (opened: readonly SeenDevice[]): Promise<void> => {
     for (const seen of Map.groupBy(opened, ({ at }) => Math.floor(at.getTime() / 3_600_000)).values()) {
       const latest = Math.max(...seen.map(({ at }) => at.getTime()));
       const due = [{ lastSeenAt: { $lt: new Date(latest - seenEveryMs) } }, { lastSeenAt: { $exists: false } }];

@@ -30,7 +30,7 @@ const indexes = [
 
 const idOf = (notificationId: NotificationId, page: number): string => `${notificationId}/${page}`;
 
-export const createExpansionStore = (db: Db) => {
+export const createExpandedPageStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
   const insertOne = insertBatched(expansions);
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { durationMs } from "../../duration.ts";
+import { parseDuration } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
@@ -18,7 +18,7 @@ const minStaleDays = 7;
 const maxStaleDays = 3_650;
 
 const StaleAfter = z.string().refine((text) => {
-  const ms = durationMs(text) ?? 0;
+  const ms = parseDuration(text) ?? 0;
   return /[dw]$/.test(text) && ms >= minStaleDays * dayMs && ms <= maxStaleDays * dayMs;
 }, `must be ${minStaleDays}d to ${maxStaleDays}d, in days or weeks such as \`90d\` or \`26w\``);
 const staleAfterMeta = {

@@ -180,7 +180,18 @@ export const DeliveryAttempt = named("DeliveryAttempt", {
   attempt: z.number().int().min(1),
   at: z.iso.datetime(),
   outcome: z
-    .enum(["accepted", "failed", "deferred", "unknown", "paused", "blocked", "expired", "cancelled", "skipped", "sending"])
+    .enum([
+      "accepted",
+      "failed",
+      "deferred",
+      "unknown",
+      "paused",
+      "blocked",
+      "expired",
+      "cancelled",
+      "skipped",
+      "sending",
+    ])
     .meta({
       description:
         "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `sending`: no answer is known yet",

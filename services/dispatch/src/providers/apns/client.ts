@@ -5,7 +5,7 @@ import { createByteCache } from "@herald/kit";
 import { collapseIdOf, renderApns } from "@herald/payload";
 import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
-import { accepted, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
+import { acceptedOutcome, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
 import { apnsExpiration, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
 import { apnsOutcome } from "./outcome.ts";
 
@@ -23,7 +23,7 @@ const tokensBytes = 16 * 1_048_576;
 const tokenBytes = 1_024;
 
 /** Keeps one token per key for all projects and connections, because Apple limits how often a key may change its token. */
-export function createProviderTokens(now: () => Date) {
+export function createTokenCache(now: () => Date) {
   const known = createByteCache<string, ReturnType<typeof createProviderToken>>({
     name: "apns-provider-tokens",
     maxBytes: tokensBytes,
@@ -84,7 +84,7 @@ function createProviderToken({ key_id, team_id, private_key }: SigningKey, now: 
 
 export type ApnsClientDeps = ClientDeps<ApnsSettings> & {
   /** Shared by all clients of the process. */
-  readonly tokens: ReturnType<typeof createProviderTokens>;
+  readonly tokens: ReturnType<typeof createTokenCache>;
 };
 
 const hosts: Record<ApnsEnvironment, string> = {
@@ -195,7 +195,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         const send = (authorization: string | undefined): Promise<Outcome> =>
           post(environment, authorization).then((answer) =>
             answer.kind === "answered" && answer.status === 200
-              ? accepted
+              ? acceptedOutcome
               : retryOtherEnvironment(post, environment, authorization, answer),
           );
         const current = providerToken?.current();

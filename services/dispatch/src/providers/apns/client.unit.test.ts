@@ -6,7 +6,7 @@ import { generate } from "selfsigned";
 import { afterEach, describe, expect, it } from "vitest";
 import { apnsId } from "../../domain/batch.ts";
 import type { Message, ProviderClient } from "../provider-client.ts";
-import { createApnsClient, createProviderTokens } from "./client.ts";
+import { createApnsClient, createTokenCache } from "./client.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const key = {
@@ -58,7 +58,7 @@ function connect(
   settings: ApnsSettings,
   { now = () => new Date(), createTransport = createHttp2Transport }: Extra = {},
 ): ProviderClient {
-  const client = createApnsClient({ settings, tokens: createProviderTokens(now), createTransport, now });
+  const client = createApnsClient({ settings, tokens: createTokenCache(now), createTransport, now });
   cleanups.push(client.close);
   return client;
 }

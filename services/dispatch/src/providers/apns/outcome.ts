@@ -1,5 +1,12 @@
-import { retryAfterMs } from "@herald/kit";
-import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import { parseRetryAfter } from "@herald/kit";
+import {
+  acceptedOutcome,
+  type Outcome,
+  outcomeOfStatus,
+  type ProviderAnswer,
+  parseObject,
+  wordOr,
+} from "../outcome.ts";
 
 /** A reason: the push is rejected for it. */
 type Verdict = "unregistered" | "misconfigured" | "deferred" | RejectedReason;
@@ -56,11 +63,11 @@ const verdicts = new Map<string, Verdict>(
 );
 
 /** Classifies any response, even one that Apple would never send. `now`: when it arrived. */
-export function apnsOutcome({ status, headers, body }: Answered, now: Date): Outcome {
-  if (status === 200) return accepted;
+export function apnsOutcome({ status, headers, body }: ProviderAnswer, now: Date): Outcome {
+  if (status === 200) return acceptedOutcome;
   const answer = parseObject(body);
   const providerReason = wordOr(answer.reason, status);
-  const wait = retryAfterMs(headers["retry-after"], now);
+  const wait = parseRetryAfter(headers["retry-after"], now);
   const verdict = verdicts.get(`${status} ${providerReason}`);
   if (verdict === undefined && status !== 410) return outcomeOfStatus(status, providerReason, wait);
   switch (verdict) {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import type { Answered } from "../outcome.ts";
+import type { ProviderAnswer } from "../outcome.ts";
 import { apnsOutcome, apnsReasons } from "./outcome.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
-const answer = (status: number, body: unknown = "", headers: Record<string, string> = {}): Answered => ({
+const answer = (status: number, body: unknown = "", headers: Record<string, string> = {}): ProviderAnswer => ({
   kind: "answered",
   status,
   headers,

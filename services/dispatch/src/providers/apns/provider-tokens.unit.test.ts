@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { jwtVerify } from "jose";
 import { expect, test } from "vitest";
-import { createProviderTokens } from "./client.ts";
+import { createTokenCache } from "./client.ts";
 
 const minuteMs = 60_000;
 
@@ -13,7 +13,7 @@ function setUp(start = Date.parse("2026-03-01T12:00:00Z")) {
     team_id: "TEAM123456",
     private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
   };
-  const tokens = createProviderTokens(() => new Date(time));
+  const tokens = createTokenCache(() => new Date(time));
   return { key, publicKey, tokens, pass: (ms: number) => (time += ms), at: () => time };
 }
 

@@ -1,9 +1,9 @@
-import { retryAfterMs } from "@herald/kit";
+import { parseRetryAfter } from "@herald/kit";
 import {
-  type Answered,
-  accepted,
+  acceptedOutcome,
   type Outcome,
   outcomeOfStatus,
+  type ProviderAnswer,
   parseObject,
   tokenMismatch,
   wordOr,
@@ -46,11 +46,11 @@ const verdicts = new Map<string, Verdict>(Object.entries(fcmErrors));
 const quotaPauseMs = 60_000;
 
 /** Classifies any response, even one that Google would never send. `now`: when it arrived. */
-export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outcome {
+export function fcmOutcome({ status, headers, body }: ProviderAnswer, now: Date): Outcome {
   if (status === 200) return acceptedAs(parseObject(body).name);
   const error = errorOf(body);
   const providerReason = wordOr(error.word, status);
-  const pause = retryAfterMs(headers["retry-after"], now) ?? (status === 429 ? quotaPauseMs : undefined);
+  const pause = parseRetryAfter(headers["retry-after"], now) ?? (status === 429 ? quotaPauseMs : undefined);
   switch (verdicts.get(`${status} ${providerReason}`)) {
     case "unregistered":
       return { kind: "unregistered", providerReason };
@@ -77,7 +77,7 @@ export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outc
 const acceptedAs = (name: unknown): Outcome =>
   typeof name === "string" && /^projects\/[\x21-\x7e]{1,200}$/.test(name)
     ? { kind: "accepted", providerId: name }
-    : accepted;
+    : acceptedOutcome;
 
 function errorOf(body: string) {
   const error = objectOr(parseObject(body).error);

@@ -3,7 +3,7 @@ import { renderWebPush } from "@herald/payload";
 import type { Simulators } from "@herald/simulators";
 import { describe, expect, it } from "vitest";
 import { at, createWebPushFixture, keys, pushTo } from "../../../test/webpush-fixture.ts";
-import { makeCurrent, newRing, newVapidKeys, retire, stage, toRingKey, type VapidKeys } from "./settings.ts";
+import { makeCurrent, newRing, newVapidKeys, type RawKeyPair, retire, stage, toRingKey } from "./settings.ts";
 
 const { connect, simulate } = createWebPushFixture();
 
@@ -150,7 +150,7 @@ describe("several keys", () => {
   const [then, later] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-02-01T00:00:00Z")];
   const [old, next] = [toRingKey(newVapidKeys(), then), toRingKey(newVapidKeys(), then)];
   const ring = stage(makeCurrent(newRing(old, then), toRingKey(keys, later), later), next);
-  const bound = (simulators: Simulators, key: VapidKeys, vapidKeyId?: string) => {
+  const bound = (simulators: Simulators, key: RawKeyPair, vapidKeyId?: string) => {
     const { endpoint, keys: theirs } = simulators.webpush.subscribe({ applicationServerKey: key.public_key });
     return pushTo(simulators, "", { token: endpoint, keys: theirs, vapidKeyId });
   };

@@ -1,9 +1,9 @@
-import { retryAfterMs } from "@herald/kit";
+import { parseRetryAfter } from "@herald/kit";
 import {
-  type Answered,
-  accepted,
+  acceptedOutcome,
   type Outcome,
   outcomeOfStatus,
+  type ProviderAnswer,
   parseObject,
   tokenMismatch,
   wordOr,
@@ -26,14 +26,14 @@ const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "la
 ]);
 
 /** Classifies any response. Bodies are prose, except Apple's, which contain a `reason`. `now`: when the response arrived. */
-export function webPushOutcome({ status, headers, body }: Answered, now: Date): Outcome {
+export function webPushOutcome({ status, headers, body }: ProviderAnswer, now: Date): Outcome {
   const verdict = verdicts.get(status);
   if (verdict === "accepted") return acceptedAs(headers.location);
   const providerReason = wordOr(parseObject(body).reason, status);
   if (verdict === "unregistered") return { kind: "unregistered", providerReason };
   // Following a redirect would bypass the endpoint guard.
   if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
-  const pause = retryAfterMs(headers["retry-after"], now);
+  const pause = parseRetryAfter(headers["retry-after"], now);
   if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, limit: "sender", providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
   // A push service refuses a subscription of another VAPID key like a wrong key. And devices, not projects, name push services.
@@ -47,4 +47,4 @@ const maxNameLength = 300;
 const acceptedAs = (location: string | undefined): Outcome =>
   location !== undefined && location.length <= maxNameLength && /^[\x21-\x7e]+$/.test(location)
     ? { kind: "accepted", providerId: location }
-    : accepted;
+    : acceptedOutcome;

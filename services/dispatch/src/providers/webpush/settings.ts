@@ -11,12 +11,12 @@ import {
 } from "../settings-problems.ts";
 
 /** A VAPID key pair (RFC 8292) as browsers and libraries exchange it: raw P-256 in base64url. */
-export type VapidKeys = { readonly public_key: string; readonly private_key: string };
+export type RawKeyPair = { readonly public_key: string; readonly private_key: string };
 
 const curveName = "prime256v1";
 const scalarBytes = 32;
 
-export function newVapidKeys(): VapidKeys {
+export function newVapidKeys(): RawKeyPair {
   const ecdh = createECDH(curveName);
   ecdh.generateKeys();
   // Node omits leading zeros, and one key in 256 begins with one.
@@ -37,7 +37,7 @@ export function publicKeyOf(privateKey: string): string | undefined {
   }
 }
 
-export function signingKey({ public_key, private_key }: VapidKeys): KeyObject {
+export function signingKey({ public_key, private_key }: RawKeyPair): KeyObject {
   const point = Buffer.from(public_key, "base64url");
   const [x, y] = [point.subarray(1, 33), point.subarray(33, 65)].map((half) => half.toString("base64url"));
   return createPrivateKey({ key: { kty: "EC", crv: "P-256", x, y, d: private_key }, format: "jwk" });
@@ -51,7 +51,7 @@ const reusedMs = 11 * hourMs;
 const maxKept = 256;
 
 /** Signs the sender's VAPID header for each push service (RFC 8292), about twice a day. */
-export function createVapid({ subject, ...keys }: VapidKeys & { readonly subject: string }, now: () => Date) {
+export function createVapid({ subject, ...keys }: RawKeyPair & { readonly subject: string }, now: () => Date) {
   const key = signingKey(keys);
   const known = new LRUCache<string, { readonly header: Promise<string>; readonly signedAt: number }>({ max: maxKept });
 
@@ -75,7 +75,7 @@ export function createVapid({ subject, ...keys }: VapidKeys & { readonly subject
 }
 
 /** A key pair with its history. Times are ISO 8601. */
-export type RingKey = VapidKeys & {
+export type RingKey = RawKeyPair & {
   readonly id: string;
   readonly created_at: string;
   /** When the key last became the current one, with which browsers subscribe. */
@@ -99,7 +99,7 @@ const maxKeys = 10;
 /** Subscriptions of older keys ended long ago. */
 const maxRetired = 100;
 
-export const toRingKey = (keys: VapidKeys, at: Date): RingKey => ({
+export const toRingKey = (keys: RawKeyPair, at: Date): RingKey => ({
   id: vapidKeyId(keys.public_key),
   public_key: keys.public_key,
   private_key: keys.private_key,
@@ -107,7 +107,7 @@ export const toRingKey = (keys: VapidKeys, at: Date): RingKey => ({
 });
 
 /** The ring of a project with one key. */
-export const newRing = (keys: VapidKeys, at: Date): KeyRing => {
+export const newRing = (keys: RawKeyPair, at: Date): KeyRing => {
   const current = { ...toRingKey(keys, at), current_since: at.toISOString() };
   return { current, earlier: [], retired: [], unnamed: current.id };
 };
@@ -207,7 +207,7 @@ export type StoredWebPushSettings = Omit<WebPushSettings, "public_key" | "privat
 export const checkPair = ({
   public_key,
   private_key,
-}: Partial<VapidKeys>): { keys?: VapidKeys; problems: string[] } => {
+}: Partial<RawKeyPair>): { keys?: RawKeyPair; problems: string[] } => {
   if (private_key === undefined)
     return {
       problems:

@@ -1,6 +1,6 @@
 import { importLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { compact, device, list, type MapRow, platformNamed, type Row, text } from "./fields.ts";
+import { arrayFrom, definedFields, device, type ImportRow, type MapRow, platformNamed, textFrom } from "./fields.ts";
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
@@ -15,7 +15,7 @@ const decoded = (value: string): string =>
  * The fields of a registration as the export writes it: one flat XML element a line. Undefined for other lines.
  * @throws HeraldError `validation-failed` for too many elements.
  */
-export const registrationOf = (line: string): Row | undefined => {
+export const registrationOf = (line: string): ImportRow | undefined => {
   const kind = line.match(/<([A-Za-z0-9]+RegistrationDescription)[\s>]/)?.[1];
   if (kind === undefined) return undefined;
   const row: Record<string, unknown> = { kind };
@@ -30,23 +30,29 @@ export const registrationOf = (line: string): Row | undefined => {
 
 /** Azure Notification Hubs: registrations as XML, or installations as JSON, one a line. */
 export const azureNh: MapRow = (row) => {
-  const kind = text(row.kind)?.replace(/(Template)?RegistrationDescription$/, "") ?? text(row.platform) ?? "";
+  const kind = textFrom(row.kind)?.replace(/(Template)?RegistrationDescription$/, "") ?? textFrom(row.platform) ?? "";
   const platform = platformNamed(kind.toLowerCase());
   if (platform === undefined) return undefined;
-  const given = list(row.tags).length > 0 ? list(row.tags) : (text(row.Tags)?.split(",") ?? []);
+  const given = arrayFrom(row.tags).length > 0 ? arrayFrom(row.tags) : (textFrom(row.Tags)?.split(",") ?? []);
   const channel = row.pushChannel;
-  const web = typeof channel === "object" && channel !== null ? (channel as Row) : row;
+  const web = typeof channel === "object" && channel !== null ? (channel as ImportRow) : row;
   const isWeb = platform.platform === "web";
   return device({
     ...platform,
     token: isWeb
-      ? (text(web.endpoint) ?? text(web.Endpoint))
-      : (text(channel) ?? text(row.DeviceToken) ?? text(row.FcmV1RegistrationId) ?? text(row.GcmRegistrationId)),
+      ? (textFrom(web.endpoint) ?? textFrom(web.Endpoint))
+      : (textFrom(channel) ??
+        textFrom(row.DeviceToken) ??
+        textFrom(row.FcmV1RegistrationId) ??
+        textFrom(row.GcmRegistrationId)),
     keys: isWeb
-      ? compact({ p256dh: text(web.p256dh) ?? text(web.P256DH), auth: text(web.auth) ?? text(web.Auth) })
+      ? definedFields({
+          p256dh: textFrom(web.p256dh) ?? textFrom(web.P256DH),
+          auth: textFrom(web.auth) ?? textFrom(web.Auth),
+        })
       : undefined,
-    user_id: text(row.userId) || undefined,
+    user_id: textFrom(row.userId) || undefined,
     // Azure adds tags that begin with `$`.
-    labels: given.filter((tag) => !text(tag)?.startsWith("$")),
+    labels: given.filter((tag) => !textFrom(tag)?.startsWith("$")),
   });
 };

@@ -2,21 +2,21 @@ import { importLimits } from "@herald/contracts";
 import { HeraldError, hasCode, parseJson } from "@herald/kit";
 
 /** A row of an export: the fields of a JSON object, or the cells of a CSV row by their columns. */
-export type Row = Readonly<Record<string, unknown>>;
+export type ImportRow = Readonly<Record<string, unknown>>;
 
 /** A device as `PUT /devices` takes it, not validated yet; undefined: the row is not a push device. */
-export type MapRow = (row: Row) => Record<string, unknown> | undefined;
+export type MapRow = (row: ImportRow) => Record<string, unknown> | undefined;
 
 /** Trimmed text; numbers and booleans become text. Undefined for blank text and other values. */
-export const text = (value: unknown): string | undefined => {
+export const textFrom = (value: unknown): string | undefined => {
   if (typeof value === "number" || typeof value === "boolean") return String(value);
   return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
 };
 
-export const record = (value: unknown): Row =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Row) : {};
+export const record = (value: unknown): ImportRow =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as ImportRow) : {};
 
-export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+export const arrayFrom = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 /**
  * Parses text as JSON; undefined if it is not JSON. Other values are returned unchanged.
@@ -34,7 +34,7 @@ export const jsonIn = (value: unknown): unknown => {
 
 /** A time in ISO 8601. Numbers are seconds since 1970. Undefined for values that are not a time. */
 export const time = (value: unknown): string | undefined => {
-  const given = text(value);
+  const given = textFrom(value);
   if (given === undefined) return undefined;
   const isSeconds = /^\d{9,10}$/.test(given);
   // Exports without a time zone are in UTC.
@@ -44,7 +44,7 @@ export const time = (value: unknown): string | undefined => {
 };
 
 /** Removes undefined fields. Undefined if no field is left. */
-export const compact = (fields: Row): Record<string, unknown> | undefined => {
+export const definedFields = (fields: ImportRow): Record<string, unknown> | undefined => {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 };
@@ -54,29 +54,29 @@ export const compact = (fields: Row): Record<string, unknown> | undefined => {
  * others become `tags` in the metadata.
  * @throws HeraldError `validation-failed` for too many labels.
  */
-export const device = ({ labels, metadata, identifiers, ...fields }: Row): Record<string, unknown> => {
-  if (list(labels).length > importLimits.values)
+export const device = ({ labels, metadata, identifiers, ...fields }: ImportRow): Record<string, unknown> => {
+  if (arrayFrom(labels).length > importLimits.values)
     throw new HeraldError("validation-failed", `topics: may have at most ${importLimits.values} entries`);
-  const names = [...new Set(list(labels).flatMap((label) => text(label) ?? []))];
+  const names = [...new Set(arrayFrom(labels).flatMap((label) => textFrom(label) ?? []))];
   const topics = names.filter((name) => topicName.test(name));
   const tags = names.filter((name) => !topicName.test(name));
   const all = {
     ...fields,
     topics: topics.length > 0 ? topics : undefined,
-    metadata: compact({ ...safeKeys(record(metadata)), ...(tags.length > 0 && { tags }) }),
-    identifiers: compact(safeKeys(record(identifiers))),
+    metadata: definedFields({ ...safeKeys(record(metadata)), ...(tags.length > 0 && { tags }) }),
+    identifiers: definedFields(safeKeys(record(identifiers))),
   };
-  return compact(all) ?? {};
+  return definedFields(all) ?? {};
 };
 
 /** Replaces characters that Herald refuses in keys: `.` separates paths, and `$` is reserved for the database. */
-const safeKeys = (data: Row): Record<string, unknown> =>
+const safeKeys = (data: ImportRow): Record<string, unknown> =>
   Object.fromEntries(Object.entries(data).map(([key, value]) => [key.replaceAll(/[.$]/g, "_"), value]));
 
 const topicName = /^(?!\.{1,2}$)(?!all$)(?!(?:dev|top)_)[A-Za-z0-9._~-]{1,128}$/;
 
 /** Names of platforms and push services, with the device fields that each implies. */
-const platforms: Readonly<Record<string, Row & { readonly platform: "ios" | "android" | "web" }>> = {
+const platforms: Readonly<Record<string, ImportRow & { readonly platform: "ios" | "android" | "web" }>> = {
   APNS: { platform: "ios", environment: "production" },
   APNS_SANDBOX: { platform: "ios", environment: "sandbox" },
   GCM: { platform: "android" },

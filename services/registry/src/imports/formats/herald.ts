@@ -1,5 +1,5 @@
 import { PutDevice } from "@herald/contracts";
-import { compact, jsonIn, list, type MapRow, record, text } from "./fields.ts";
+import { arrayFrom, definedFields, jsonIn, type MapRow, record, textFrom } from "./fields.ts";
 
 /** Fields of a Herald export that an import ignores: times, ids and verdicts of the exporting installation. */
 const ofExport = new Set(["id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
@@ -24,22 +24,22 @@ const fromObject: MapRow = (row) => Object.fromEntries(Object.entries(row).filte
 const fromCells: MapRow = (row) => {
   const nested = (name: string) => {
     const columns = Object.entries(row)
-      .filter(([column, cell]) => column.startsWith(`${name}.`) && text(cell) !== undefined)
+      .filter(([column, cell]) => column.startsWith(`${name}.`) && textFrom(cell) !== undefined)
       .map(([column, cell]) => [column.slice(name.length + 1), cell] as const);
     const all = { ...record(jsonIn(row[name])), ...Object.fromEntries(columns) };
     return Object.keys(all).length === 0 ? undefined : all;
   };
-  const topics = jsonIn(row.topics) ?? text(row.topics)?.split(/[\s,;|]+/);
+  const topics = jsonIn(row.topics) ?? textFrom(row.topics)?.split(/[\s,;|]+/);
   const other = Object.entries(row).filter(([name]) => !known.has(name.split(".")[0] ?? "") && !ofExport.has(name));
   const fields = {
-    ...Object.fromEntries(scalars.map((name) => [name, text(row[name])])),
+    ...Object.fromEntries(scalars.map((name) => [name, textFrom(row[name])])),
     metadata: nested("metadata"),
     identifiers: nested("identifiers"),
     keys: nested("keys"),
-    topics: list(topics).length === 0 ? undefined : topics,
-    ...Object.fromEntries(other.filter(([, cell]) => text(cell) !== undefined)),
+    topics: arrayFrom(topics).length === 0 ? undefined : topics,
+    ...Object.fromEntries(other.filter(([, cell]) => textFrom(cell) !== undefined)),
   };
-  return compact(fields) ?? {};
+  return definedFields(fields) ?? {};
 };
 
 export const herald: { readonly object: MapRow; readonly cells: MapRow } = { object: fromObject, cells: fromCells };

@@ -1,7 +1,7 @@
-import { compact, device, jsonIn, type MapRow, type Row, text, time } from "./fields.ts";
+import { definedFields, device, type ImportRow, jsonIn, type MapRow, textFrom, time } from "./fields.ts";
 
 /** `device_type` of subscriptions that Herald can push to. Others are email, SMS, and discontinued services. */
-const types: Readonly<Record<string, Row>> = {
+const types: Readonly<Record<string, ImportRow>> = {
   "0": { platform: "ios" },
   "1": { platform: "android" },
   "5": { platform: "web" },
@@ -10,29 +10,29 @@ const types: Readonly<Record<string, Row>> = {
 };
 
 const base64url = (value: unknown): string | undefined =>
-  text(value)?.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  textFrom(value)?.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 
 const yes = /^(t|true|1|yes)$/i;
 
 /** OneSignal: its CSV export, with the optional fields `external_user_id`, `web_auth`, `web_p256` and `notification_types`. */
 export const onesignal: MapRow = (row) => {
-  const type = types[text(row.device_type) ?? ""];
+  const type = types[textFrom(row.device_type) ?? ""];
   if (type === undefined) return undefined;
-  const isOut = yes.test(text(row.invalid_identifier) ?? "") || Number(text(row.notification_types) ?? 1) < 0;
-  const keys = compact({ p256dh: base64url(row.web_p256), auth: base64url(row.web_auth) });
+  const isOut = yes.test(textFrom(row.invalid_identifier) ?? "") || Number(textFrom(row.notification_types) ?? 1) < 0;
+  const keys = definedFields({ p256dh: base64url(row.web_p256), auth: base64url(row.web_auth) });
   return device({
     ...type,
-    token: text(row.identifier),
+    token: textFrom(row.identifier),
     keys: type.platform === "web" ? keys : undefined,
-    user_id: text(row.external_user_id),
+    user_id: textFrom(row.external_user_id),
     metadata: jsonIn(row.tags),
     identifiers: {
-      current_locale: text(row.language),
-      app_version: text(row.game_version),
-      system_version: text(row.device_os),
-      model: text(row.device_model),
-      time_zone: text(row.timezone_id),
-      country: text(row.country),
+      current_locale: textFrom(row.language),
+      app_version: textFrom(row.game_version),
+      system_version: textFrom(row.device_os),
+      model: textFrom(row.device_model),
+      time_zone: textFrom(row.timezone_id),
+      country: textFrom(row.country),
     },
     status: isOut ? "inactive" : undefined,
     last_seen_at: time(row.last_active),

@@ -1,4 +1,4 @@
-import { device, type MapRow, record, text, time } from "./fields.ts";
+import { device, type MapRow, record, textFrom, time } from "./fields.ts";
 
 /** Fields of an installation that Parse defines; all other fields are the app's. */
 const own = new Set(
@@ -17,20 +17,20 @@ const timeOf = (value: unknown): string | undefined => {
 
 /** Parse Server: objects of `_Installation`, one a line, as the dashboard or mongoexport writes them. */
 export const parse: MapRow = (row) => {
-  const type = text(row.deviceType)?.toLowerCase();
+  const type = textFrom(row.deviceType)?.toLowerCase();
   if (type !== "ios" && type !== "android") return undefined;
   return device({
     platform: type,
-    token: text(row.deviceToken),
-    installation_id: text(row.installationId),
-    user_id: text(record(row.user).objectId) ?? text(row._p_user)?.replace(/^_User\$/, ""),
+    token: textFrom(row.deviceToken),
+    installation_id: textFrom(row.installationId),
+    user_id: textFrom(record(row.user).objectId) ?? textFrom(row._p_user)?.replace(/^_User\$/, ""),
     labels: row.channels,
     metadata: Object.fromEntries(Object.entries(row).filter(([name]) => !own.has(name))),
     identifiers: {
-      current_locale: text(row.localeIdentifier),
-      app_version: text(row.appVersion),
-      time_zone: text(row.timeZone),
-      app: text(row.appIdentifier),
+      current_locale: textFrom(row.localeIdentifier),
+      app_version: textFrom(row.appVersion),
+      time_zone: textFrom(row.timeZone),
+      app: textFrom(row.appIdentifier),
     },
     last_seen_at: timeOf(row.updatedAt ?? row._updated_at),
   });
