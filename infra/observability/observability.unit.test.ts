@@ -111,6 +111,7 @@ beforeAll(async () => {
   dispatch.breaker("apns", "opened");
   dispatch.unreached("apns", "name-not-found");
   dispatch.spike();
+  dispatch.backlogs(1, 1);
   createByteCache({ name: "any", maxBytes: 1, sizeOf: () => 1 });
 
   const scrape = async () => (await fetch(`http://127.0.0.1:${telemetry.metricsPort}/metrics`)).text();
