@@ -86,7 +86,7 @@ describe("a test push", () => {
   test("is refused without settings, and to a device of another provider", async ({ system }) => {
     const project = await system.project("None");
     const fcm = expectStatus(await testPush(system, project, "fcm", { token: "a-token" }), 404).body;
-    expect(fcm.errors).toEqual(["the project has no settings for fcm"]);
+    expect(fcm.errors).toEqual(["provider: provider not found; the project has no settings for it"]);
     const bad = expectStatus(await testPush(system, project, "apns", { token: "xyz" }), 422).body;
     expect(bad.errors.join(" ")).toContain("token: must be an APNs device token");
     expectStatus(await project.call("POST /x"), 404);

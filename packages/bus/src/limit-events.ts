@@ -59,16 +59,16 @@ const estimateUsage = async (connection: BusConnection): Promise<SubjectUsage[]>
   const { state } = await connection.jsm.streams.info(stream, { subjects_filter: "push.evt.v1.>" });
   const counted = Object.entries(state.subjects ?? {}).sort(([, one], [, other]) => other - one);
   const mean = state.bytes / Math.max(1, state.messages);
-  const held: SubjectUsage[] = [];
+  const stored: SubjectUsage[] = [];
   for (const [index, [subject, messages]] of counted.entries()) {
     const { projectId, type } = eventTypeOf(subject) ?? {};
     if (projectId === undefined || type === undefined) continue;
     const bytes = index < maxSampledSubjects ? await meanBytes(connection, subject, state, mean) : mean;
-    held.push({ subject, project: projectId, messages, bytes, spare: /^io\.herald\.(?:device|topic)\./.test(type) });
+    stored.push({ subject, project: projectId, messages, bytes, spare: /^io\.herald\.(?:device|topic)\./.test(type) });
   }
   // The size of the whole stream is known and includes the overhead of each message on disk.
-  const scale = state.bytes / held.reduce((sum, { messages, bytes }) => sum + messages * bytes, 0);
-  return held.map((one) => ({ ...one, bytes: one.bytes * scale }));
+  const scale = state.bytes / stored.reduce((sum, { messages, bytes }) => sum + messages * bytes, 0);
+  return stored.map((one) => ({ ...one, bytes: one.bytes * scale }));
 };
 
 const meanBytes = async (
@@ -136,8 +136,8 @@ export type SubjectUsage = {
 export type Removal = { readonly subject: string; readonly keep: number; readonly spare: boolean };
 
 /** The bytes that one project may keep, so that all projects together keep `target`. Projects below this share keep everything. */
-const shareOf = (held: readonly number[], target: number): number => {
-  const ascending = held.toSorted((one, other) => one - other);
+const shareOf = (stored: readonly number[], target: number): number => {
+  const ascending = stored.toSorted((one, other) => one - other);
   let left = target;
   for (const [index, bytes] of ascending.entries()) {
     const equal = left / (ascending.length - index);
@@ -153,8 +153,8 @@ const sum = (all: readonly SubjectUsage[]): number => all.reduce((bytes, one) =>
  * Plans which events to remove so that `target` bytes stay. Each project above its share loses its own oldest events, spare ones first;
  * the others keep everything. A share is not fixed: a single project may fill the whole stream.
  */
-export const planEventRemoval = (held: readonly SubjectUsage[], target: number): Removal[] => {
-  const projects = [...Map.groupBy(held, ({ project }) => project).values()];
+export const planEventRemoval = (stored: readonly SubjectUsage[], target: number): Removal[] => {
+  const projects = [...Map.groupBy(stored, ({ project }) => project).values()];
   const share = shareOf(projects.map(sum), target);
   return projects.flatMap((own) => {
     let excess = sum(own) - share;

@@ -1,24 +1,24 @@
 import { expect, test } from "vitest";
 import { planEventRemoval, type SubjectUsage } from "./limit-events.ts";
 
-const held = (project: string, kind: string, messages: number, bytes = 1): SubjectUsage => ({
+const stored = (project: string, kind: string, messages: number, bytes = 1): SubjectUsage => ({
   ...{ subject: `${project}.${kind}`, project, messages, bytes },
   spare: kind.startsWith("device"),
 });
 
 test.each<[string, readonly SubjectUsage[], number, [string, number][]]>([
-  ["nothing goes where all have room", [held("a", "device", 50), held("b", "device", 50)], 100, []],
+  ["nothing goes where all have room", [stored("a", "device", 50), stored("b", "device", 50)], 100, []],
   ["no project, nothing", [], 100, []],
-  ["who is alone keeps all there is room for", [held("a", "device", 150)], 100, [["a.device", 100]]],
+  ["who is alone keeps all there is room for", [stored("a", "device", 150)], 100, [["a.device", 100]]],
   [
     "the one that has more than its share loses all that is too much",
-    [held("a", "device", 1_000), held("b", "device", 30), held("c", "delivery", 10)],
+    [stored("a", "device", 1_000), stored("b", "device", 30), stored("c", "delivery", 10)],
     100,
     [["a.device", 60]],
   ],
   [
     "two that have more are left with the same",
-    [held("a", "device", 1_000), held("b", "device", 500), held("c", "delivery", 20)],
+    [stored("a", "device", 1_000), stored("b", "device", 500), stored("c", "delivery", 20)],
     100,
     [
       ["a.device", 40],
@@ -27,13 +27,13 @@ test.each<[string, readonly SubjectUsage[], number, [string, number][]]>([
   ],
   [
     "bytes count, not messages",
-    [held("a", "delivery", 10, 100), held("b", "device", 100, 1)],
+    [stored("a", "delivery", 10, 100), stored("b", "device", 100, 1)],
     600,
     [["a.delivery", 5]],
   ],
   [
     "what tells of devices goes first, and all else only after the last of it",
-    [held("a", "delivery", 100), held("a", "device.updated", 30), held("a", "device.registered", 40)],
+    [stored("a", "delivery", 100), stored("a", "device.updated", 30), stored("a", "device.registered", 40)],
     80,
     [
       ["a.device.registered", 0],
@@ -43,7 +43,7 @@ test.each<[string, readonly SubjectUsage[], number, [string, number][]]>([
   ],
   [
     "of devices' events the largest kind goes first",
-    [held("a", "delivery", 50), held("a", "device.updated", 100), held("a", "device.registered", 10)],
+    [stored("a", "delivery", 50), stored("a", "device.updated", 100), stored("a", "device.registered", 10)],
     100,
     [["a.device.updated", 40]],
   ],

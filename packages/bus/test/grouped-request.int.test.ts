@@ -48,7 +48,7 @@ test("a slow reply of a group, and the parts of a long one, reach a service with
   });
   const ask = sendGroupedRequest(() => dispatch, ResolveSends);
   const projectId = newProject();
-  const send = (limit: number) => ask({ projectId, sends: [{ projectId, targets: ["all"] }], limit });
+  const send = (limit: number) => ask({ projectId, sends: [{ targets: ["all"] }], limit });
   const [first, second] = [send(1), send(2)];
   expect((await first).sends[0]?.unmatched).toHaveLength(long.length);
   slow.resolve();

@@ -45,7 +45,7 @@ const delivered = (projectId: ProjectId, devices = 1): OutboxEvent => {
 };
 const times = (count: number, one: () => OutboxEvent) => Array.from({ length: count }, one);
 
-const held = async () => {
+const stored = async () => {
   const { state } = await t.raw.jsm.streams.info("PUSH_EVENTS", { subjects_filter: "push.evt.v1.>" });
   return {
     bytes: state.bytes,
@@ -54,7 +54,7 @@ const held = async () => {
 };
 /** Publishes until the stream is more than four fifths full. */
 const fill = async (one: () => OutboxEvent) => {
-  while ((await held()).bytes <= limit * 0.82) await publishEvents(t.bus, times(50, one));
+  while ((await stored()).bytes <= limit * 0.82) await publishEvents(t.bus, times(50, one));
 };
 
 test("removes the oldest device events of the largest project, and nothing else", async () => {
@@ -65,11 +65,11 @@ test("removes the oldest device events of the largest project, and nothing else"
     ...times(20, () => delivered(loud)),
   ]);
   await fill(() => updated(loud));
-  const before = (await held()).of(loud, "device.updated");
+  const before = (await stored()).of(loud, "device.updated");
   const sharing = limitEventsPerProject(bus, 50);
-  await eventually(async () => expect((await held()).bytes).toBeLessThanOrEqual(limit * 0.8));
+  await eventually(async () => expect((await stored()).bytes).toBeLessThanOrEqual(limit * 0.8));
   await sharing.stop();
-  const { bytes, of } = await held();
+  const { bytes, of } = await stored();
   expect([of(quiet, "device.updated"), of(quiet, "delivery.accepted"), of(loud, "delivery.accepted")]).toEqual([
     9, 1, 20,
   ]);
@@ -89,10 +89,10 @@ test("removes events only after Herald's durables have settled them", async () =
     times(20, () => delivered(loud, 500)),
   );
   await fill(() => updated(other));
-  const before = (await held()).of(other, "device.updated");
+  const before = (await stored()).of(other, "device.updated");
   const sharing = limitEventsPerProject(bus, 50);
-  await eventually(async () => expect((await held()).of(other, "device.updated")).toBeLessThan(before));
-  expect((await held()).of(loud, "delivery.accepted")).toBe(20);
+  await eventually(async () => expect((await stored()).of(other, "device.updated")).toBeLessThan(before));
+  expect((await stored()).of(loud, "delivery.accepted")).toBe(20);
 
   for (const durable of ["analytics-events", "registry-retire-device"]) {
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_EVENTS", durable);
@@ -105,7 +105,7 @@ test("removes events only after Herald's durables have settled them", async () =
     t.bus,
     times(10, () => delivered(loud, 500)),
   );
-  await eventually(async () => expect((await held()).of(loud, "delivery.accepted")).toBeLessThan(30));
+  await eventually(async () => expect((await stored()).of(loud, "delivery.accepted")).toBeLessThan(30));
   await sharing.stop();
-  expect((await held()).of(loud, "delivery.accepted")).toBeGreaterThanOrEqual(10);
+  expect((await stored()).of(loud, "delivery.accepted")).toBeGreaterThanOrEqual(10);
 });

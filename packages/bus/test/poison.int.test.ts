@@ -230,7 +230,8 @@ test("handles every good one of 2,000 messages with 1 % poison, lists the others
   const refused = new Set<string>();
   const handled = new Map<string, number>();
   const handle = onSend(async ({ data: { notificationId } }) => {
-    if (refused.has(notificationId) && !mended) throw new HeraldError("project-not-found", "there is no such project");
+    if (refused.has(notificationId) && !mended)
+      throw new HeraldError("project-not-found", "project: project not found");
     handled.set(notificationId, (handled.get(notificationId) ?? 0) + 1);
   });
   await t.handle(handle);

@@ -98,7 +98,7 @@ describe("a handler that throws", () => {
     await t.handle(
       onSend(async () => {
         runs++;
-        throw new HeraldError("project-not-found", "there is no such project");
+        throw new HeraldError("project-not-found", "project: project not found");
       }),
     );
     await send();
@@ -107,7 +107,7 @@ describe("a handler that throws", () => {
     expect(runs).toBe(1);
     expect(letters).toHaveLength(1);
     expect(letters[0]?.header.get("Herald-Dead-Reason")).toBe("project-not-found");
-    expect(letters[0]?.header.get("Herald-Dead-Detail")).toBe("there is no such project");
+    expect(letters[0]?.header.get("Herald-Dead-Detail")).toBe("project: project not found");
   });
 
   test("any other error: retried after a delay, and its text reaches no header", async () => {

@@ -89,7 +89,10 @@ export const targetClauses = (target: Target): number => {
   return target.kind === "pair" && Buffer.byteLength(target.value) > maxIndexedBytes ? 1 : 0;
 };
 
-/** The most devices, and so the most targets, of a small send: dispatch sends it at once, without pages and queues. */
+/**
+ * The most devices, and so the most targets, of a small send, which dispatch sends at once. Larger ones go through pages and queues, which
+ * are fair to other projects and hold nothing in memory.
+ */
 export const maxSmallAudience = 100;
 
 type Reach = {

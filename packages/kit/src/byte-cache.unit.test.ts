@@ -7,31 +7,31 @@ const cache = (maxBytes: number) =>
 
 describe("a cache in bytes", () => {
   test("evicts the least recently used values above its limit", () => {
-    const held = cache(10_000);
+    const cached = cache(10_000);
     for (let at = 0; at < 100; at++) {
-      held.set(`${at}`, { text: "x".repeat(1_000) });
-      expect(held.calculatedSize).toBeLessThanOrEqual(10_000);
-      if (at > 0) expect(held.get("0")).toBeDefined();
+      cached.set(`${at}`, { text: "x".repeat(1_000) });
+      expect(cached.calculatedSize).toBeLessThanOrEqual(10_000);
+      if (at > 0) expect(cached.get("0")).toBeDefined();
     }
-    expect(held.get("1")).toBeUndefined();
-    expect(held.get("99")).toBeDefined();
+    expect(cached.get("1")).toBeUndefined();
+    expect(cached.get("99")).toBeDefined();
   });
 
   test("does not count a peek as use", () => {
-    const held = cache(3_000);
-    for (const key of ["a", "b"]) held.set(key, { text: "x".repeat(1_000) });
-    expect(held.peek("a")).toBeDefined();
-    held.set("c", { text: "x".repeat(1_000) });
-    expect(held.peek("a")).toBeUndefined();
+    const cached = cache(3_000);
+    for (const key of ["a", "b"]) cached.set(key, { text: "x".repeat(1_000) });
+    expect(cached.peek("a")).toBeDefined();
+    cached.set("c", { text: "x".repeat(1_000) });
+    expect(cached.peek("a")).toBeUndefined();
   });
 
   test("stores no value that is larger than the cache, and removes the key's earlier value", () => {
-    const held = cache(2_000);
-    held.set("small", { text: "x" });
-    held.set("big", { text: "x" });
-    held.set("big", { text: "x".repeat(2_000) });
-    expect(held.get("big")).toBeUndefined();
-    expect(held.get("small")).toBeDefined();
+    const cached = cache(2_000);
+    cached.set("small", { text: "x" });
+    cached.set("big", { text: "x" });
+    cached.set("big", { text: "x".repeat(2_000) });
+    expect(cached.get("big")).toBeUndefined();
+    expect(cached.get("small")).toBeDefined();
   });
 });
 

@@ -47,13 +47,13 @@ export const createGroupCommit = <Item, Result>(
 ): ((item: Item, bytes?: number) => Promise<Result>) => {
   let queue: Waiting<Item, Result>[] = [];
   let writing = 0;
-  let held = 0;
+  let pendingBytes = 0;
   let lastBegunAt = Number.NEGATIVE_INFINITY;
   let timed = false;
   let turning = false;
 
   const release = (items: readonly Waiting<Item, Result>[]): void => {
-    for (const { bytes } of items) held -= bytes;
+    for (const { bytes } of items) pendingBytes -= bytes;
   };
 
   const writeGroup = async (group: readonly Waiting<Item, Result>[]): Promise<void> => {
@@ -140,12 +140,12 @@ export const createGroupCommit = <Item, Result>(
 
   return (item, bytes = 0) =>
     new Promise((resolve, reject) => {
-      // An item is accepted, however large, if no other item is held.
-      if (queue.length >= waiting || (held > 0 && held + bytes > maxBytes)) {
+      // An item is accepted, however large, if no other item is pending.
+      if (queue.length >= waiting || (pendingBytes > 0 && pendingBytes + bytes > maxBytes)) {
         reject(new HeraldError("queue-full", "too many requests wait to be written", { retryAfterSeconds: 1 }));
         return;
       }
-      held += bytes;
+      pendingBytes += bytes;
       queue.push({ item, bytes, resolve, reject });
       pumpAtEndOfTurn();
     });

@@ -197,9 +197,9 @@ test("keeps ids, hashes, counts, codes and stacks of failures", () => {
 
 test("a refusal is logged without a stack", () => {
   const { lines } = logged("info", (log) =>
-    log.info({ err: new HeraldError("topic-not-found", "id: no such topic") }, "x"),
+    log.info({ err: new HeraldError("topic-not-found", "id: topic not found") }, "x"),
   );
-  expect(lines[0]?.err).toEqual({ type: "HeraldError", message: "id: no such topic", code: "topic-not-found" });
+  expect(lines[0]?.err).toEqual({ type: "HeraldError", message: "id: topic not found", code: "topic-not-found" });
 });
 
 test("limits the depth and width of a line", () => {

@@ -36,7 +36,7 @@ export const startThings = async () => {
         json(response, { id, requestId: currentRequestId() });
       },
     ],
-    ["DELETE", "/things/:id", fail(new HeraldError("topic-not-found", "id: no such thing"))],
+    ["DELETE", "/things/:id", fail(new HeraldError("topic-not-found", "id: topic not found"))],
     [
       "POST",
       "/things",
@@ -66,7 +66,7 @@ export const startThings = async () => {
     log,
     serveRoutes(
       routes.map(([method, path, serve]) => ({ method, pattern: `/api/v1${path}`, serve })),
-      { notFound: "there is no such route; GET /openapi.json lists all" },
+      { notFound: "route not found; GET /openapi.json lists all" },
     ),
   );
   const server = await startHttp(app, { host: "127.0.0.1", port: 0 });

@@ -14,9 +14,9 @@ export const handleResolveSends = (bus: Bus) => {
   const asked: number[] = [];
   let withheld: Promise<void> | undefined;
   const withheldOf = new Map<ProjectId, Promise<void>>();
-  const answering = handleRequest(bus, ResolveSends, async ({ sends }) => {
+  const answering = handleRequest(bus, ResolveSends, async ({ projectId, sends }) => {
     asked.push(sends.length);
-    await Promise.all([withheld, ...sends.map(({ projectId }) => withheldOf.get(projectId))]);
+    await Promise.all([withheld, withheldOf.get(projectId)]);
     if (sends.some(({ targets }) => targets.some((target) => registry.get(target) === "fatal"))) {
       if (deaths.length === 2) throw new HeraldError("process-crashed", "3 processes ended");
       const death = Promise.withResolvers<void>();

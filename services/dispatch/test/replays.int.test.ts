@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { listDeadLetters, publish, replayDeadLetter, sendRequest } from "@herald/bus";
 import {
+  CheckReplay,
   DeliverBatchV1,
   DueV1,
   ExpandV1,
-  JudgeReplay,
   newNotificationId,
   type ProjectId,
   SendV1,
@@ -26,9 +26,9 @@ const pushes = () => dispatch.simulators.stats().apns?.total ?? 0;
 
 const { die, started, notSent, expanded } = deadLetterActions(() => dispatch);
 
-/** Publishes a dead message again, regardless of {@link judge}. */
+/** Publishes a dead message again, regardless of {@link check}. */
 const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
-const judge = (question: z.input<typeof JudgeReplay.request>) => sendRequest(dispatch.bus, JudgeReplay, question);
+const check = (question: z.input<typeof CheckReplay.request>) => sendRequest(dispatch.bus, CheckReplay, question);
 
 /** Waits until earlier messages are handled: a notification that was sent after them is final. */
 const passed = async (projectId: ProjectId) => {
@@ -44,7 +44,7 @@ describe("a replay of a dead letter that was handled", () => {
     const letter = await die("dispatch-broadcast-ios", DeliverBatchV1, batch);
     await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{ state: "final" }]));
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
-    expect(await judge(asked)).toEqual({ settled: `the devices of the batch ${batch.batchId} are final` });
+    expect(await check(asked)).toEqual({ settled: `the devices of the batch ${batch.batchId} are final` });
     await expanded(projectId, id, 1, 3);
     const before = await dispatch.final(projectId, id);
     expect(before).toMatchObject({ counts: { devices: 3, failed: 3 }, failures: { internal: 3 } });
@@ -58,15 +58,15 @@ describe("a replay of a dead letter that was handled", () => {
     const send = await notSent();
     const { projectId, notificationId } = send;
     const asked = { projectId, notificationId, message: "SendV1" } as const;
-    expect(await judge(asked)).toEqual({});
+    expect(await check(asked)).toEqual({});
     const letter = await die("dispatch-start", SendV1, send);
     await dispatch.expansion(projectId, notificationId);
-    expect((await judge(asked)).settled).toContain("was given up");
+    expect((await check(asked)).settled).toContain("was given up");
     await replay(letter);
     await dispatch.partition(projectId, notificationId, [devices(4)]);
     const before = await dispatch.final(projectId, notificationId);
     expect(before).toMatchObject({ counts: { devices: 4, failed: 4 } });
-    expect((await judge(asked)).settled).toBe(`the notification ${notificationId} is final: completed`);
+    expect((await check(asked)).settled).toBe(`the notification ${notificationId} is final: completed`);
     await replay(letter);
     await passed(projectId);
     expect(pushes()).toBe(1);
@@ -80,11 +80,11 @@ describe("a replay of a dead letter that was handled", () => {
     const due = `${id}/0/0/2`;
     await eventually(async () => expect((await dispatch.rows(id)).at(-1)).toMatchObject({ state: "waiting" }));
     const asked = { projectId, notificationId: id, message: "DueV1", batchId: due } as const;
-    expect(await judge(asked)).toEqual({});
-    expect((await judge({ ...asked, batchId: `${id}/0/9` })).settled).toContain("does not exist");
+    expect(await check(asked)).toEqual({});
+    expect((await check({ ...asked, batchId: `${id}/0/9` })).settled).toContain("does not exist");
     // The root row is settled without the message that contained its batch.
     const root = { ...asked, message: "DeliverBatchV1", batchId: `${id}/0/0` } as const;
-    expect((await judge(root)).settled).toContain("are final");
+    expect((await check(root)).settled).toContain("are final");
     const letter = await die("dispatch-due", DueV1, {
       kind: "batch",
       projectId,
@@ -93,7 +93,7 @@ describe("a replay of a dead letter that was handled", () => {
     });
     const before = await dispatch.final(projectId, id);
     expect(before).toMatchObject({ counts: { devices: 2, failed: 2 } });
-    expect((await judge(asked)).settled).toContain("are final");
+    expect((await check(asked)).settled).toContain("are final");
     await replay(letter);
     dispatch.simulators.clear();
     await passed(await dispatch.project());
@@ -112,7 +112,7 @@ describe("a replay of a dead letter that was not handled", () => {
     await eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 2 }));
     expect((await dispatch.get(projectId, id)).counts.pending).toBe(3);
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
-    expect(await judge(asked)).toEqual({});
+    expect(await check(asked)).toEqual({});
     // The replayed message dies again. A fixed version would publish the intended batch.
     expect((await replay(letter)).understood).toBe(false);
     await eventually(async () => {
@@ -133,7 +133,7 @@ describe("a replay of a dead letter that was not handled", () => {
     });
     const late = batchOf(projectId, id, 1, 3);
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: late.batchId } as const;
-    expect(await judge(asked)).toEqual({});
+    expect(await check(asked)).toEqual({});
     await replay(letter);
     // The test plays registry and partitions the lost page.
     dispatch.simulators.script([{ provider: "apns", times: 1, status: 503 }]);
@@ -154,7 +154,7 @@ describe("a replay of a dead letter that was not handled", () => {
     expect(await dispatch.get(projectId, id)).toEqual(final);
     // Six devices, one of them pushed twice, and the device of `passed`.
     expect(pushes()).toBe(8);
-    expect((await judge(asked)).settled).toContain("are final");
+    expect((await check(asked)).settled).toContain("are final");
   });
 
   test("of a batch whose notification was deleted is refused", async () => {
@@ -162,7 +162,7 @@ describe("a replay of a dead letter that was not handled", () => {
     const notificationId = newNotificationId(dispatch.now());
     const batchId = `${notificationId}/0/0`;
     for (const message of ["DeliverBatchV1", "DueV1"] as const)
-      expect((await judge({ projectId, notificationId, message, batchId })).settled).toContain("does not exist");
+      expect((await check({ projectId, notificationId, message, batchId })).settled).toContain("does not exist");
   });
 });
 

@@ -44,7 +44,10 @@ describe("what a browser reads", () => {
     expect((await published(newProjectId(new Date()))).body).toMatchObject({ status: 404 });
     const bare = await system.project();
     const answer = await published(bare.id);
-    expect([answer.status, answer.problem.errors]).toEqual([404, ["the project has no settings for webpush"]]);
+    expect([answer.status, answer.problem.errors]).toEqual([
+      404,
+      ["provider: provider not found; the project has no settings for it"],
+    ]);
     expect((await published("prj_1")).status).toBe(422);
   });
 });

@@ -138,7 +138,7 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
   ],
   [
     "devices of many tokens that sends name",
-    ({ audience }) => audience.named({ projectId, ids: [], hashes: many, facets: [] }, 10),
+    ({ audience }) => audience.named(projectId, { ids: [], hashes: many, facets: [] }, 10),
   ],
   ["devices of installations", ({ audience }) => audience.ofInstallations(projectId, ["i1", "i2"], needed, taken)],
   ["devices of many installations", ({ audience }) => audience.ofInstallations(projectId, many, needed, taken)],

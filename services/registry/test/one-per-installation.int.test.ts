@@ -76,10 +76,7 @@ test("of two devices of one installation the platform's own provider wins, in br
   expect(sorted((await world.expand(["topic:news"])).devices)).toEqual(sorted([own.id, single.id]));
   const { sends } = await world.registry.ask(ResolveSends, {
     projectId,
-    sends: [
-      { projectId, targets: ["user:u1"] },
-      { projectId, targets: [fcm.id] },
-    ],
+    sends: [{ targets: ["user:u1"] }, { targets: [fcm.id] }],
     limit: 100,
   });
   const ids = sends.map((send) => send?.batches.flatMap(({ devices }) => devices.map(({ id }) => id)));

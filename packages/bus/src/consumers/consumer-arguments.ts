@@ -72,7 +72,7 @@ const filtersOf = (projects: readonly string[], types: readonly string[]): strin
   if (wrong.length > 0) throw new ArgumentError(`not the id of a project: ${wrong.join(", ")}`);
   const unknown = types.filter((type) => !EventType.safeParse(type).success);
   if (unknown.length > 0)
-    throw new ArgumentError(`no such event: ${unknown.join(", ")}. There are ${EventType.options.join(", ")}`);
+    throw new ArgumentError(`event not found: ${unknown.join(", ")}. There are ${EventType.options.join(", ")}`);
   const whose = projects.includes("*") ? ["*"] : [...new Set(projects)];
   const wanted = types.length === 0 ? [undefined] : [...new Set(types)];
   return whose.flatMap((project) => wanted.map((type) => eventSubject(project, type)));

@@ -40,7 +40,7 @@ test.each([
   [["add", "a", "b", "--project", one], "one name at a time"],
   [["add", "a"], "whose events?"],
   [["add", "a", "--project", "prj_1.>"], "not the id of a project: prj_1.>"],
-  [["add", "a", "--project", one, "--event", ">"], "no such event: >"],
+  [["add", "a", "--project", one, "--event", ">"], "event not found: >"],
   [["add", "a", "--project", one, "--from", "yesterday"], "is not a time"],
   [["add", "a", "--what"], "--what"],
   [["replay", "a"], "--from"],

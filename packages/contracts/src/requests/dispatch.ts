@@ -63,8 +63,8 @@ export const CountBacklog = defineRequest(
 );
 
 /** Whether replaying a dead letter would change anything. If not, `settled` is the reason: ended deliveries stay ended. */
-export const JudgeReplay = defineRequest(
-  "dispatch.replays.judge",
+export const CheckReplay = defineRequest(
+  "dispatch.replays.check",
   {
     ...notification,
     message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),

@@ -221,18 +221,12 @@ export const CountAudience = defineRequest(
 /** The devices of one platform and provider that a send reaches, sorted by id. */
 const ResolvedBatch = z.object({ platform: Platform, provider: Provider.optional(), devices: z.array(Recipient) });
 
-/**
- * The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. All sends are
- * of one project, whose share the request counts towards; an older dispatch asks for several at once, without `projectId`.
- */
+/** The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. */
 export const ResolveSends = defineRequest(
   "registry.audience.resolve",
   {
-    projectId: ProjectId.optional(),
-    sends: z
-      .array(z.object({ ...project, targets }))
-      .min(1)
-      .max(maxGroupSize),
+    ...project,
+    sends: z.array(z.object({ targets })).min(1).max(maxGroupSize),
     limit: z.number().int().min(1),
   },
   z.object({

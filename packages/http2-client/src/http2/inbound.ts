@@ -14,30 +14,30 @@ export type OnFrame = (
 
 /** Splits the socket's bytes into frames. It keeps a copy of an incomplete frame, 16 KiB at most. */
 export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
-  let held: Buffer = Buffer.alloc(0);
-  let heldLength = 0;
+  let partial: Buffer = Buffer.alloc(0);
+  let partialLength = 0;
 
   function hold(chunk: Buffer, from: number, to: number): void {
-    if (held.length === 0) held = Buffer.allocUnsafeSlow(frameHead + maxFrame);
-    chunk.copy(held, heldLength, from, to);
-    heldLength += to - from;
+    if (partial.length === 0) partial = Buffer.allocUnsafeSlow(frameHead + maxFrame);
+    chunk.copy(partial, partialLength, from, to);
+    partialLength += to - from;
   }
 
   /** Completes the kept frame from the chunk and passes it to `onFrame`. Returns where the rest of the chunk begins. */
   function complete(chunk: Buffer): number {
     let at = 0;
-    if (heldLength < frameHead) {
-      at = Math.min(frameHead - heldLength, chunk.length);
+    if (partialLength < frameHead) {
+      at = Math.min(frameHead - partialLength, chunk.length);
       hold(chunk, 0, at);
-      if (heldLength < frameHead) return at;
+      if (partialLength < frameHead) return at;
     }
-    const missing = frameHead + lengthAt(held, 0) - heldLength;
+    const missing = frameHead + lengthAt(partial, 0) - partialLength;
     const until = Math.min(at + missing, chunk.length);
     hold(chunk, at, until);
     if (until - at < missing) return until;
-    const end = heldLength;
-    heldLength = 0;
-    pass(held, 0, end);
+    const end = partialLength;
+    partialLength = 0;
+    pass(partial, 0, end);
     return until;
   }
 
@@ -49,7 +49,7 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
   }
 
   return (chunk) => {
-    let at = heldLength > 0 ? complete(chunk) : 0;
+    let at = partialLength > 0 ? complete(chunk) : 0;
     while (chunk.length - at >= frameHead) {
       const end = at + frameHead + lengthAt(chunk, at);
       if (end > chunk.length) break;

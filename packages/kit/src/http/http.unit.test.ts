@@ -167,7 +167,7 @@ test("refuses a body that is not compressed as announced with 400", async () => 
 test("an unknown route is a 404 that says where all are", async () => {
   const { status, body } = await t.call("GET", "/api/v2/things");
   expect(status).toBe(404);
-  expect(body.errors).toEqual(["path: there is no such route; GET /openapi.json lists all"]);
+  expect(body.errors).toEqual(["path: route not found; GET /openapi.json lists all"]);
 });
 
 test.each([

@@ -87,7 +87,7 @@ const app = async () => {
             },
           },
         ],
-        { notFound: "there is no such route" },
+        { notFound: "route not found" },
       ),
     ),
     { host: "127.0.0.1", port: 0 },

@@ -52,7 +52,7 @@ export async function startExampleSite({ root, port, gateway, project }: Options
       const { id, identitySecret: secret } = project;
       return json(200, { user_token: await herald.users.token(String(body.user), { project: id, secret }) });
     }
-    if (path !== "/send") return json(404, { errors: ["no such path"] });
+    if (path !== "/send") return json(404, { errors: ["path: route not found"] });
     const answer = await fetch(`${gateway}/api/v1/notifications`, {
       method: "POST",
       headers: { authorization: `Bearer ${project.token}`, "content-type": "application/json" },

@@ -92,7 +92,7 @@ export async function startControl(
   });
   app.delete("/webpush/subscriptions/:id", (request, response) => {
     if (webpush.unsubscribe(request.params.id)) response.status(204).end();
-    else response.status(404).json({ errors: ["id: no such subscription; it is the last part of the endpoint"] });
+    else response.status(404).json({ errors: ["id: subscription not found; it is the last part of the endpoint"] });
   });
   app.put("/apns/keys", json, (request, response) => {
     apns.setKeys(z.array(ApnsKey).parse(request.body));
@@ -100,7 +100,7 @@ export async function startControl(
   });
 
   app.use((request, response) => {
-    response.status(404).json({ errors: [`${request.method} ${request.path}: no such route`] });
+    response.status(404).json({ errors: [`${request.method} ${request.path}: route not found`] });
   });
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) return next(error);

@@ -134,7 +134,7 @@ it("/info and /ca.pem contain the addresses and the certificate authority", asyn
 });
 
 it("answers 404 with the errors of the interface", async () => {
-  expect(await call("GET", "/nothing")).toEqual({ status: 404, body: { errors: ["GET /nothing: no such route"] } });
+  expect(await call("GET", "/nothing")).toEqual({ status: 404, body: { errors: ["GET /nothing: route not found"] } });
 });
 
 describe("the page", () => {

@@ -105,7 +105,7 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
         request.exchange.answer(oauthError(500, "internal_failure", "the simulator failed")),
       );
     const project = sendPath.exec(request.path)?.[1];
-    if (project === undefined) return request.exchange.answer(googleError(404, `${request.path}: no such method`));
+    if (project === undefined) return request.exchange.answer(googleError(404, `${request.path}: method not found`));
     send(request, project);
   });
 

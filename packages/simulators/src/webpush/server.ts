@@ -55,7 +55,7 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
   const check = async (request: HttpRequest, id: string) => {
     if (request.method !== "POST") return failure(405, ":method: not POST");
     const subscriber = subscriptions.find(id);
-    if (subscriber === undefined) return failure(404, "no such subscription");
+    if (subscriber === undefined) return failure(404, "subscription not found");
     if (subscriber === "gone") return failure(410, "the subscription has ended");
     const { applicationServerKey } = subscriber;
     const vapid = await checkVapid(request.headers.authorization, { audience: url, applicationServerKey, now: now() });

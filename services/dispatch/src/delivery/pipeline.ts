@@ -1,5 +1,5 @@
 import { type DeviceId, servingProvider } from "@herald/contracts";
-import { growingPause, HeraldError, inSpan, retryWhileUnavailable } from "@herald/kit";
+import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { isSpike } from "../domain/outcome.ts";
@@ -153,7 +153,7 @@ export const createPipeline = (deps: PipelineDeps) => {
         () => cache.get(run.projectId, run.notificationId),
         growingPause(signal),
       );
-      if (!cached) throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
+      if (!cached) throw notFound("notification-not-found", "notificationId", `the batch is ${run._id}`);
       let settled: Settlement | undefined;
       let version: string | undefined;
       cached.running++;

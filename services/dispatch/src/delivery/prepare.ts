@@ -3,6 +3,7 @@ import {
   CheckRecipients,
   type DeviceId,
   maxGroupSize,
+  maxSmallAudience,
   type ProjectId,
   type Recipient,
   ResolveSends,
@@ -17,9 +18,6 @@ export type SendAudience = {
   readonly batches: readonly (Served & { readonly devices: Recipient[] })[];
   readonly unmatched: readonly string[];
 };
-
-/** Sends to more devices go through pages and queues, which are fair to other projects and hold nothing in memory. */
-const maxSmallAudience = 100;
 
 /** Small sends must be fast, also when several arrive within the usual interval. */
 const requestIntervalMs = 4;
@@ -38,7 +36,7 @@ export const createResolveSend = (bus: Bus) => {
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
-    sends: sends.map(({ content }) => ({ projectId, targets: content.targets })),
+    sends: sends.map(({ content }) => ({ targets: content.targets })),
     limit: maxSmallAudience,
   });
 

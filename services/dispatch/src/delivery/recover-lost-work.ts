@@ -91,7 +91,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     if (row.devices) return row.devices.map((device) => ({ ...device, repeat: true }));
     const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
     const { projectId } = row;
-    const request = { projectId, sends: [{ projectId, targets: ids }], limit: batchLimits.devices };
+    const request = { projectId, sends: [{ targets: ids }], limit: batchLimits.devices };
     const resolved = await sendRequest(bus, ResolveSends, request, { suspect: row._id.replaceAll("/", "-") });
     const known = new Map<DeviceId, Recipient>();
     for (const { devices } of resolved.sends[0]?.batches ?? [])

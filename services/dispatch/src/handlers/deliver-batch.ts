@@ -9,7 +9,7 @@ import {
   type ProjectId,
   servingProvider,
 } from "@herald/contracts";
-import { type FairGate, HeraldError } from "@herald/kit";
+import { type FairGate, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
@@ -60,7 +60,7 @@ export const deliverBatch = ({
       const leave = await gate.enter(projectId, unitsOf(data.devices.length));
       try {
         const cached = await cache.get(projectId, notificationId);
-        if (!cached) throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
+        if (!cached) throw notFound("notification-not-found", "notificationId", `the batch is ${batchId}`);
         // Before the row is stored: while registry is unavailable, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > ownersMaxAgeMs;
         const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;

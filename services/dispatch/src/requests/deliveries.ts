@@ -1,8 +1,8 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
+  CheckReplay,
   ExportDeliveries,
   GetDeliveryTrace,
-  JudgeReplay,
   ListDeliveries,
   ListDeviceNotifications,
   UsersOfDeliveries,
@@ -57,7 +57,7 @@ type Row = BatchFacts & Pick<DeliveryDocument, "state">;
  * published, and the sender may have sent another notification since.
  */
 export const handleReplayRequests = ({ bus, notifications, deliveries }: Deps): RequestListener[] => [
-  handleRequest(bus, JudgeReplay, async ({ projectId, notificationId, message, batchId }) => {
+  handleRequest(bus, CheckReplay, async ({ projectId, notificationId, message, batchId }) => {
     const document = await notifications.getState(projectId, notificationId);
     const row = batchId === undefined ? null : await deliveries.read(projectId, batchId);
     const settled = why[message](document, row, batchId);

@@ -14,7 +14,7 @@ import {
   SendV1,
   sendGroupOf,
 } from "@herald/contracts";
-import { HeraldError, LRUCache } from "@herald/kit";
+import { HeraldError, LRUCache, notFound } from "@herald/kit";
 import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
@@ -70,7 +70,7 @@ export const createFindNotification =
         "notification-gone",
         `notifications are kept for ${Math.floor(keepMs / dayMs)} days after their end; ${notificationId} is older`,
       );
-    throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
+    throw notFound("notification-not-found", "id");
   };
 
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
@@ -188,8 +188,7 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       await deliveries.makeDue(projectId, notificationId, now());
       void sweeps.sweepDue();
       const document = await notifications.get(projectId, notificationId);
-      if (!document)
-        throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
+      if (!document) throw notFound("notification-not-found", "id");
       await outbox.flushNotification(document);
       await heard;
       return view(document);

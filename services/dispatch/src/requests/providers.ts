@@ -14,7 +14,7 @@ import {
   RetireVapidKey,
   StageVapidKey,
 } from "@herald/contracts";
-import { existing, HeraldError } from "@herald/kit";
+import { existing, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { Deps } from "../deps.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
@@ -162,7 +162,7 @@ export const handleProviderRequests = (deps: ProviderDeps): RequestListener[] =>
       const removed = await credentials.remove(projectId, provider);
       // Also without stored settings: an earlier try may have failed after the deletion.
       await changed(projectId, provider);
-      if (!removed) throw notFound(provider);
+      if (!removed) throw providerNotFound();
       return {};
     }),
   ];
@@ -170,10 +170,9 @@ export const handleProviderRequests = (deps: ProviderDeps): RequestListener[] =>
 
 /** The stored settings of a project's provider. @throws HeraldError `provider-not-found` */
 export const findProvider = async (credentials: Deps["credentials"], projectId: ProjectId, provider: Provider) =>
-  existing(await credentials.find(projectId, provider), () => notFound(provider));
+  existing(await credentials.find(projectId, provider), providerNotFound);
 
-const notFound = (provider: Provider) =>
-  new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
+const providerNotFound = () => notFound("provider-not-found", "provider", "the project has no settings for it");
 
 const providerView = (document: CredentialDocument, now: Date): ProviderView => {
   const { provider, view, paused, updatedAt } = document;

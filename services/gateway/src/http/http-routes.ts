@@ -101,11 +101,11 @@ export const registerLoadMetrics = (connections: Load, memoryBytes: Load): (() =
     made.addCallback(observe);
     return () => made.removeCallback(observe);
   };
-  const held = "Bytes of bodies being received and of responses that clients have not read";
+  const inMemory = "Bytes of bodies being received and of responses that clients have not read";
   const removals = [
     gauge("herald.http.connections", "Open connections", connections.now),
     gauge("herald.http.connections_limit", "The limit of connections", () => connections.limit),
-    gauge("herald.http.memory_bytes", held, memoryBytes.now),
+    gauge("herald.http.memory_bytes", inMemory, memoryBytes.now),
     gauge("herald.http.memory_limit_bytes", "The limit of memory_bytes", () => memoryBytes.limit),
   ];
   return () => {

@@ -56,7 +56,7 @@ export const consoleRoutes = (folder: string, count: (request: IncomingMessage) 
     const gzip = /\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""));
     const found = await readFor(name, gzip).catch((error: unknown) => {
       if (!isMissing(error)) throw error;
-      const why = name === "index.html" ? "the console is not built; `npm run build` makes it" : "no such file";
+      const why = name === "index.html" ? "the console is not built; `npm run build` makes it" : "file not found";
       throw new HeraldError("route-not-found", `path: ${why}`);
     });
     response.writeHead(200, {

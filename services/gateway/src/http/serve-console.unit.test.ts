@@ -24,7 +24,10 @@ beforeAll(async () => {
     counted++;
   });
   const log = createLogger({ service: "console", level: "silent" });
-  server = createServer(createHttpApp(log, serveRoutes(routes, { notFound: "no such route" }))).listen(0, "127.0.0.1");
+  server = createServer(createHttpApp(log, serveRoutes(routes, { notFound: "route not found" }))).listen(
+    0,
+    "127.0.0.1",
+  );
   await once(server, "listening");
 });
 
@@ -64,6 +67,6 @@ test("a file that is not there is a 404, and each request is counted", async () 
   const before = counted;
   const response = await get("/console/assets/gone.js");
   expect(response.status).toBe(404);
-  expect(((await response.json()) as { errors: string[] }).errors).toEqual(["path: no such file"]);
+  expect(((await response.json()) as { errors: string[] }).errors).toEqual(["path: file not found"]);
   expect(counted).toBe(before + 1);
 });

@@ -22,7 +22,7 @@ import {
   VapidKeyId,
   WebPushKey,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import { z } from "zod";
 import { adminOnly, noCredential, operator, viewer } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -105,9 +105,9 @@ const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
     sendRequest(ListVapidKeys, { projectId }),
     sendRequest(CountVapidKeys, { projectId }),
   ]);
-  const held = new Set([...keys.map(({ id }) => id), ...retired]);
+  const known = new Set([...keys.map(({ id }) => id), ...retired]);
   /** The key of a subscription. Subscriptions without a key, or with an unknown one, belong to the `unnamed` key. */
-  const ownerOf = (keyId: string | undefined) => (keyId !== undefined && held.has(keyId) ? keyId : unnamed);
+  const ownerOf = (keyId: string | undefined) => (keyId !== undefined && known.has(keyId) ? keyId : unnamed);
   const devicesOf = (id: string) =>
     subscriptions.reduce((sum, { keyId, devices }) => sum + (ownerOf(keyId) === id ? devices : 0), 0);
   return { devicesOf, keys: keys.map((key) => ({ ...key, devices: devicesOf(key.id) })) };
@@ -134,7 +134,7 @@ const readKey = defineRoute("getWebPushKey", "get /api/v1/webpush-key", {
       return found && { id: found.id, public_key: found.publicKey };
     };
     const [current, next] = [of("current"), of("next")];
-    if (current === undefined) throw new HeraldError("provider-not-found", "the project has no settings for webpush");
+    if (current === undefined) throw notFound("provider-not-found", "provider", "the project has no settings for it");
     return ok({ ...current, ...(next && { next }) });
   },
 });

@@ -7,12 +7,12 @@ import {
   replayDeadLetter,
 } from "@herald/bus";
 import {
+  CheckReplay,
   type DeliverBatchV1,
   type DueV1,
   type DurableName,
   errors,
   events,
-  JudgeReplay,
   type NotificationId,
   type Replay,
   type SendV1,
@@ -48,7 +48,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => 
       });
     }
     const request = requestOf(message, data);
-    const { settled } = request === undefined ? {} : await sendRequest(JudgeReplay, request);
+    const { settled } = request === undefined ? {} : await sendRequest(CheckReplay, request);
     if (settled !== undefined)
       throw new HeraldError("replay-refused", `id: a replay would change nothing: ${settled}; send a new notification`);
   };
@@ -84,7 +84,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => 
 };
 
 /** The request to dispatch; undefined for messages that finish no delivery. */
-const requestOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
+const requestOf = (message: string, data: unknown): z.input<typeof CheckReplay.request> | undefined => {
   if (data === undefined) return undefined;
   switch (message) {
     case "SendV1":

@@ -23,7 +23,7 @@ export const serveVapidKeys = (serve: Serve, told: (projectId: ProjectId) => Pro
   };
   const ringOf = (projectId: ProjectId) => {
     const ring = projects.get(projectId);
-    if (ring === undefined) throw new HeraldError("provider-not-found", "the project has no settings for webpush");
+    if (ring === undefined) throw notFound("provider-not-found", "provider", "the project has no settings for it");
     return ring;
   };
   const keyOf = (projectId: ProjectId, keyId: string): Key => {

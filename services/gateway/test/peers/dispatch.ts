@@ -1,13 +1,13 @@
 import type { Bucket } from "@herald/bus";
 import {
   CancelNotification,
+  CheckReplay,
   DeleteProvider,
   ExportDeliveries,
   ExportNotifications,
   GetDeliveryTrace,
   GetNotification,
   GetProvider,
-  JudgeReplay,
   ListDeliveries,
   ListDeviceNotifications,
   ListNotifications,
@@ -87,7 +87,7 @@ export const serveDispatch = (
     }));
     return { data, next: null };
   });
-  serve(JudgeReplay, ({ notificationId, batchId }) => {
+  serve(CheckReplay, ({ notificationId, batchId }) => {
     const why = settled.get(batchId ?? notificationId);
     return why === undefined ? {} : { settled: why };
   });

@@ -3,7 +3,6 @@ import {
   candidateClauses,
   type DeviceId,
   hasFewDevices,
-  type ProjectId,
   parseTarget,
   pushTokenHash,
   type Target,
@@ -200,46 +199,45 @@ export const audienceOf = (targets: readonly Target[]): DeviceLookup[] => {
 export const isDirect = (lookups: readonly DeviceLookup[]): boolean =>
   lookups.every(({ by }) => by === "ids" || by === "tokens");
 
-export type SendTargets = { readonly projectId: ProjectId; readonly targets: readonly string[] };
+type IndexedKey = Exclude<TargetKey, "unindexed">;
 
 /** The keys of a send, in the order of its targets; undefined: a target is a topic, or no index finds its devices. */
-type Plan = { readonly projectId: ProjectId; readonly keys: readonly Exclude<TargetKey, "unindexed">[] } | undefined;
-
-export const planOf = ({ projectId, targets }: SendTargets): Plan => {
-  const keys: Exclude<TargetKey, "unindexed">[] = [];
+export const keysOfSend = (targets: readonly string[]): readonly IndexedKey[] | undefined => {
+  const keys: IndexedKey[] = [];
   for (const source of targets) {
     const parsed = parseTarget(source);
     const key = "target" in parsed && hasFewDevices(parsed.target) ? keyOf(parsed.target) : "unindexed";
     if (key === "unindexed") return undefined;
     keys.push(key);
   }
-  return { projectId, keys };
+  return keys;
 };
 
-/** The keys of all sends of a project. */
-export type WantedKeys = ReturnType<typeof wantedKeys>[number];
+/** What finds the devices of sends: ids, token hashes and facets, each once. */
+export type WantedKeys = {
+  readonly ids: readonly DeviceId[];
+  readonly hashes: readonly string[];
+  readonly facets: readonly string[];
+};
 
-export const wantedKeys = (plans: readonly Plan[]) => {
-  const known = plans.filter((plan) => plan !== undefined);
-  return [...Map.groupBy(known, ({ projectId }) => projectId)].map(([projectId, own]) => {
-    const wanted = { ids: new Set<DeviceId>(), hashes: new Set<string>(), facets: new Set<string>() };
-    for (const key of own.flatMap(({ keys }) => keys)) {
-      if (key === "nothing") continue;
-      if (key.by === "ids") wanted.ids.add(key.key);
-      else wanted[key.by].add(key.key);
-    }
-    return { projectId, ids: [...wanted.ids], hashes: [...wanted.hashes], facets: [...wanted.facets] };
-  });
+export const wantedKeys = (keys: Iterable<IndexedKey>): WantedKeys => {
+  const wanted = { ids: new Set<DeviceId>(), hashes: new Set<string>(), facets: new Set<string>() };
+  for (const key of keys) {
+    if (key === "nothing") continue;
+    if (key.by === "ids") wanted.ids.add(key.key);
+    else wanted[key.by].add(key.key);
+  }
+  return { ids: [...wanted.ids], hashes: [...wanted.hashes], facets: [...wanted.facets] };
 };
 
 /** The devices of a send, each once, and the positions of the targets that matched a device. `rows`: devices by key. */
 export const assign = <Row extends { readonly _id: DeviceId }>(
-  plan: NonNullable<Plan>,
+  keys: readonly IndexedKey[],
   rows: ReadonlyMap<string, readonly Row[]>,
 ): { readonly devices: readonly Row[]; readonly matched: ReadonlySet<number> } => {
   const devices = new Map<DeviceId, Row>();
   const matched = new Set<number>();
-  for (const [at, key] of plan.keys.entries()) {
+  for (const [at, key] of keys.entries()) {
     if (key === "nothing") continue;
     for (const row of rows.get(key.key) ?? []) {
       devices.set(row._id, row);

@@ -1,6 +1,6 @@
-import { type DeviceId, type ProjectId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
+import { type DeviceId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { assign, audienceOf, isDirect, neededBy, planOf, wantedKeys } from "./audience.ts";
+import { assign, audienceOf, isDirect, keysOfSend, neededBy, wantedKeys } from "./audience.ts";
 import { checkMatches } from "./matches.ts";
 
 const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac" as DeviceId;
@@ -151,34 +151,27 @@ describe("what targets need of a device", () => {
   });
 });
 
-const [a, b] = ["prj_a", "prj_b"] as [ProjectId, ProjectId];
-
-const planned = (projectId: ProjectId, ...targets: string[]) => planOf({ projectId, targets });
-
 describe("the keys of small sends", () => {
-  test("are grouped by project, each once", () => {
-    const plans = [
-      planned(a, one, "token:x", "metadata:plan=pro"),
-      planned(b, one),
-      planned(a, two, "user:ada", `device:${one}`, "metadata:plan=pro", "identifiers:os=17"),
-    ];
-    expect(wantedKeys(plans)).toEqual([
-      { projectId: a, ids: [one, two], hashes: [pushTokenHash("x")], facets: ["m:plan=pro", "u:ada", "i:os=17"] },
-      { projectId: b, ids: [one], hashes: [], facets: [] },
-    ]);
+  test("are wanted once each", () => {
+    const keys = [
+      keysOfSend([one, "token:x", "metadata:plan=pro"]),
+      keysOfSend([two, "user:ada", `device:${one}`, "metadata:plan=pro", "identifiers:os=17"]),
+    ].flatMap((some) => some ?? []);
+    expect(wantedKeys(keys)).toEqual({
+      ids: [one, two],
+      hashes: [pushTokenHash("x")],
+      facets: ["m:plan=pro", "u:ada", "i:os=17"],
+    });
   });
 
   test.each(["all", "news", "topic:news", "condition:'a' in topics", `metadata:bio=${"x".repeat(300)}`, "what:is"])(
-    "is nothing for %s: that goes the way of large sends",
-    (target) => {
-      expect(planned(a, one, target)).toBeUndefined();
-      expect(wantedKeys([planned(a, one, target)])).toEqual([]);
-    },
+    "are missing for %s: that goes the way of large sends",
+    (target) => expect(keysOfSend([one, target])).toBeUndefined(),
   );
 
   test("exclude what no device can have", () => {
-    const plan = planned(a, "metadata:a..b=1", `metadata:$where=${"x".repeat(300)}`);
-    expect(wantedKeys([plan])).toEqual([{ projectId: a, ids: [], hashes: [], facets: ["m:a..b=1"] }]);
+    const keys = keysOfSend(["metadata:a..b=1", `metadata:$where=${"x".repeat(300)}`]);
+    expect(wantedKeys(keys ?? [])).toEqual({ ids: [], hashes: [], facets: ["m:a..b=1"] });
   });
 });
 
@@ -189,16 +182,14 @@ describe("the devices of a send", () => {
   ]);
 
   test("appear once each, and targets without a device are known", () => {
-    const plan = planned(a, one, "metadata:plan=pro", "token:gone");
-    if (!plan) throw new Error("it has no plan");
-    const { devices, matched } = assign(plan, rows);
+    const keys = keysOfSend([one, "metadata:plan=pro", "token:gone"]) ?? [];
+    const { devices, matched } = assign(keys, rows);
     expect(devices.map(({ _id }) => _id)).toEqual([one, two]);
     expect([...matched]).toEqual([0, 1]);
   });
 
   test("are empty if nothing matches", () => {
-    const plan = planned(a, two);
-    if (!plan) throw new Error("it has no plan");
-    expect(assign(plan, rows)).toEqual({ devices: [], matched: new Set() });
+    const keys = keysOfSend([two]) ?? [];
+    expect(assign(keys, rows)).toEqual({ devices: [], matched: new Set() });
   });
 });

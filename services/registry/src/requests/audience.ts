@@ -9,8 +9,9 @@ import {
   type Target,
 } from "@herald/contracts";
 import { createYieldIfDue, existing } from "@herald/kit";
+import type { z } from "zod";
 import type { Deps } from "../deps.ts";
-import { assign, planOf, type SendTargets, wantedKeys } from "../domain/audience.ts";
+import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
 import { deviceNotFound, deviceView } from "./change-device.ts";
@@ -50,33 +51,25 @@ const firstMatch = async (targets: readonly Target[], device: Candidate): Promis
   return undefined;
 };
 
-/** Finds the devices of small sends: one query for all sends of a project, and one per send if they have too many devices. */
+/** Finds the devices of small sends: one query for all, and one per send if they have too many devices. */
 const resolve = async (
   { audience }: Deps,
-  sends: readonly SendTargets[],
-  { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },
+  { projectId, sends, limit }: z.infer<typeof ResolveSends.request>,
+  signal: AbortSignal,
 ) => {
-  const plans = sends.map(planOf);
-  const limitOfAll = (limit + 1) * sends.length;
-  const found = new Map(
-    await Promise.all(
-      wantedKeys(plans).map(async (keys) => [keys.projectId, await audience.named(keys, limitOfAll)] as const),
-    ),
-  );
-  const namedAlone = async (plan: (typeof plans)[number]) => {
+  const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
+  const wanted = keysOfAll.flatMap((keys) => keys ?? []);
+  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
+  const resolveOne = async (targets: readonly string[], keys: (typeof keysOfAll)[number]) => {
+    if (!keys) return null;
     signal.throwIfAborted();
-    const [keys] = wantedKeys([plan]);
-    return keys && audience.named(keys, limit);
-  };
-  const resolveOne = async ({ targets }: SendTargets, plan: (typeof plans)[number]) => {
-    if (!plan) return null;
-    const rows = found.get(plan.projectId) ?? (await namedAlone(plan));
+    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
     if (!rows) return null;
-    const { devices, matched } = assign(plan, rows);
+    const { devices, matched } = assign(keys, rows);
     if (devices.length > limit) return null;
     signal.throwIfAborted();
     const twice = devices.some(mayBeReachedTwice)
-      ? await reachedTwice(audience, { projectId: plan.projectId, targets: await parseTargets(targets) }, devices)
+      ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets) }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
@@ -84,7 +77,7 @@ const resolve = async (
       unmatched: targets.filter((_, at) => !matched.has(at)),
     };
   };
-  return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, plans[at]))) };
+  return { sends: await Promise.all(sends.map(({ targets }, at) => resolveOne(targets, keysOfAll[at]))) };
 };
 
 export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
@@ -92,7 +85,7 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
     count(deps, projectId, targets, signal),
   ),
 
-  handleRequest(deps.bus, ResolveSends, ({ sends, limit }, { signal }) => resolve(deps, sends, { limit, signal })),
+  handleRequest(deps.bus, ResolveSends, (request, { signal }) => resolve(deps, request, signal)),
 
   handleRequest(deps.bus, CountVapidKeys, async ({ projectId }) => {
     const counts = await deps.devices.countByVapidKey(projectId);

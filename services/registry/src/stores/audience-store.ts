@@ -156,7 +156,7 @@ export const createAudienceStore = (db: Db) => {
     },
 
     /** The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. */
-    named: async ({ projectId, ids, hashes, facets }: WantedKeys, limit: number) => {
+    named: async (projectId: ProjectId, { ids, hashes, facets }: WantedKeys, limit: number) => {
       const byKey = new Map<string, AudienceRow[]>();
       const add = (key: string, row: AudienceRow) => {
         const some = byKey.get(key);

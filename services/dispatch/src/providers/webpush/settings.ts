@@ -1,6 +1,6 @@
 import { createECDH, createPrivateKey, type KeyObject } from "node:crypto";
 import { type VapidKeyStatus, vapidKeyId, WebPushSettings } from "@herald/contracts";
-import { existing, HeraldError, LRUCache } from "@herald/kit";
+import { existing, HeraldError, LRUCache, notFound } from "@herald/kit";
 import { SignJWT } from "jose";
 import {
   elsewhereProblems,
@@ -163,7 +163,7 @@ export const makeCurrent = (ring: KeyRing, key: RingKey, at: Date): KeyRing => {
 
 /** Makes a key of the ring the current one, by its id. @throws HeraldError */
 export const promote = (ring: KeyRing, id: string, at: Date): KeyRing =>
-  makeCurrent(ring, existing(findKey(ring, id), () => noSuchKey(ring, id)).key, at);
+  makeCurrent(ring, existing(findKey(ring, id), () => keyNotFound(ring, id)).key, at);
 
 /** Deletes a key: pushes to its subscriptions fail from now on. Returns the same ring when it is already retired. @throws HeraldError */
 export const retire = (ring: KeyRing, id: string): KeyRing => {
@@ -171,7 +171,7 @@ export const retire = (ring: KeyRing, id: string): KeyRing => {
     throw new HeraldError("vapid-key-current", "key: it is the current one; make another one current first");
   if (!findKey(ring, id)) {
     if (ring.retired.includes(id)) return ring;
-    throw noSuchKey(ring, id);
+    throw keyNotFound(ring, id);
   }
   const { next, ...rest } = ring;
   return {
@@ -192,12 +192,11 @@ export const keyFor = (ring: KeyRing, id: string | undefined): RingKey | undefin
   return findKey(ring, ring.unnamed)?.key;
 };
 
-const noSuchKey = (ring: KeyRing, id: string) =>
-  new HeraldError(
+const keyNotFound = (ring: KeyRing, id: string) =>
+  notFound(
     "vapid-key-not-found",
-    ring.retired.includes(id)
-      ? "key: it was retired, and its private half is gone"
-      : "key: the project has none of this id",
+    "key",
+    ring.retired.includes(id) ? "it was retired, and its private half is gone" : undefined,
   );
 
 /** Settings as they are stored: all keys are in the ring. */
