@@ -42,15 +42,46 @@ const ttlText = (ms: number): string => `${Math.max(1, Math.ceil(ms / 1000))}s`;
 
 const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
 
-/** What {@link openBucket} returns for entries of this type. */
-export type Bucket<Value> = ReturnType<typeof openBucket<z.ZodType<Value>>>;
+/** The entries of one bucket. */
+export type Bucket<Value> = {
+  /** The bucket's size and limit, in bytes. */
+  fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
+  get(key: string): Promise<Entry<Value> | undefined>;
+  /** Resolves to the revision. */
+  put(key: string, value: Value, options?: WriteOptions): Promise<number>;
+  /** Writes only if the key has no value; resolves to false otherwise. */
+  create(key: string, value: Value, options?: WriteOptions): Promise<boolean>;
+  /**
+   * `create` and `put` for several distinct keys. Resolves to one boolean for each entry of `create`, in order: whether it was written.
+   * The bucket must be declared `allowAtomicPublish`.
+   */
+  writeAll(entries: NewEntries<Value>): Promise<boolean[]>;
+  /** Writes only if `revision` is still the last; resolves to false otherwise. The earlier revision's TTL no longer applies. */
+  update(key: string, value: Value, revision: number, options?: WriteOptions): Promise<boolean>;
+  delete(key: string): Promise<void>;
+  /**
+   * Calls `onEntry` for every existing entry, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
+   * After a reconnect it repeats all entries, and reports those that vanished meanwhile as deleted. `keys` may hold wildcards.
+   */
+  watch(
+    onEntry: (entry: { readonly key: string; readonly value: Value | undefined }) => void,
+    onReady?: () => void,
+    options?: { readonly keys?: string },
+  ): Watching;
+};
+
+type NewEntries<Value> = { readonly create?: readonly NewEntry<Value>[]; readonly put?: readonly NewEntry<Value>[] };
 
 /**
  * Opens a bucket of JSON values that the bootstrap step has created. Sends nothing to the broker yet. Keys are tokens of letters, digits,
  * `_`, `-`, `=` and `/`, joined by dots. All methods throw HeraldError bus-unavailable. For an entry that does not match the schema, `get`
  * throws schema and a watch skips the entry.
  */
-export const openBucket = <Schema extends z.ZodType>(bus: Bus, name: BucketName, schema: Schema) => {
+export const openBucket = <Schema extends z.ZodType>(
+  bus: Bus,
+  name: BucketName,
+  schema: Schema,
+): Bucket<z.output<Schema>> => {
   type Value = z.output<Schema>;
   const connection = connectionOf(bus);
   const stream = `KV_${name}`;
@@ -100,8 +131,7 @@ export const openBucket = <Schema extends z.ZodType>(bus: Bus, name: BucketName,
     return writeOnto(key, value, found?.seq ?? 0, options);
   };
 
-  type NewEntries = { readonly create?: readonly NewEntry<Value>[]; readonly put?: readonly NewEntry<Value>[] };
-  const writeAll = async ({ create: fresh = [], put = [] }: NewEntries): Promise<boolean[]> => {
+  const writeAll = async ({ create: fresh = [], put = [] }: NewEntries<Value>): Promise<boolean[]> => {
     if (fresh.length + put.length >= minBatch) {
       try {
         const ifNew = { [expectedSequence]: "0" };
@@ -124,42 +154,26 @@ export const openBucket = <Schema extends z.ZodType>(bus: Bus, name: BucketName,
   };
 
   return {
-    /** The bucket's size and limit, in bytes. */
     async fill() {
       const { state, config } = await askJetStream(connection, (jsm) => jsm.streams.info(stream));
       return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
-    async get(key: string): Promise<Entry<Value> | undefined> {
+    async get(key) {
       const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;
       return { key, value: parse(key, found.string()), revision: found.seq, at: found.time };
     },
-    /** Resolves to the revision. */
-    put: (key: string, value: Value, options?: WriteOptions) => write({ key, value, ...options }),
-    /** Writes only if the key has no value; resolves to false otherwise. */
+    put: (key, value, options) => write({ key, value, ...options }),
     create,
-    /**
-     * `create` and `put` for several distinct keys. Resolves to one boolean for each entry of `create`, in order: whether it was written.
-     * The bucket must be declared `allowAtomicPublish`.
-     */
     writeAll,
-    /** Writes only if `revision` is still the last; resolves to false otherwise. The earlier revision's TTL no longer applies. */
     update: writeOnto,
-    async delete(key: string): Promise<void> {
+    async delete(key) {
       const { markerTtlMs } = { markerTtlMs: 0, ...buckets[name] };
       // Without a TTL, the marker of each key that ever existed would stay in the bucket.
       const ttl: Record<string, string> = markerTtlMs > 0 ? { [brokerHeaders.ttl]: ttlText(markerTtlMs) } : {};
       await requestAck(connection, subjectOf(key), "", plainHeaders({ "KV-Operation": "DEL", ...ttl }));
     },
-    /**
-     * Calls `onEntry` for every existing entry, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
-     * After a reconnect it repeats all entries, and reports those that vanished meanwhile as deleted. `keys` may hold wildcards.
-     */
-    watch(
-      onEntry: (entry: { readonly key: string; readonly value: Value | undefined }) => void,
-      onReady = () => {},
-      { keys = ">" } = {},
-    ): Watching {
+    watch(onEntry, onReady = () => {}, { keys = ">" } = {}) {
       const onText = (key: string, text: string | undefined) => {
         try {
           onEntry({ key, value: text === undefined ? undefined : parse(key, text) });

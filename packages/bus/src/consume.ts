@@ -8,20 +8,23 @@ import { createProgress, type Received } from "./received-message.ts";
 import { removeNotes, suspectFromDelivery } from "./suspects.ts";
 
 /** Handlers that are consuming. */
-export type Consuming = ReturnType<typeof consume>;
+export type Consuming = {
+  /** For readiness: the bus is connected, every durable exists, and the consumers pull. */
+  ready(): boolean;
+  /**
+   * Stops pulling, returns messages that are blocked or not started, and waits for running handlers. After `deadlineMs` it aborts their
+   * signal and returns their messages too. Leaves no message in flight, no timer and no subscription.
+   */
+  stop(deadlineMs: number): Promise<void>;
+};
 
 /** Consumes the handlers' durables until it is stopped. Survives reconnects, leader changes and durables that do not exist yet. */
-export const consume = (bus: Bus, handlers: readonly Handler[]) => {
+export const consume = (bus: Bus, handlers: readonly Handler[]): Consuming => {
   const connection = connectionOf(bus);
   const consumers = handlers.map((handler) => startConsumer(connection, handler));
   return {
-    /** For readiness: the bus is connected, every durable exists, and the consumers pull. */
     ready: () => consumers.every((consumer) => consumer.ready()),
-    /**
-     * Stops pulling, returns messages that are blocked or not started, and waits for running handlers. After `deadlineMs` it aborts their
-     * signal and returns their messages too. Leaves no message in flight, no timer and no subscription.
-     */
-    async stop(deadlineMs: number): Promise<void> {
+    async stop(deadlineMs) {
       const returned = await Promise.all(consumers.map((consumer) => consumer.stop(deadlineMs)));
       const late = returned.reduce((sum, count) => sum + count, 0);
       if (late > 0)

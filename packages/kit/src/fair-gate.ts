@@ -47,13 +47,32 @@ export const createShares = (total: number, perKey?: number) => {
   };
 };
 
-export type FairGate = ReturnType<typeof createFairGate>;
+export type FairGate = {
+  /**
+   * Waits for `wanted` places, or the maximum of a key, and resolves to the function that returns them; a second call does nothing.
+   * `isGone` says that the caller no longer waits: then the promise rejects with `service-unavailable` at its turn. Rejects with
+   * `rate-limited` when the key's line is full, and with `service-unavailable` when too many wait in total. `weight`: its part of the
+   * line's limits.
+   */
+  enter(key: string, wanted: number, waits?: Waits): Promise<() => void>;
+  /** Whether `enter` would reject with `rate-limited` now. */
+  isFull(key: string, weight: number): boolean;
+  /** How many of a key's callers wait. */
+  waiting(key: string): number;
+  /**
+   * Waits for one place, then takes as many more as the key's share has free, up to `max`. Its line has no limit, because the work is
+   * stored on disk. Rejects with `service-unavailable` when the service stops.
+   */
+  enterUpTo(key: string, max: number): Promise<{ readonly places: number; readonly leave: () => void }>;
+  /** Stops the gate: rejects all current and later waiters with `service-unavailable`, so that their messages are returned. */
+  close(): void;
+};
 
 /**
  * Limits the work that runs at a time, in total and per key. Waiting keys take turns. Waiters of a key that has used up its share do not
  * block other keys from the remaining places.
  */
-export const createFairGate = ({ total, perKey, line: room }: Limits) => {
+export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate => {
   const shares = createShares(total, perKey);
   /** Keys with waiters, in the order of their turns. */
   const lines = new Map<string, Waiter[]>();
@@ -127,31 +146,18 @@ export const createFairGate = ({ total, perKey, line: room }: Limits) => {
   };
 
   return {
-    /**
-     * Waits for `wanted` places, or the maximum of a key, and resolves to the function that returns them; a second call does nothing.
-     * `isGone` says that the caller no longer waits: then the promise rejects with `service-unavailable` at its turn. Rejects with
-     * `rate-limited` when the key's line is full, and with `service-unavailable` when too many wait in total. `weight`: its part of the
-     * line's limits.
-     */
-    enter: async (key: string, wanted: number, { isGone, weight = 1 }: Waits = {}) => {
+    enter: async (key, wanted, { isGone, weight = 1 } = {}) => {
       const places = Math.min(wanted, perKey ?? total, total);
       const refused = closed ? undefined : refusal(key, weight);
       if (refused !== undefined) throw refused;
       return leaving(key, await wait(key, places, places, weight, isGone));
     },
-    /** Whether `enter` would reject with `rate-limited` now. */
-    isFull: (key: string, weight: number): boolean => !closed && refusal(key, weight)?.code === "rate-limited",
-    /** How many of a key's callers wait. */
-    waiting: (key: string): number => lines.get(key)?.length ?? 0,
-    /**
-     * Waits for one place, then takes as many more as the key's share has free, up to `max`. Its line has no limit, because the work is
-     * stored on disk. Rejects with `service-unavailable` when the service stops.
-     */
-    enterUpTo: async (key: string, max: number) => {
+    isFull: (key, weight) => !closed && refusal(key, weight)?.code === "rate-limited",
+    waiting: (key) => lines.get(key)?.length ?? 0,
+    enterUpTo: async (key, max) => {
       const places = await wait(key, 1, max, 0);
       return { places, leave: leaving(key, places) };
     },
-    /** Stops the gate: rejects all current and later waiters with `service-unavailable`, so that their messages are returned. */
     close: () => {
       closed = true;
       const all = [...lines.values()].flat();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { exportsTraces, failSpan, type Logger, startClientSpan } from "@herald/kit";
-import { MongoClient, MongoServerError, MongoServerSelectionError } from "mongodb";
+import { type Db, MongoClient, MongoServerError, MongoServerSelectionError } from "mongodb";
 import { wakeWriters } from "./wake-writers.ts";
 
 const unauthorized = 13;
@@ -60,7 +60,16 @@ const retryMs = { first: 250, max: 5_000 };
 /** How often the log repeats that the service waits. */
 const reminderMs = 30_000;
 
-export type MongoHandle = ReturnType<typeof connectMongo>;
+export type MongoHandle = {
+  readonly db: Db;
+  /** Whether the database answers, within a second. Never throws. */
+  readonly ping: () => Promise<boolean>;
+  /** Retries a task that needs the database, such as creating indexes, until it succeeds or the handle is closed. */
+  readonly prepare: (what: string, task: () => Promise<unknown>) => Promise<void>;
+  /** Whether everything given to `prepare` is done: a check for readiness. */
+  readonly prepared: () => boolean;
+  readonly close: () => Promise<void>;
+};
 
 export type MongoOptions = {
   readonly url: string;
@@ -76,7 +85,7 @@ const nameOf = (error: unknown): string => (error instanceof Error ? error.name 
  * Connects to one database. Neither waits nor fails when it is unavailable: services start in any order. Logs when it begins to wait and
  * when the database is available. Writes are acknowledged by a majority, from the journal.
  */
-export const connectMongo = ({ url, database, log, appName }: MongoOptions) => {
+export const connectMongo = ({ url, database, log, appName }: MongoOptions): MongoHandle => {
   wakeWriters();
   const client = new MongoClient(url, {
     appName,
@@ -128,8 +137,7 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions) => {
 
   return {
     db,
-    /** Whether the database answers, within a second. Never throws. */
-    ping: async (): Promise<boolean> => {
+    ping: async () => {
       try {
         await db.command({ ping: 1 }, { timeoutMS: pingMs });
         return true;
@@ -137,8 +145,7 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions) => {
         return false;
       }
     },
-    /** Retries a task that needs the database, such as creating indexes, until it succeeds or the handle is closed. */
-    prepare: async (what: string, task: () => Promise<unknown>): Promise<void> => {
+    prepare: async (what, task) => {
       unprepared++;
       const done = connected.then(() => until(what, task));
       running.add(done);
@@ -146,9 +153,8 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions) => {
       running.delete(done);
       if (!closing.signal.aborted) unprepared--;
     },
-    /** Whether everything given to `prepare` is done: a check for readiness. */
     prepared: () => unprepared === 0,
-    close: async (): Promise<void> => {
+    close: async () => {
       closing.abort();
       await client.close();
       await Promise.allSettled(running);

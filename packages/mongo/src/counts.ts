@@ -33,10 +33,12 @@ type CountRequest<Doc extends Document> = {
 };
 
 /** Counts rows: exactly below 10,000; above, the count is at most as old as 10 s or 20 times its duration. */
-export type Counts = ReturnType<typeof createCounts>;
+export type Counts = {
+  count<Doc extends Document>(request: CountRequest<Doc>): Promise<number>;
+};
 
 /** Caches the counts of large sets and evicts the least recently used. Each store has one. */
-export const createCounts = (now: () => number = Date.now) => {
+export const createCounts = (now: () => number = Date.now): Counts => {
   const remembered = new LRUCache<string, Remembered>({ max: maxRemembered });
   const running = new Map<string, Promise<number>>();
 
@@ -63,7 +65,7 @@ export const createCounts = (now: () => number = Date.now) => {
   };
 
   return {
-    count: async <Doc extends Document>(request: CountRequest<Doc>): Promise<number> => {
+    count: async (request) => {
       const key = `${request.collection.namespace} ${JSON.stringify(request.filter)}`;
       const known = remembered.get(key);
       if (!known) return (await countSmall(request)) ?? recount(key, request);

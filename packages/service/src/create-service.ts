@@ -62,7 +62,14 @@ export type ServiceOptions = {
   readonly log?: Logger | undefined;
 };
 
-export type Service = ReturnType<typeof createService>;
+export type Service = {
+  /** Resolves when the service handles messages. While the broker or the database is unavailable, it waits: alive, not ready. */
+  readonly start: () => Promise<void>;
+  /** True when every step succeeded within the deadline. May be called during the start. */
+  readonly stop: () => Promise<boolean>;
+  /** Base URL of its probes; empty before they listen. */
+  readonly address: () => string;
+};
 
 /** How long the database takes to answer; undefined when it does not. */
 const pingMs = async (mongo: MongoHandle): Promise<number | undefined> => {
@@ -71,7 +78,7 @@ const pingMs = async (mongo: MongoHandle): Promise<number | undefined> => {
 };
 
 /** Starts and stops a service that handles messages of the bus and owns a database. */
-export const createService = (options: ServiceOptions) => {
+export const createService = (options: ServiceOptions): Service => {
   const { name, config, drainMs, assemble } = options;
   const { HERALD_HOST: host, HERALD_PORT: port, HERALD_METRICS_PORT: metricsPort, HERALD_MONGO_URL: url } = config;
   const log = options.log ?? createLogger({ service: name, level: config.HERALD_LOG_LEVEL });
@@ -152,12 +159,5 @@ export const createService = (options: ServiceOptions) => {
     });
   };
 
-  return {
-    /** Resolves when the service handles messages. While the broker or the database is unavailable, it waits: alive, not ready. */
-    start,
-    /** True when every step succeeded within the deadline. May be called during the start. */
-    stop: (): Promise<boolean> => lifecycle.stop("asked to"),
-    /** Base URL of its probes; empty before they listen. */
-    address: () => address,
-  };
+  return { start, stop: () => lifecycle.stop("asked to"), address: () => address };
 };

@@ -2,13 +2,21 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { freePort } from "@herald/local-stack";
 
-export type FaultyProxy = Awaited<ReturnType<typeof faultyProxy>>;
+export type FaultyProxy = {
+  /** The target's URL with the proxy's address in it. */
+  readonly url: string;
+  /** Makes the dependency unavailable: breaks open connections and refuses new ones. */
+  readonly cut: () => Promise<void>;
+  /** Makes the dependency available again, on the same port. */
+  readonly heal: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
 
 /**
  * A proxy between a client and a broker or a database. A test can make the dependency unavailable for one client without affecting the
  * server that others use.
  */
-export async function faultyProxy(targetUrl: string) {
+export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
   const target = new URL(targetUrl);
   const defaultPort = target.protocol === "nats:" ? 4222 : 27017;
   const sockets = new Set<Socket>();
@@ -53,11 +61,8 @@ export async function faultyProxy(targetUrl: string) {
   // A member of a replica set sends clients its own address, and they would bypass the proxy.
   if (url.protocol === "mongodb:") url.searchParams.set("directConnection", "true");
   return {
-    /** The target's URL with the proxy's address in it. */
     url: url.href,
-    /** Makes the dependency unavailable: breaks open connections and refuses new ones. */
     cut,
-    /** Makes the dependency available again, on the same port. */
     heal: async () => {
       if (!server.listening) await listen();
     },

@@ -2,7 +2,16 @@ import { randomBytes } from "node:crypto";
 import { MongoClient } from "mongodb";
 import { inject } from "vitest";
 
-export type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
+export type FreshDatabase = {
+  /** The server's URL, without the database's name. */
+  readonly url: string;
+  /** `HERALD_DATABASE_PREFIX` of the service that uses it. */
+  readonly prefix: string;
+  readonly name: string;
+  readonly client: MongoClient;
+  /** Removes the database and closes the client. */
+  readonly drop: () => Promise<void>;
+};
 
 type Options = {
   /** By default this run's server. */
@@ -18,17 +27,14 @@ export async function freshDatabase({
   url = inject("heraldMongoUrl"),
   prefix = `test_${randomBytes(8).toString("hex")}`,
   service = "store",
-}: Options = {}) {
+}: Options = {}): Promise<FreshDatabase> {
   const name = `${prefix}_${service}`;
   const client = await new MongoClient(url).connect();
   return {
-    /** The server's URL, without the database's name. */
     url,
-    /** `HERALD_DATABASE_PREFIX` of the service that uses it. */
     prefix,
     name,
     client,
-    /** Removes the database and closes the client. */
     drop: async () => {
       await client.db(name).dropDatabase();
       await client.close();

@@ -23,7 +23,15 @@ const maxHeaderBytes = 16_384;
 const timeoutCheckMs = 1_000;
 const idleCheckMs = 50;
 
-export type HttpServer = Awaited<ReturnType<typeof startHttp>>;
+export type HttpServer = {
+  /** Its base URL. */
+  readonly address: string;
+  readonly port: number;
+  /** How many connections are open. */
+  readonly connections: () => number;
+  /** Accepts no new connections, finishes requests in flight, and closes the rest at the deadline. */
+  readonly stop: (deadlineMs: number) => Promise<void>;
+};
 
 /** Answers without a response object of Node, and closes the connection. */
 const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): void => {
@@ -98,7 +106,7 @@ export const startHttp = async (
     timeouts = defaultTimeouts,
     limit,
   }: { host: string; port: number; timeouts?: typeof defaultTimeouts; limit?: ConnectionLimit },
-) => {
+): Promise<HttpServer> => {
   let stopping = false;
   const connections = createConnections(limit);
   const server = createServer(
@@ -130,8 +138,7 @@ export const startHttp = async (
   const { port: actual } = server.address() as AddressInfo;
   const name = host.includes(":") ? `[${host}]` : host;
 
-  /** Accepts no new connections, finishes requests in flight, and closes the rest at the deadline. */
-  const stop = (deadlineMs: number): Promise<void> =>
+  const stop: HttpServer["stop"] = (deadlineMs) =>
     new Promise((resolve) => {
       stopping = true;
       const closeIdle = () => {
