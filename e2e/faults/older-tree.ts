@@ -8,10 +8,10 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const git = async (...args: string[]) => (await run("git", ["-C", root, ...args])).stdout.trim();
 
-/** The commit before the one that added a file. */
-export const beforeFile = async (path: string): Promise<string | undefined> => {
-  const added = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", path).catch(() => "");
-  return added === "" ? undefined : `${added}^`;
+/** The oldest commit whose data, messages and variables this tree reads: the last one that changed `oldest-supported.md`. */
+export const oldestSupported = async (): Promise<string | undefined> => {
+  const changed = await git("log", "-1", "--format=%H", "--", "e2e/faults/oldest-supported.md").catch(() => "");
+  return changed === "" ? undefined : changed;
 };
 
 /**

@@ -7,11 +7,11 @@ import { type Beside, startBeside } from "../../harness/beside.ts";
 import type { LogLine } from "../../harness/logs.ts";
 import { projectClient } from "../../harness/project.ts";
 import type { ServiceName } from "../../harness/system.ts";
-import { beforeFile, olderTree } from "../older-tree.ts";
+import { olderTree, oldestSupported } from "../older-tree.ts";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
 
-/** In the order of an update: readers of new messages are updated before the writers. */
+/** In the order of an update. */
 const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "dispatch"];
 
 /** Variables of this version that the older service would refuse as unknown: an older deployment does not set them. */
@@ -25,9 +25,6 @@ function unknownIn(config: string, name: ServiceName, environment: NodeJS.Proces
 const configOf = (tree: string, name: ServiceName): Promise<string> =>
   readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
 
-/** Unless a commit is given, the older version is the one before this file was added: it and this one read each other's messages. */
-const firstAfterOlder = "packages/local-stack/src/bundle/bundler.ts";
-
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 
 export const sideBySide: Row = {
@@ -35,18 +32,14 @@ export const sideBySide: Row = {
   fault: "an older version of each service beside the new one, then the new ones stopped one by one, and back",
   pass: "0 errors, no dead letter; the older versions read what the new ones write, and the other way round",
   run: async ({ long, start, folder, older, defer }) => {
-    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstAfterOlder)));
+    const { tree, commit } = await olderTree(await folder(), older ?? (await oldestSupported()));
     const system = await start({ env: { HERALD_LOG_LEVEL: "debug" } });
     const from = system.logs.lines.length;
-    // Older versions had a single NATS user: the new users may not read the inboxes that older requests use.
     const beside = new Map<ServiceName, Beside>();
     for (const name of names) {
       const service = await startBeside(system, name, {
         tree,
-        env: {
-          ...unknownIn(await configOf(tree, name), name, system.environmentOf(name)),
-          ...system.broker.loginOf("admin"),
-        },
+        env: unknownIn(await configOf(tree, name), name, system.environmentOf(name)),
       });
       defer(() => service.stop());
       beside.set(name, service);
@@ -92,7 +85,7 @@ export const upgrade: Row = {
     "an older version under load, upgraded service by service: bootstrap first, then each is stopped and the new one started",
   pass: "0 errors, no dead letter, no send is refused, no id that was given out is a 404, no duplicate, marked or not",
   run: async ({ long, start, folder, older }) => {
-    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstAfterOlder)));
+    const { tree, commit } = await olderTree(await folder(), older ?? (await oldestSupported()));
     await bundle(tree, [...names]);
     const upgraded = new Set<ServiceName>();
     const configs = new Map(await Promise.all(names.map(async (name) => [name, await configOf(tree, name)] as const)));
