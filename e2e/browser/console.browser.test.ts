@@ -89,13 +89,13 @@ test("from an empty project to an open without a reload", async () => {
   await page.getByRole("button", { name: "Send to 1 device…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Send to 1 device" }).click();
   await page.getByRole("heading", { name: /First of all/ }).waitFor();
-  await page.locator(".status", { hasText: "completed" }).first().waitFor();
+  await page.locator(".mantine-Badge-root", { hasText: "completed" }).first().waitFor();
 
   const phone = await herald.browser.visit(herald.system.simulators.url);
   await phone.getByRole("listitem").filter({ hasText: "First of all" }).getByRole("button", { name: "Open" }).click();
   await phone.getByRole("button", { name: "Opened" }).waitFor();
   await page.locator(".funnel li", { hasText: "Opened" }).locator("b", { hasText: "1" }).waitFor();
-  await page.locator("tbody .status", { hasText: "opened" }).waitFor();
+  await page.locator("tbody .mantine-Badge-root", { hasText: "opened" }).waitFor();
   expect(await isMarked(page)).toBe(true);
   expectCalm(page);
 });

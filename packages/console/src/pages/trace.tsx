@@ -1,4 +1,5 @@
 import type { Device } from "@herald/client";
+import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
@@ -70,7 +71,7 @@ export default function Trace() {
   });
   return (
     <Page title="Delivery trace" about="Find a device, and see why it got a notification, or why it did not.">
-      <div className="stack">
+      <Stack>
         <FindForm
           label="Device id, push token or user id"
           verb="Find"
@@ -99,7 +100,7 @@ export default function Trace() {
             />
           </Panel>
         )}
-      </div>
+      </Stack>
     </Page>
   );
 }

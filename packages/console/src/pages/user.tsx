@@ -1,3 +1,4 @@
+import { Stack } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { useRead, useRefresh, useRows } from "../api/read.ts";
@@ -43,7 +44,7 @@ export default function UserPage() {
         )
       }
     >
-      <div className="stack">
+      <Stack>
         <List
           query={devices}
           columns={deviceColumns(id)}
@@ -58,7 +59,7 @@ export default function UserPage() {
           label="Sent to this user"
           empty={{ title: "Nothing was sent to user:<id> yet." }}
         />
-      </div>
+      </Stack>
     </Page>
   );
 }

@@ -1,5 +1,5 @@
 import type { Project } from "@herald/client";
-import { Button, Group, Switch, TagsInput } from "@mantine/core";
+import { Button, Group, Stack, Switch, TagsInput, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -35,9 +35,9 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   };
   return (
     <div className="columns wide">
-      <div className="stack">
+      <Stack>
         <Panel title="Project">
-          <Form className="stack" onSubmit={saving.mutate}>
+          <Form onSubmit={saving.mutate}>
             <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
             <Switch
               label="Devices register by themselves"
@@ -68,21 +68,21 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 Save
               </Button>
               {saving.isSuccess && (
-                <span className="good text" role="status">
+                <Text span c="var(--good)" role="status">
                   Saved.
-                </span>
+                </Text>
               )}
             </Group>
           </Form>
         </Panel>
-      </div>
-      <div className="stack">
+      </Stack>
+      <Stack>
         <Panel title="Project">
           <Facts facts={{ Id: <Copyable value={project.id} />, Created: exactTime(project.created_at) }} />
         </Panel>
         <Panel title="Delete this project">
-          <div className="stack">
-            <p className="text muted">With its devices, notifications, tokens and statistics. This cannot be undone.</p>
+          <Stack>
+            <Text c="dimmed">With its devices, notifications, tokens and statistics. This cannot be undone.</Text>
             <div>
               <Confirm
                 label="Delete the project"
@@ -102,9 +102,9 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 />
               </Confirm>
             </div>
-          </div>
+          </Stack>
         </Panel>
-      </div>
+      </Stack>
     </div>
   );
 };

@@ -1,5 +1,14 @@
 import type { ProviderView } from "@herald/client";
-import { Button, FileButton, JsonInput, PasswordInput, SegmentedControl, Textarea } from "@mantine/core";
+import {
+  Button,
+  FileButton,
+  JsonInput,
+  PasswordInput,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Textarea,
+} from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
@@ -21,7 +30,7 @@ const useElsewhere = (settings: Props["settings"]) => {
   const fields = (
     <details className="payload" open={endpoint !== ""}>
       <summary>Another server than the provider's own</summary>
-      <div className="stack fields">
+      <Stack gap="sm">
         <Field
           label="Endpoint"
           description="Accepted if dispatch runs with HERALD_DISPATCH_CUSTOM_ENDPOINTS=true."
@@ -36,7 +45,7 @@ const useElsewhere = (settings: Props["settings"]) => {
           minRows={2}
           maxRows={5}
         />
-      </div>
+      </Stack>
     </details>
   );
   const sent = {
@@ -78,10 +87,10 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
   };
   return (
     <FormDialog title="Apple Push Notification service" verb="Save" act={act} onClose={onClose} size="lg">
-      <div className="columns two tight">
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <Field label="Key id" value={keyId} onChange={setKeyId} data-autofocus />
         <Field label="Team id" value={teamId} onChange={setTeamId} />
-      </div>
+      </SimpleGrid>
       <Field label="Bundle id" value={bundleId} onChange={setBundleId} />
       <Textarea
         label="Private key (.p8)"
@@ -171,7 +180,7 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
       />
       <details className="payload">
         <summary>Bring keys of your own</summary>
-        <div className="stack fields">
+        <Stack gap="sm">
           <Field label="Public key" value={publicKey} onChange={setPublicKey} />
           <PasswordInput
             label="Private key"
@@ -179,7 +188,7 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
             onChange={(event) => setPrivateKey(event.currentTarget.value)}
             autoComplete="off"
           />
-        </div>
+        </Stack>
       </details>
       {fields}
     </FormDialog>

@@ -1,5 +1,5 @@
 import type { ProviderView } from "@herald/client";
-import { Button } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRefresh } from "../../api/read.ts";
@@ -54,7 +54,7 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
       title={title}
       status={view?.status}
       actions={
-        <span className="toolbar">
+        <Group gap={8}>
           {view && (
             <Button size="compact-sm" variant="light" onClick={() => setDialog("test")}>
               Send a test push
@@ -76,24 +76,21 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
               Its devices get nothing until it is added again. They stay registered.
             </Confirm>
           )}
-        </span>
+        </Group>
       }
     >
       {error ? <Problem error={error} /> : null}
-      {view === null && <p className="text muted">{empty}</p>}
+      {view === null && <Text c="dimmed">{empty}</Text>}
       {view && (
-        <div className="stack">
-          {view.status === "paused" && <p className="text warn">{view.paused_reason}</p>}
+        <Stack>
+          {view.status === "paused" && <Text c="var(--warn)">{view.paused_reason}</Text>}
           {view.problems?.map((problem) => (
-            <div key={problem.reason + problem.host} className="problem">
-              <div>
-                <strong>{problem.reason}</strong> {problem.host}
-                <p>{problem.detail}</p>
-                <p className="muted">
-                  since <Time at={problem.since} />
-                </p>
-              </div>
-            </div>
+            <Alert key={problem.reason + problem.host} title={`${problem.reason} ${problem.host}`}>
+              <Text>{problem.detail}</Text>
+              <Text c="dimmed">
+                since <Time at={problem.since} />
+              </Text>
+            </Alert>
           ))}
           <Facts
             facts={{
@@ -106,7 +103,7 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
             }}
           />
           {name === "webpush" && <VapidKeys />}
-        </div>
+        </Stack>
       )}
       {dialog === "edit" && (
         <Form settings={view?.settings ?? {}} onClose={() => setDialog(undefined)} onDone={refresh} />
@@ -119,10 +116,10 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
 export default function Providers() {
   const views = useProviders();
   return (
-    <div className="stack">
+    <Stack>
       {providers.map((provider, index) => (
         <ProviderPanel key={provider.name} provider={provider} view={views[index]?.data} error={views[index]?.error} />
       ))}
-    </div>
+    </Stack>
   );
 }
