@@ -24,7 +24,7 @@ const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
     };
     return (
       <Stack>
-        <Text c="dimmed">Its first token. Copy it now: Herald does not show it again.</Text>
+        <Text c="dimmed">This is the first token of the project. Copy it now. Herald does not show it again.</Text>
         <pre className="code">{token && <Copyable value={token} />}</pre>
         <Button onClick={go}>Continue</Button>
       </Stack>
@@ -51,9 +51,7 @@ export const NewProject = ({ opened, onClose }: { readonly opened: boolean; read
 /** The page that is shown until a project exists. */
 export const FirstProject = () => (
   <FirstPage title="Create your first project">
-    <Text c="dimmed">
-      A project holds an app's devices, notifications, providers and tokens. Most companies have one for each app.
-    </Text>
+    <Text c="dimmed">A project holds the devices, notifications, providers and tokens of one app.</Text>
     <NewProjectForm />
   </FirstPage>
 );

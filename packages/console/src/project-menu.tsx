@@ -19,15 +19,15 @@ const Projects = ({ onClose, onNew }: { readonly onClose: () => void; readonly o
   return (
     <Stack gap="sm">
       <Field
-        aria-label="Find a project by its name"
-        placeholder="Find a project by its name"
+        aria-label="Find a project by name"
+        placeholder="Find a project by name"
         leftSection={<Icon name="trace" size={16} />}
         value={typed}
         onChange={setTyped}
         data-autofocus
       />
       {error && <Problem error={error} />}
-      {data?.data.length === 0 && <Text c="dimmed">No project has this in its name.</Text>}
+      {data?.data.length === 0 && <Text c="dimmed">No project names contain this.</Text>}
       <ScrollArea.Autosize mah="50dvh">
         {data?.data.map((project) => (
           <NavLink
@@ -42,7 +42,7 @@ const Projects = ({ onClose, onNew }: { readonly onClose: () => void; readonly o
           />
         ))}
       </ScrollArea.Autosize>
-      {data?.more && <Text c="dimmed">There are more: type a part of the name.</Text>}
+      {data?.more && <Text c="dimmed">There are more. Type part of the name.</Text>}
       <Button variant="default" leftSection={<Icon name="plus" size={16} />} onClick={onNew}>
         New project
       </Button>

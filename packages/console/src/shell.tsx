@@ -66,7 +66,7 @@ const AccountMenu = () => {
           value={colorScheme}
           onChange={(value) => setColorScheme(value as "auto" | "light" | "dark")}
           data={[
-            { value: "auto", label: "As the system" },
+            { value: "auto", label: "System" },
             { value: "light", label: "Light" },
             { value: "dark", label: "Dark" },
           ]}

@@ -21,7 +21,7 @@ export const SignInForm = ({ note, onSession }: Props) => {
       {note && <Text c="dimmed">{note}</Text>}
       <PasswordInput
         label="Operator token"
-        description="It stays on this page until you sign in, then a cookie replaces it. Nothing stores the token."
+        description="The console exchanges the token for a session cookie and does not store it."
         value={token}
         onChange={(event) => setToken(event.currentTarget.value)}
         autoComplete="off"

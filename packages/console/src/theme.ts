@@ -41,7 +41,7 @@ export const theme = createTheme({
   components: {
     Button: { defaultProps: { size: "sm" } },
     Alert: { defaultProps: { variant: "outline", color: "var(--bad)", bg: "var(--panel)" } },
-    Badge: { defaultProps: { variant: "outline", tt: "none", fw: 560, fz: "xs" } },
+    Badge: { defaultProps: { variant: "outline", tt: "none", fw: 560, fz: "xs", lts: 0, px: 8, miw: "max-content" } },
     Text: { defaultProps: { size: "sm" } },
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
     // The description of a field stands below the field.

@@ -140,7 +140,7 @@ const Compose = ({ id }: { readonly id: string }) => {
             }
           >
             {draft.sendAt === "" ? (
-              <Text c="dimmed">It is sent as soon as you confirm.</Text>
+              <Text c="dimmed">Sent as soon as you confirm.</Text>
             ) : (
               <Field
                 type="datetime-local"
@@ -156,7 +156,7 @@ const Compose = ({ id }: { readonly id: string }) => {
           <Group gap={10} justify="flex-end">
             {!isSender && (
               <Text span c="dimmed" className="grow">
-                Your role can read, but not send.
+                Your role cannot send.
               </Text>
             )}
             <Button

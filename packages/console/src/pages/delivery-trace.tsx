@@ -17,7 +17,7 @@ const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
       </>
     ),
   },
-  { title: "The provider said", cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id) },
+  { title: "Provider response", cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id) },
   { title: "At", right: true, wide: true, cell: ({ at }) => <span className="nowrap">{exactTime(at)}</span> },
 ];
 

@@ -52,7 +52,7 @@ export default function DevicePage() {
                 void navigate({ to: `/p/${id}/devices` });
               }}
             >
-              It gets nothing any more, and its credential stops working. The app can register it again.
+              It gets no more notifications, and its credential stops working. The app can register it again.
             </Confirm>
           </>
         )
@@ -105,7 +105,7 @@ export default function DevicePage() {
                   ))}
                   {data.topics.length === 0 && (
                     <Text span c="dimmed">
-                      Subscribed to no topic.
+                      Not subscribed to any topic.
                     </Text>
                   )}
                 </Group>

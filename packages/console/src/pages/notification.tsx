@@ -74,7 +74,7 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
     ...Object.entries(notification.failures).map(([reason, devices]) => ({ reason, devices, status: "failed" })),
     ...Object.entries(notification.skips).map(([reason, devices]) => ({ reason, devices, status: "skipped" })),
   ].toSorted((one, other) => other.devices - one.devices);
-  if (rows.length === 0) return <Text c="dimmed">No device failed or was skipped.</Text>;
+  if (rows.length === 0) return <Text c="dimmed">No devices failed or were skipped.</Text>;
   return (
     <ul className="reasons">
       {rows.map(({ reason, devices, status }) => (
@@ -134,8 +134,8 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
       columns={columns}
       keyOf={(row) => row.device_id}
       label="Deliveries"
-      unmatched="No delivery has this status."
-      empty={{ title: "No device yet. Devices appear here as soon as the targets are expanded." }}
+      unmatched="No deliveries have this status."
+      empty={{ title: "No devices yet. They appear here when the targets are expanded." }}
     />
   );
 };
@@ -158,7 +158,7 @@ export default function NotificationPage() {
   const { counts, opens } = data;
   const isFinal = final.includes(data.status);
   const done = counts.devices - counts.pending;
-  const progress = `${count(done)} of ${count(counts.devices)} devices are final`;
+  const progress = `${count(done)} of ${count(counts.devices)} devices are done`;
   const begun = Date.parse(data.send_at ?? data.created_at);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
   const name = data.title ?? data.body ?? "(silent)";
@@ -185,18 +185,18 @@ export default function NotificationPage() {
       actions={
         <>
           <Button variant="default" onClick={asDraft}>
-            Use as a draft
+            Use as draft
           </Button>
           {!isFinal && mayWrite && (
             <Confirm
               label="Cancel sending"
               title="Cancel this notification?"
-              verb="Cancel it"
+              verb="Cancel sending"
               size="sm"
               act={() => herald.notifications.cancel(ntf)}
               onDone={refresh}
             >
-              Devices that already have it keep it. Nothing more is sent.
+              Devices that already received it keep it. No more devices get it.
             </Confirm>
           )}
         </>
@@ -233,7 +233,7 @@ export default function NotificationPage() {
                   facts={{
                     Id: <Copyable value={data.id} />,
                     Targets: mono(data.targets.slice(0, 20).join(", ")),
-                    "Matched nothing": data.unmatched.length > 0 && (
+                    "No match for": data.unmatched.length > 0 && (
                       <span className="warn mono">{data.unmatched.join(", ")}</span>
                     ),
                     Link: data.link_to,

@@ -87,20 +87,20 @@ const FirstSteps = () => {
   const steps = [
     {
       done: providers.some(({ data }) => data),
-      text: "Give the project a provider",
-      hint: "APNs for iOS, FCM for Android, Web Push for browsers. A test push proves its key.",
+      text: "Add a provider",
+      hint: "APNs for iOS, FCM for Android, Web Push for browsers. Send a test push to check its key.",
       to: `/p/${id}/settings/providers`,
     },
     {
       done: devices.data.pagination.count > 0,
       text: "Register a device",
-      hint: "Your app does it: POST /api/v1/devices, or PUT /identification without a credential.",
+      hint: "Your app does this with POST /api/v1/devices, or with PUT /identification, which needs no credential.",
       to: `/p/${id}/devices`,
     },
     {
       done: sent.data.pagination.count > 0,
-      text: "Send it a notification",
-      hint: "Compose counts the devices and shows how it looks before it is sent.",
+      text: "Send a notification",
+      hint: "Before you send it, Compose counts the devices and shows a preview.",
       to: `/p/${id}/compose`,
     },
   ];
@@ -137,7 +137,7 @@ const Running = () => {
   return (
     <Panel title={running.length > 0 ? "Running now" : "Latest notifications"}>
       {query.error && <Problem error={query.error} />}
-      {query.data?.length === 0 && <Text c="dimmed">Nothing was sent yet.</Text>}
+      {query.data?.length === 0 && <Text c="dimmed">Nothing has been sent yet.</Text>}
       <ul className="plain-list">
         {rows.map(({ id: ntf, title, body, status, counts, send_at, created_at }) => (
           <li key={ntf} className="running">
@@ -152,7 +152,7 @@ const Running = () => {
               <Progress
                 className="running-bar"
                 value={((counts.devices - counts.pending) / counts.devices) * 100}
-                aria-label={`${count(counts.devices - counts.pending)} of ${count(counts.devices)} devices are final`}
+                aria-label={`${count(counts.devices - counts.pending)} of ${count(counts.devices)} devices are done`}
               />
             )}
           </li>

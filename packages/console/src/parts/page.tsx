@@ -92,7 +92,7 @@ export const Problem = ({
   const gone = useGone();
   if (gone && onRetry && isUnreachable(error)) return null;
   return (
-    <Alert icon={<Icon name="warning" />} title="This did not work">
+    <Alert icon={<Icon name="warning" />} title="Something went wrong">
       {sentencesOf(error).map((sentence) => (
         <Text key={sentence} className="break">
           {sentence}

@@ -9,8 +9,8 @@ export const SecretOnce = ({ title, value, onClose }: Props) => (
     <Stack>
       <Text c="dimmed">
         {value === undefined
-          ? "The first answer was lost on its way. Delete this one and make another."
-          : "Copy it now: Herald does not show it again."}
+          ? "The response with the secret was lost. Delete this one and create another."
+          : "Copy it now. Herald does not show it again."}
       </Text>
       {value !== undefined && (
         <pre className="code">

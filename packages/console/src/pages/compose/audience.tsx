@@ -36,7 +36,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         }
       >
         {error && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
-        {!error && !hasTargets && <Text c="dimmed">Name at least one target to count its devices.</Text>}
+        {!error && !hasTargets && <Text c="dimmed">Add a target to count its devices.</Text>}
         {!error && data && hasTargets && (
           <>
             <p className="audience-total" aria-live="polite">
@@ -58,7 +58,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
             </ul>
             {data.unmatched.length > 0 && (
               <Text c="var(--warn)">
-                Matches no active device:{" "}
+                No active device matches:{" "}
                 {data.unmatched.map((target) => (
                   <Code key={target} mr={4} className="break">
                     {target}
@@ -84,7 +84,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         <LockScreen platform={platform} app={app} shown={payload === undefined ? typed : shownBy(platform, payload)} />
         {payload !== undefined && (
           <details className="payload">
-            <summary>The payload as it is sent</summary>
+            <summary>Payload</summary>
             <JsonCode value={payload} />
           </details>
         )}

@@ -40,7 +40,7 @@ export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly
     >
       <Field
         label="Device"
-        description="Its id, its push token, or user:<id>. It gets this notification now, whatever the schedule."
+        description="A device id, a push token, or user:<id>. The device gets this notification now, even if it is scheduled for later."
         value={device}
         onChange={setDevice}
         placeholder="dev_…"

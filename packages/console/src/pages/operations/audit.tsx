@@ -153,7 +153,7 @@ export default function Audit() {
         columns={columns}
         keyOf={(row) => row.event_id}
         label="Audit log"
-        unmatched="No audit row fits these filters."
+        unmatched="No audit rows match these filters."
         empty={{
           title: "No audit rows yet",
           text: "A row appears here within a second of each change, sign-in and send of an operator.",

@@ -116,7 +116,7 @@ export default function DeadLetters() {
         label="Dead letters"
         empty={{
           title: "No dead letters",
-          text: "Every message was processed. One that cannot be lands here, and can be replayed once its cause is mended.",
+          text: "Every message was processed. Messages that fail for good appear here. Fix the cause, then replay them.",
         }}
       >
         {replaying.error && <Problem error={replaying.error} />}

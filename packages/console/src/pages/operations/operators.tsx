@@ -21,7 +21,7 @@ const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
       <Field label="Name" value={name} onChange={setName} data-autofocus />
       <Select
         label="Role"
-        description="A viewer reads; an operator also sends, replays and edits devices and topics; an admin may do everything."
+        description="A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
         data={[...roles]}
         value={role}
         allowDeselect={false}

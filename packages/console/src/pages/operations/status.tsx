@@ -71,7 +71,7 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
               ))}
             </li>
           ))}
-          {replicas.length === 0 && <li className="muted">No replica reports.</li>}
+          {replicas.length === 0 && <li className="muted">No replicas are reporting.</li>}
         </ul>
       </Panel>
     ))}
@@ -87,7 +87,7 @@ export default function StatusPage() {
       {!data.broker.available && <Alert>The broker is unavailable: {data.broker.reason}</Alert>}
       <Services status={data} />
       {data.providers.length > 0 && (
-        <Panel title="Providers that need a person">
+        <Panel title="Providers that need attention">
           <ul className="plain-list">
             {data.providers.map((one) => (
               <li key={`${one.project_id}/${one.provider}/${one.reason}`} className="running">

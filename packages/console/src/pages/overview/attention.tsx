@@ -69,7 +69,7 @@ export const Attention = () => {
       const item = (key: string, text: string, detail?: string) => ({ key, to: `${settings}/providers`, text, detail });
       return [
         ...(status === "paused" ? [item(provider, `${provider} is paused`, paused_reason)] : []),
-        ...problems.map(({ reason, detail }) => item(`${provider}/${reason}`, `${provider} cannot be reached`, detail)),
+        ...problems.map(({ reason, detail }) => item(`${provider}/${reason}`, `${provider} is unreachable`, detail)),
       ];
     }),
     ...own.slice(0, 1).map(({ detail }) => ({
@@ -97,7 +97,7 @@ export const Attention = () => {
     <Panel title="Needs attention">
       {items.length === 0 ? (
         <p className="good with-icon">
-          <Icon name="check" size={16} /> Nothing needs a person.
+          <Icon name="check" size={16} /> Nothing needs attention.
         </p>
       ) : (
         <ul className="plain-list">

@@ -40,14 +40,14 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
           <Form onSubmit={saving.mutate}>
             <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
             <Switch
-              label="Devices register by themselves"
+              label="Apps can register devices"
               description="Apps call PUT /identification without a credential. Turn it off when your backend registers devices."
               checked={open}
               onChange={(event) => setOpen(event.currentTarget.checked)}
             />
             <TagsInput
               label="Protected metadata"
-              description="Paths that apps may not write, such as plan or billing.plan. Press Enter after each."
+              description="Paths that apps cannot change, such as plan or billing.plan. Press Enter after each."
               value={[...paths]}
               onChange={setPaths}
               acceptValueOnBlur
@@ -55,7 +55,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
             />
             <Field
               label="Devices become inactive after"
-              description="Devices that were not seen for so long get nothing until they register again, such as 90d. Empty: never."
+              description="For example 90d. A device that is not seen for this long gets no notifications until it registers again. Empty: never."
               placeholder="never"
               value={staleAfter}
               onChange={setStaleAfter}
@@ -82,7 +82,9 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
         </Panel>
         <Panel title="Delete this project">
           <Stack>
-            <Text c="dimmed">With its devices, notifications, tokens and statistics. This cannot be undone.</Text>
+            <Text c="dimmed">
+              This deletes its devices, notifications, tokens and statistics, and cannot be undone.
+            </Text>
             <div>
               <Confirm
                 label="Delete the project"
@@ -90,7 +92,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 verb="Delete the project"
                 size="sm"
                 act={async () => {
-                  if (typed !== project.name) throw new Error("The name is another one.");
+                  if (typed !== project.name) throw new Error("The name does not match.");
                   await admin.projects.delete(project.id);
                 }}
                 onDone={remove}

@@ -54,7 +54,7 @@ export default function Limits() {
   return (
     <List query={query} columns={columns} keyOf={(row) => row.name} label="Limits">
       <Text c="dimmed" px="md" py={14}>
-        Each is the same for every project: set by an environment variable, or fixed.
+        The same limits apply to every project. An environment variable sets each limit that is not fixed.
       </Text>
     </List>
   );

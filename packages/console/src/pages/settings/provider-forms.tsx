@@ -29,16 +29,16 @@ const useElsewhere = (settings: Props["settings"]) => {
   const [ca, setCa] = useState(textOf(settings.ca));
   const fields = (
     <details className="payload" open={endpoint !== ""}>
-      <summary>Another server than the provider's own</summary>
+      <summary>Use a different server</summary>
       <Stack gap="sm">
         <Field
           label="Endpoint"
-          description="Accepted if dispatch runs with HERALD_DISPATCH_CUSTOM_ENDPOINTS=true."
+          description="Needs HERALD_DISPATCH_CUSTOM_ENDPOINTS=true on dispatch."
           value={endpoint}
           onChange={setEndpoint}
         />
         <Textarea
-          label="Its certificate authority (PEM)"
+          label="Certificate authority (PEM)"
           value={ca}
           onChange={(event) => setCa(event.currentTarget.value)}
           autosize
@@ -137,7 +137,7 @@ export const FcmForm = ({ settings, onClose, onDone }: Props) => {
     <FormDialog title="Firebase Cloud Messaging" verb="Save" act={act} onClose={onClose} size="lg">
       <JsonInput
         label="Service account (JSON)"
-        description="The file as Firebase gives it. Herald encrypts its key and never shows it again."
+        description="The file from Firebase. Herald encrypts its key and never shows it again."
         value={account}
         onChange={setAccount}
         autosize
@@ -172,14 +172,14 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
     <FormDialog title="Web Push" verb="Save" act={act} onClose={onClose}>
       <Field
         label="Contact"
-        description="Push services write to it when something is wrong."
+        description="Push services use it to contact you about problems."
         placeholder="mailto:push@example.com"
         value={subject}
         onChange={setSubject}
         data-autofocus
       />
       <details className="payload">
-        <summary>Bring keys of your own</summary>
+        <summary>Use your own keys</summary>
         <Stack gap="sm">
           <Field label="Public key" value={publicKey} onChange={setPublicKey} />
           <PasswordInput

@@ -16,19 +16,20 @@ const providers = [
   {
     name: "apns",
     title: "Apple Push Notification service",
-    empty: "iOS devices get nothing until it has a key: a .p8 from developer.apple.com, under Keys.",
+    empty: "iOS devices get no notifications until you add a key: a .p8 file from developer.apple.com, under Keys.",
     Form: ApnsForm,
   },
   {
     name: "fcm",
     title: "Firebase Cloud Messaging",
-    empty: "Android devices get nothing until it has a service account: Firebase, Project settings, Service accounts.",
+    empty:
+      "Android devices get no notifications until you add a service account: Firebase, Project settings, Service accounts.",
     Form: FcmForm,
   },
   {
     name: "webpush",
     title: "Web Push",
-    empty: "Browsers get nothing until it is added. Herald makes the keys; it needs an address to contact you.",
+    empty: "Browsers get no notifications until you add it. Herald creates the keys and needs a contact address.",
     Form: WebPushForm,
   },
 ] as const;
@@ -73,7 +74,7 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
               act={() => admin.providers.delete(id, name)}
               onDone={refresh}
             >
-              Its devices get nothing until it is added again. They stay registered.
+              Its devices get no notifications until you add it again. They stay registered.
             </Confirm>
           )}
         </Group>

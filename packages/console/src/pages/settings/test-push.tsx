@@ -63,7 +63,9 @@ export const TestPush = ({ provider, onClose }: Props) => {
         <Paper withBorder p="sm" role="status">
           <strong className={result.result === "accepted" ? "good" : "bad"}>{result.result}</strong>
           <Text className="break">{result.detail}</Text>
-          <Facts facts={{ "The provider said": mono(result.provider_reason), "Its id": mono(result.provider_id) }} />
+          <Facts
+            facts={{ "Provider response": mono(result.provider_reason), "Provider id": mono(result.provider_id) }}
+          />
         </Paper>
       )}
     </FormDialog>

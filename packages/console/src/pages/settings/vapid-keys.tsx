@@ -56,7 +56,7 @@ export const VapidKeys = () => {
               act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
               onDone={refresh}
             >
-              {count(key.devices)} active subscriptions were made with it. They get nothing until they subscribe again.
+              {count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.
             </Confirm>
           )}
         </>

@@ -20,7 +20,7 @@ const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[
     cell: ({ status, error }) => <span className={error ? "bad" : "good"}>{status ?? "–"}</span>,
   },
   { title: "Took", right: true, cell: ({ duration_ms }) => `${duration_ms} ms` },
-  { title: "Answer", cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
+  { title: "Response", cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
 ];
 
 const Message = ({ webhook, message, onClose }: { webhook: string; message: string; onClose: () => void }) => {
@@ -74,7 +74,7 @@ export default function WebhookPage() {
     {
       title: "Event",
       cell: (row) => (
-        <UnstyledButton fz="inherit" className="link" onClick={() => setShown(row.id)}>
+        <UnstyledButton c="var(--good)" fz="inherit" className="link" onClick={() => setShown(row.id)}>
           {shortName(row.type)}
         </UnstyledButton>
       ),
@@ -164,10 +164,10 @@ export default function WebhookPage() {
         columns={columns}
         keyOf={(row) => row.id}
         label="Messages"
-        empty={{ title: "No messages", text: "Each event that it gets is listed here, with its attempts." }}
+        empty={{ title: "No messages", text: "Every event sent to it is listed here, with its attempts." }}
       />
       {shown && <Message webhook={webhook} message={shown} onClose={() => setShown(undefined)} />}
-      {made && <SecretOnce title="Its signing secret" value={made.secret} onClose={() => setMade(undefined)} />}
+      {made && <SecretOnce title="Signing secret" value={made.secret} onClose={() => setMade(undefined)} />}
     </Stack>
   );
 }
