@@ -12,7 +12,7 @@ const herald = useConsole({
   startedFrom: (service, usual) =>
     service === "gateway" && isUnavailable ? { ...usual, env: { ...usual.env, HERALD_PORT: elsewhere } } : usual,
 });
-const unreachable = "Herald does not answer";
+const unreachable = "Herald is unreachable";
 
 test("a draft outlives a reload", async () => {
   const project = await herald.system.project("Drafts");

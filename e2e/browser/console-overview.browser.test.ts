@@ -17,7 +17,7 @@ test("the overview names a provider that is paused, and one that cannot be reach
   await project.send({ title: "Stuck", targets: ["all"] });
   const page = await herald.browser.signedIn(`/p/${project.id}`);
   await page.getByRole("link", { name: "apns is paused" }).waitFor({ timeout: 40_000 });
-  await page.getByRole("link", { name: "fcm cannot be reached" }).waitFor({ timeout: 40_000 });
+  await page.getByRole("link", { name: "fcm is unreachable" }).waitFor({ timeout: 40_000 });
   expectCalm(page);
 });
 

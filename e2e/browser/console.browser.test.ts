@@ -59,7 +59,7 @@ test("from an empty project to an open without a reload", async () => {
   const token = (await page.locator("pre.code").textContent()) ?? "";
   expect(token).toMatch(/^hpt_/);
   await page.getByRole("button", { name: "Continue" }).click();
-  await page.getByText("Give the project a provider").click();
+  await page.getByText("Add a provider").click();
 
   const { ca, apns } = await addresses();
   const settings = settingsFor("apns", { ca, apns } as never) as unknown as Record<string, string>;
@@ -73,7 +73,7 @@ test("from an empty project to an open without a reload", async () => {
   await form.getByText("sandbox").click();
   await form.getByText("Another server").click();
   await form.getByLabel("Endpoint").fill(apns);
-  await form.getByLabel("Its certificate authority (PEM)").fill(ca);
+  await form.getByLabel("Certificate authority (PEM)").fill(ca);
   await form.getByRole("button", { name: "Save" }).click();
   await form.getByRole("alert").getByText("private_key").waitFor();
   await form.getByLabel("Private key (.p8)").fill(settings.private_key ?? "");
@@ -89,13 +89,13 @@ test("from an empty project to an open without a reload", async () => {
   await page.getByRole("button", { name: "Send to 1 device…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Send to 1 device" }).click();
   await page.getByRole("heading", { name: /First of all/ }).waitFor();
-  await page.locator(".status", { hasText: "completed" }).first().waitFor();
+  await page.locator(".mantine-Badge-root", { hasText: "completed" }).first().waitFor();
 
   const phone = await herald.browser.visit(herald.system.simulators.url);
   await phone.getByRole("listitem").filter({ hasText: "First of all" }).getByRole("button", { name: "Open" }).click();
   await phone.getByRole("button", { name: "Opened" }).waitFor();
   await page.locator(".funnel li", { hasText: "Opened" }).locator("b", { hasText: "1" }).waitFor();
-  await page.locator("tbody .status", { hasText: "opened" }).waitFor();
+  await page.locator("tbody .mantine-Badge-root", { hasText: "opened" }).waitFor();
   expect(await isMarked(page)).toBe(true);
   expectCalm(page);
 });
@@ -123,7 +123,7 @@ test("a device is subscribed to a topic and unsubscribed, then deactivated", asy
   await page.getByLabel("Topic to subscribe to").fill("news");
   await page.getByRole("button", { name: "Add" }).click();
   await page.getByRole("button", { name: "Unsubscribe from news" }).click();
-  await page.getByText("Subscribed to no topic.").waitFor();
+  await page.getByText("Not subscribed to any topic.").waitFor();
   await page.getByRole("button", { name: "Deactivate" }).click();
   await page.getByRole("button", { name: "Activate", exact: true }).waitFor();
   expectCalm(page);

@@ -1,4 +1,4 @@
-import { Button, Modal } from "@mantine/core";
+import { Button, Modal, Stack, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -23,16 +23,16 @@ const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
       void navigate({ to: "/p/$project", params: { project: project.id } });
     };
     return (
-      <div className="stack">
-        <p className="muted sign-in-note">Its first token. Copy it now: Herald does not show it again.</p>
+      <Stack>
+        <Text c="dimmed">This is the first token of the project. Copy it now. Herald does not show it again.</Text>
         <pre className="code">{token && <Copyable value={token} />}</pre>
         <Button onClick={go}>Continue</Button>
-      </div>
+      </Stack>
     );
   }
   const named = problemsOf(making.error, "#/project/name");
   return (
-    <Form onSubmit={making.mutate} className="stack">
+    <Form onSubmit={making.mutate}>
       <Field label="Name" value={name} onChange={setName} error={named} data-autofocus />
       {making.error && !named && <Problem error={making.error} />}
       <Button type="submit" loading={making.isPending} disabled={name.trim() === ""}>
@@ -51,9 +51,7 @@ export const NewProject = ({ opened, onClose }: { readonly opened: boolean; read
 /** The page that is shown until a project exists. */
 export const FirstProject = () => (
   <FirstPage title="Create your first project">
-    <p className="muted sign-in-note">
-      A project holds an app's devices, notifications, providers and tokens. Most companies have one for each app.
-    </p>
+    <Text c="dimmed">A project holds the devices, notifications, providers and tokens of one app.</Text>
     <NewProjectForm />
   </FirstPage>
 );

@@ -1,4 +1,4 @@
-import { Button, Modal } from "@mantine/core";
+import { Button, Modal, NavLink, ScrollArea, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -17,34 +17,36 @@ const Projects = ({ onClose, onNew }: { readonly onClose: () => void; readonly o
   const [text] = useDebouncedValue(typed.trim(), typingMs);
   const { data, error } = useProjectsNamed(text);
   return (
-    <div className="stack fields">
+    <Stack gap="sm">
       <Field
-        aria-label="Find a project by its name"
-        placeholder="Find a project by its name"
+        aria-label="Find a project by name"
+        placeholder="Find a project by name"
         leftSection={<Icon name="trace" size={16} />}
         value={typed}
         onChange={setTyped}
         data-autofocus
       />
       {error && <Problem error={error} />}
-      {data?.data.length === 0 && <p className="muted text">No project has this in its name.</p>}
-      <ul className="project-list">
+      {data?.data.length === 0 && <Text c="dimmed">No project names contain this.</Text>}
+      <ScrollArea.Autosize mah="50dvh">
         {data?.data.map((project) => (
-          <li key={project.id}>
-            <Link to="/p/$project" params={{ project: project.id }} onClick={onClose}>
-              <span className="break grow" dir="auto">
-                {project.name}
-              </span>
-              {project.id === id && <Icon name="check" size={16} />}
-            </Link>
-          </li>
+          <NavLink
+            key={project.id}
+            component={Link}
+            to={`/p/${project.id}`}
+            onClick={onClose}
+            label={project.name}
+            dir="auto"
+            rightSection={project.id === id && <Icon name="check" size={16} />}
+            className="nav-link"
+          />
         ))}
-      </ul>
-      {data?.more && <p className="muted text">There are more: type a part of the name.</p>}
+      </ScrollArea.Autosize>
+      {data?.more && <Text c="dimmed">There are more. Type part of the name.</Text>}
       <Button variant="default" leftSection={<Icon name="plus" size={16} />} onClick={onNew}>
         New project
       </Button>
-    </div>
+    </Stack>
   );
 };
 
@@ -55,15 +57,18 @@ export const ProjectMenu = () => {
   const close = () => setDialog(undefined);
   return (
     <>
-      <button
-        type="button"
-        className="project-button"
+      <Button
+        variant="default"
+        fullWidth
+        justify="space-between"
+        fw={400}
+        px={10}
+        rightSection={<Icon name="chevron" size={16} />}
         aria-label={`Project: ${name}`}
         onClick={() => setDialog("projects")}
       >
-        <span className="cut grow">{name}</span>
-        <Icon name="chevron" size={16} />
-      </button>
+        {name}
+      </Button>
       <Modal opened={dialog === "projects"} onClose={close} title="Projects">
         {dialog === "projects" && <Projects onClose={close} onNew={() => setDialog("new")} />}
       </Modal>

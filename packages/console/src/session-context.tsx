@@ -36,7 +36,7 @@ type State = {
 const signInCode = window.heraldSignInCode;
 window.heraldSignInCode = undefined;
 
-const usedLink = "The link no longer works: a link signs in once. Sign in with a token, or make a new link.";
+const usedLink = "This link no longer works: each link works once. Sign in with a token, or create a new link.";
 
 const begin = async (): Promise<State> => ({
   session: signInCode === undefined ? await currentSession() : await signIn({ code: signInCode }),
@@ -106,7 +106,7 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
         title="Sign in to Herald"
       >
         <SignInForm
-          note="Your session has ended. Sign in again to go on: what you were writing is still here."
+          note="Your session has ended. Sign in again to continue. Nothing you typed is lost."
           onSession={onSession}
         />
       </Modal>

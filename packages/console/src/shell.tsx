@@ -1,4 +1,17 @@
-import { ActionIcon, AppShell, Burger, Menu, NavLink, SegmentedControl, useMantineColorScheme } from "@mantine/core";
+import {
+  ActionIcon,
+  Alert,
+  AppShell,
+  Burger,
+  Button,
+  Group,
+  Menu,
+  NavLink,
+  SegmentedControl,
+  Text,
+  useMantineColorScheme,
+  VisuallyHidden,
+} from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { useEffect } from "react";
@@ -29,12 +42,20 @@ const AccountMenu = () => {
   return (
     <Menu position="top-start" width={240} closeOnItemClick={false}>
       <Menu.Target>
-        <button type="button" className="project-button">
-          <span className="hidden">Account: </span>
-          <span className="grow cut">{session.name}</span>
-          <span className="muted">{session.role}</span>
-          <Icon name="more" size={16} />
-        </button>
+        <Button
+          variant="default"
+          fullWidth
+          justify="space-between"
+          fw={400}
+          px={10}
+          rightSection={<Icon name="more" size={16} />}
+        >
+          <VisuallyHidden>Account: </VisuallyHidden>
+          {session.name}
+          <Text span inherit c="dimmed" ml={8}>
+            {session.role}
+          </Text>
+        </Button>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>Colours</Menu.Label>
@@ -45,7 +66,7 @@ const AccountMenu = () => {
           value={colorScheme}
           onChange={(value) => setColorScheme(value as "auto" | "light" | "dark")}
           data={[
-            { value: "auto", label: "As the system" },
+            { value: "auto", label: "System" },
             { value: "light", label: "Light" },
             { value: "dark", label: "Dark" },
           ]}
@@ -78,33 +99,35 @@ export const Shell = () => {
   const own = path.replace(/^\/p\/[^/]+/, "").replace(/\/$/, "");
   return (
     <AppShell
-      navbar={{ width: 216, breakpoint: 760, collapsed: { mobile: !opened } }}
-      header={{ height: { base: 48, "760px": 0 } }}
+      navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      header={{ height: { base: 48, sm: 0 } }}
       padding={0}
     >
-      <AppShell.Header className="shell-nav shell-head">
-        <Burger opened={opened} onClick={toggle} size="sm" aria-label="Menu" />
-        <Brand />
-        <span className="grow" />
-        <ActionIcon
-          component={Link}
-          to={`/p/${id}/compose`}
-          aria-label="Compose"
-          size="lg"
-          variant="light"
-          color="herald"
-        >
-          <Icon name="compose" />
-        </ActionIcon>
+      <AppShell.Header className="shell-nav" hiddenFrom="sm">
+        <Group h="100%" px={12} gap={12}>
+          <Burger opened={opened} onClick={toggle} size="sm" aria-label="Menu" />
+          <Brand />
+          <span className="grow" />
+          <ActionIcon
+            component={Link}
+            to={`/p/${id}/compose`}
+            aria-label="Compose"
+            size="lg"
+            variant="light"
+            color="herald"
+          >
+            <Icon name="compose" />
+          </ActionIcon>
+        </Group>
       </AppShell.Header>
       <AppShell.Navbar className="shell-nav" aria-label="Main">
-        <div className="nav-brand">
+        <AppShell.Section px={16} pt={16} pb={8} visibleFrom="sm">
           <Brand />
-        </div>
-        <div className="nav-part">
+        </AppShell.Section>
+        <AppShell.Section px={10} py={6}>
           <ProjectMenu />
-        </div>
-        <AppShell.Section grow className="nav-part nav-places">
+        </AppShell.Section>
+        <AppShell.Section grow px={10} py={6} style={{ overflowY: "auto" }}>
           {places.map(({ name, label, path: to }) => (
             <NavLink
               key={name}
@@ -118,15 +141,21 @@ export const Shell = () => {
             />
           ))}
         </AppShell.Section>
-        <div className="nav-part nav-foot">
+        <AppShell.Section px={10} pt={6} pb={12}>
           <AccountMenu />
-        </div>
+        </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main className="shell-main">
         {gone && (
-          <div className="gone" role="alert">
-            <Icon name="warning" /> {unreachable}
-          </div>
+          <Alert
+            icon={<Icon name="warning" />}
+            radius={0}
+            pos="sticky"
+            top="var(--app-shell-header-offset, 0)"
+            style={{ zIndex: 5 }}
+          >
+            {unreachable}
+          </Alert>
         )}
         <LiveEvents key={id} gone={gone}>
           <Outlet />

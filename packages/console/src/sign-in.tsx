@@ -1,5 +1,5 @@
 import type { SignedInOperator } from "@herald/client";
-import { Button, PasswordInput } from "@mantine/core";
+import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { signIn } from "./api/session.ts";
@@ -18,11 +18,11 @@ export const SignInForm = ({ note, onSession }: Props) => {
     },
   });
   return (
-    <Form onSubmit={() => token.trim() !== "" && signing.mutate()} className="stack">
-      {note && <p className="muted sign-in-note">{note}</p>}
+    <Form onSubmit={() => token.trim() !== "" && signing.mutate()}>
+      {note && <Text c="dimmed">{note}</Text>}
       <PasswordInput
         label="Operator token"
-        description="It stays on this page until you sign in, then a cookie replaces it. Nothing stores the token."
+        description="The console exchanges the token for a session cookie and does not store it."
         value={token}
         onChange={(event) => setToken(event.currentTarget.value)}
         autoComplete="off"
@@ -39,23 +39,23 @@ export const SignInForm = ({ note, onSession }: Props) => {
 };
 
 export const Brand = () => (
-  <span className="brand">
+  <Group gap={10} fw={660} fz="lg">
     <img src="/console/icon.svg" alt="" width={26} height={26} />
     Herald
-  </span>
+  </Group>
 );
 
 /** A page without a project, and so without a menu. */
 export const FirstPage = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
   <main className="sign-in">
-    <div className="stack">
+    <Stack>
       <Brand />
       <section className="panel">
-        <div className="inside stack">
+        <Stack px="md" py={14}>
           <h1 className="sign-in-title">{title}</h1>
           {children}
-        </div>
+        </Stack>
       </section>
-    </div>
+    </Stack>
   </main>
 );

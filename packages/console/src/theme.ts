@@ -40,6 +40,9 @@ export const theme = createTheme({
   headings: { fontWeight: "620" },
   components: {
     Button: { defaultProps: { size: "sm" } },
+    Alert: { defaultProps: { variant: "outline", color: "var(--bad)", bg: "var(--panel)" } },
+    Badge: { defaultProps: { variant: "outline", tt: "none", fw: 560, fz: "xs", lts: 0, px: 8, miw: "max-content" } },
+    Text: { defaultProps: { size: "sm" } },
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
     // The description of a field stands below the field.
     InputWrapper: { defaultProps: { inputWrapperOrder: ["label", "input", "error", "description"] } },

@@ -13,9 +13,9 @@ function cleanupAndWake(this: DriverConnection, error: Error): void {
 }
 
 /**
- * Corrects an error of the driver (ADR 4): a command that is written after its socket was destroyed, and before the socket emits
- * "close", waits for "drain" forever. If the command is the monitor's, the client never finds its server again. With the event that wait
- * ends, and the driver throws the connection's error.
+ * Corrects an error of the driver (ADR 4; docs/explanation/driver-report.md says when it goes): a command that is written after its socket
+ * was destroyed, and before the socket emits "close", waits for "drain" forever. If the command is the monitor's, the client never finds
+ * its server again. With the event that wait ends, and the driver throws the connection's error.
  */
 export const wakeWriters = (): void => {
   connection.cleanup = cleanupAndWake;

@@ -17,7 +17,9 @@ const replayColumns = columnsFor<Replay>("id", "status", "detail");
 
 const showReplays = async ({ result, terminal }: Context, replays: readonly Replay[]): Promise<number> => {
   await result(replays, () =>
-    replays.length === 0 ? "There is none to replay." : createTable(replayColumns, terminal)(replays).join("\n"),
+    replays.length === 0
+      ? "There are no dead letters to replay."
+      : createTable(replayColumns, terminal)(replays).join("\n"),
   );
   return replays.every(({ status }) => status === "replayed") ? exitCodes.ok : exitCodes.failed;
 };

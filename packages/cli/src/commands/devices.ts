@@ -88,7 +88,7 @@ export const addDevices = (group: Command, add: Add) => {
   add(group, "get <id>", "Show a device", ({ herald, record }, [id = ""]) => record(herald().devices.get(id), entries));
   add<ListChoice>(group, {
     usage: "notifications <id>",
-    does: "List what was sent to a device, newest first, with the result",
+    does: "List a device's notifications with their results, newest first",
     options: listOptions,
     run: ({ herald, rows }, [id = ""], choice) => rows(herald().devices.notifications(id), timelineColumns, choice),
   });

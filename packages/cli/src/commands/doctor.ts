@@ -86,7 +86,7 @@ async function* project(herald: Herald): AsyncGenerator<Finding> {
     const { pagination } = await herald.devices.list({ perPage: 1, status: "active" }).page();
     yield ok("token", `is valid; the project has ${pagination.count} active devices`);
   } catch (error) {
-    yield explain("token", error, "Make another: `herald token create --name …`, then `herald login`.");
+    yield explain("token", error, "Create another: `herald token create --name …`, then `herald login`.");
     return;
   }
   for await (const webhook of herald.webhooks.list())
@@ -129,7 +129,7 @@ function* system({ at, broker, services, streams, providers }: SystemStatus): Ge
         yield problem(
           name,
           `${instance} has not reported since ${last_seen_at}`,
-          "It ended without a stop, hangs or lost the broker: look at its log. It is listed for ten minutes.",
+          "It crashed, hangs or lost the broker. Check its log. It stays listed for ten minutes.",
         );
       else
         for (const { check, reason, since } of failing)
@@ -151,7 +151,7 @@ function* system({ at, broker, services, streams, providers }: SystemStatus): Ge
       yield problem(
         "streams",
         `${name} is ${Math.round((100 * bytes) / max_bytes)} % full`,
-        "Its service takes too little: add replicas, or look at what it waits for. A full stream refuses sends.",
+        "Its service is too slow. Add replicas, or check what it waits for. Sends are refused when a stream is full.",
       );
   for (const { project_id, provider, state, reason, host } of providers)
     yield problem(
@@ -191,7 +191,7 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
         yield problem(
           name,
           `is paused: ${paused_reason}`,
-          `Put settings that work: \`herald provider set ${name} …\` resumes it.`,
+          `Set working credentials: \`herald provider set ${name} …\` resumes it.`,
         );
       for (const { reason, host, detail } of problems)
         yield problem(name, [reason, host].filter(Boolean).join(" at "), detail);

@@ -101,7 +101,7 @@ export const addNotifications = (group: Command, add: Add) => {
           `${terminal.paint("bold", trace.status)}\n${trace.explanation.map((line) => `  ${show(line)}`).join("\n")}`,
       ),
   );
-  add(group, "cancel <id>", "Cancel what is not sent yet", ({ herald, result, terminal }, [id = ""]) =>
+  add(group, "cancel <id>", "Cancel deliveries that are not sent yet", ({ herald, result, terminal }, [id = ""]) =>
     result(herald().notifications.cancel(id), (found) => inWords(found, terminal)),
   );
 };

@@ -91,8 +91,8 @@ export const addAudit = (group: Command, add: Add) => {
     const before = removed ? ` Rows up to ${removed.sequence}, of ${removed.at}, were removed by age.` : "";
     await result(check, () =>
       valid
-        ? `All ${checked} rows are as they were written. The last one has the hash ${head?.hash ?? "-"}.${before}`
-        : `Row ${problem?.sequence}: ${problem?.detail}. The ${checked} rows before it are as they were written.`,
+        ? `All ${checked} rows are unchanged. The last one has the hash ${head?.hash ?? "-"}.${before}`
+        : `Row ${problem?.sequence}: ${problem?.detail}. The ${checked} rows before it are unchanged.`,
     );
     return valid ? undefined : 1;
   });

@@ -56,7 +56,7 @@ const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environ
   if (certificate !== undefined) return { ...common, certificate: await read(certificate) } as ApnsSettings;
   const id = keyId ?? keyIdOf(key);
   if (id === undefined)
-    throw new UsageError(`The key's id is not in the name of ${key}.`, "Give its 10 characters as --key-id.");
+    throw new UsageError(`The file name ${key} does not contain the key id.`, "Give its 10 characters as --key-id.");
   if (teamId === undefined)
     throw new UsageError("A .p8 key needs the team's id.", "Give its 10 characters as --team-id.");
   return { ...common, key_id: id, team_id: teamId } as ApnsSettings;
@@ -147,7 +147,7 @@ export const addProviders = (group: Command, add: Add) => {
   provider(
     add<TestOptions>(group, {
       usage: "test",
-      does: "Send one test push and show what the provider said",
+      does: "Send one test push and show the response of the provider",
       options: [
         option("--push-token <token>", "the device's token, or a subscription's endpoint").makeOptionMandatory(),
         option("--platform <platform>", "fcm: of the device (default: android)").choices(choices.platform),
@@ -163,7 +163,7 @@ export const addProviders = (group: Command, add: Add) => {
         const tested = await admin().providers.test(project(), name as Name, testPush(options));
         await record(tested, () => [
           ["result", tested.result],
-          ["the provider said", tested.provider_reason],
+          ["provider response", tested.provider_reason],
           ["message id", tested.provider_id],
           ["", tested.detail],
         ]);

@@ -31,7 +31,7 @@ const groupsInWords = ({ groups, other, limit_reached }: Stats, terminal: Termin
   return [
     "",
     ...(rows.length === 0 ? ["There are no groups."] : createTable(groupColumns, terminal)(rows)),
-    ...(limit_reached ? ["It is beyond the limit of labels and values of a month."] : []),
+    ...(limit_reached ? ["It exceeds the monthly limit of labels and values."] : []),
   ];
 };
 

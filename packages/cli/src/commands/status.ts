@@ -73,7 +73,7 @@ export const addStatus = (program: Command, add: Add) =>
   add(
     program,
     "status",
-    "Show services, streams, durables with work, providers that need a person, backlogs, and dead letters (admin token)",
+    "Show services, streams, durables with work, providers that need attention, backlogs, and dead letters (admin token)",
     async ({ admin, result, terminal }) => {
       const status = await admin().status();
       await result(status, () => inWords(status, terminal));

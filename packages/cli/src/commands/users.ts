@@ -27,7 +27,7 @@ export const addUsers = (group: Command, add: Add) => {
   );
   add<ListChoice & TimeChoice>(group, {
     usage: "notifications <user>",
-    does: "List what was sent to a user, newest first",
+    does: "List a user's notifications, newest first",
     options: [...timeOptions, ...listOptions],
     run: ({ herald, rows }, [id = ""], choice) =>
       rows(herald().users.notifications(id, { ...timeFilters(choice) }), notificationTable, choice),

@@ -6,8 +6,7 @@ export const isUnreachable = (error: unknown): boolean =>
   (["unreachable", "timeout"].includes(error.slug) ||
     (error.slug === "unexpected-answer" && (error.status ?? 0) >= 500));
 
-export const unreachable =
-  "Herald does not answer. Check that the gateway is running; this page tries again by itself.";
+export const unreachable = "Herald is unreachable. Check that the gateway is running. This page retries automatically.";
 
 /** An error in sentences; those of Herald's API are shown unchanged. */
 export const sentencesOf = (error: unknown): readonly string[] => {

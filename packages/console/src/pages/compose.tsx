@@ -1,4 +1,4 @@
-import { Button, JsonInput, SegmentedControl, Textarea } from "@mantine/core";
+import { Button, Group, JsonInput, SegmentedControl, SimpleGrid, Stack, Text, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -62,9 +62,9 @@ const Compose = ({ id }: { readonly id: string }) => {
       }
     >
       <div className="columns wide">
-        <div className="stack">
+        <Stack>
           <Panel title="Message">
-            <div className="stack fields">
+            <Stack gap="sm">
               <Field
                 label="Title"
                 value={draft.title}
@@ -72,7 +72,11 @@ const Compose = ({ id }: { readonly id: string }) => {
                 error={field("title")}
                 maxLength={300}
                 rightSectionWidth={64}
-                rightSection={<span className="muted small">{draft.title.length} / 256</span>}
+                rightSection={
+                  <Text span size="xs" c="dimmed">
+                    {draft.title.length} / 256
+                  </Text>
+                }
               />
               <Textarea
                 label="Text"
@@ -83,7 +87,7 @@ const Compose = ({ id }: { readonly id: string }) => {
                 minRows={3}
                 maxRows={10}
               />
-              <div className="columns two tight">
+              <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
                 <Field
                   label="Link"
                   placeholder="https://… or /path/in/the/app"
@@ -98,7 +102,7 @@ const Compose = ({ id }: { readonly id: string }) => {
                   onChange={(image) => change({ image })}
                   error={field("image")}
                 />
-              </div>
+              </SimpleGrid>
               <details className="payload" open={draft.more !== ""}>
                 <summary>More fields as JSON</summary>
                 <JsonInput
@@ -113,7 +117,7 @@ const Compose = ({ id }: { readonly id: string }) => {
                   formatOnBlur
                 />
               </details>
-            </div>
+            </Stack>
           </Panel>
           <Panel title="Who gets it">
             <Targets value={draft.targets} onChange={(targets) => change({ targets })} error={field("targets")} />
@@ -136,7 +140,7 @@ const Compose = ({ id }: { readonly id: string }) => {
             }
           >
             {draft.sendAt === "" ? (
-              <p className="muted text">It is sent as soon as you confirm.</p>
+              <Text c="dimmed">Sent as soon as you confirm.</Text>
             ) : (
               <Field
                 type="datetime-local"
@@ -149,8 +153,12 @@ const Compose = ({ id }: { readonly id: string }) => {
               />
             )}
           </Panel>
-          <div className="send-bar">
-            {!isSender && <span className="muted text grow">Your role can read, but not send.</span>}
+          <Group gap={10} justify="flex-end">
+            {!isSender && (
+              <Text span c="dimmed" className="grow">
+                Your role cannot send.
+              </Text>
+            )}
             <Button
               variant="default"
               size="md"
@@ -170,8 +178,8 @@ const Compose = ({ id }: { readonly id: string }) => {
                 ? "Review and send"
                 : `Send to ${count(total)} ${total === 1 ? "device" : "devices"}…`}
             </Button>
-          </div>
-        </div>
+          </Group>
+        </Stack>
         <Audience
           dryRun={dryRun}
           hasTargets={hasTargets}

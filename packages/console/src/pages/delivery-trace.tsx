@@ -1,4 +1,5 @@
 import type { DeliveryTrace } from "@herald/client";
+import { Stack } from "@mantine/core";
 import { Link, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { useRead } from "../api/read.ts";
@@ -16,7 +17,7 @@ const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
       </>
     ),
   },
-  { title: "The provider said", cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id) },
+  { title: "Provider response", cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id) },
   { title: "At", right: true, wide: true, cell: ({ at }) => <span className="nowrap">{exactTime(at)}</span> },
 ];
 
@@ -34,7 +35,7 @@ export default function DeliveryTracePage() {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {data && (
         <div className="columns wide">
-          <div className="stack">
+          <Stack>
             <Panel title="What happened">
               <ol className="story">
                 {data.explanation.map((sentence, index) => (
@@ -55,7 +56,7 @@ export default function DeliveryTracePage() {
                 />
               </Panel>
             )}
-          </div>
+          </Stack>
           <Panel title="Which delivery">
             <Facts
               facts={{

@@ -1,4 +1,4 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Pill, Stack, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
@@ -52,7 +52,7 @@ export default function DevicePage() {
                 void navigate({ to: `/p/${id}/devices` });
               }}
             >
-              It gets nothing any more, and its credential stops working. The app can register it again.
+              It gets no more notifications, and its credential stops working. The app can register it again.
             </Confirm>
           </>
         )
@@ -62,10 +62,10 @@ export default function DevicePage() {
       {changing.error && <Problem error={changing.error} />}
       {data && (
         <div className="columns wide">
-          <div className="stack">
+          <Stack>
             <Timeline device={device} />
-          </div>
-          <div className="stack">
+          </Stack>
+          <Stack>
             <Panel title="Device">
               <Facts
                 facts={{
@@ -85,28 +85,33 @@ export default function DevicePage() {
               />
             </Panel>
             <Panel title="Topics">
-              <div className="stack">
+              <Stack>
                 {subscribing.error && <Problem error={subscribing.error} />}
                 <Group gap={6}>
                   {data.topics.map((name) => (
-                    <span key={name} className="chip-box">
-                      <span className="cut">{name}</span>
-                      {may && (
-                        <button
-                          type="button"
-                          aria-label={`Unsubscribe from ${name}`}
-                          onClick={() => subscribing.mutate(() => herald.devices.unsubscribe(device, name))}
-                        >
-                          ×
-                        </button>
-                      )}
-                    </span>
+                    <Pill
+                      key={name}
+                      size="md"
+                      withRemoveButton={may}
+                      removeButtonProps={{
+                        "aria-label": `Unsubscribe from ${name}`,
+                        "aria-hidden": false,
+                        tabIndex: 0,
+                      }}
+                      onRemove={() => subscribing.mutate(() => herald.devices.unsubscribe(device, name))}
+                    >
+                      {name}
+                    </Pill>
                   ))}
-                  {data.topics.length === 0 && <span className="muted text">Subscribed to no topic.</span>}
+                  {data.topics.length === 0 && (
+                    <Text span c="dimmed">
+                      Not subscribed to any topic.
+                    </Text>
+                  )}
                 </Group>
                 {may && (
                   <Form
-                    className="find"
+                    inline
                     onSubmit={() => subscribing.mutate(() => herald.devices.subscribe(device, topic.trim()))}
                   >
                     <Field
@@ -122,7 +127,7 @@ export default function DevicePage() {
                     </Button>
                   </Form>
                 )}
-              </div>
+              </Stack>
             </Panel>
             {(
               [
@@ -145,13 +150,15 @@ export default function DevicePage() {
                 }
               >
                 {Object.keys(data[field]).length === 0 ? (
-                  <span className="muted text">none</span>
+                  <Text span c="dimmed">
+                    none
+                  </Text>
                 ) : (
                   <JsonCode value={data[field]} />
                 )}
               </Panel>
             ))}
-          </div>
+          </Stack>
         </div>
       )}
     </Page>

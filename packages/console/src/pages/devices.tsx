@@ -35,10 +35,10 @@ export default function Devices() {
         columns={deviceColumns(id)}
         keyOf={(row) => row.id}
         label="Devices"
-        unmatched="No device fits these filters."
+        unmatched="No devices match these filters."
         empty={{
           title: "No devices yet",
-          text: "Your app registers them: POST /api/v1/devices. The guide Connect your app has the code for each platform.",
+          text: "Your app registers devices with POST /api/v1/devices. The guide “Connect your app” has code for each platform.",
         }}
       />
     </Page>

@@ -1,5 +1,5 @@
 import type { Delivery, Notification } from "@herald/client";
-import { Button, Progress } from "@mantine/core";
+import { Button, Group, Paper, Progress, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
@@ -36,29 +36,36 @@ const Funnel = ({ notification }: { readonly notification: Notification }) => {
   ];
   const rest = (["failed", "skipped", "expired", "cancelled", "pending"] as const).filter((name) => counts[name] > 0);
   return (
-    <div className="stack">
+    <Stack>
       <ul className="funnel">
         {bars.map(({ name, value, color, note }) => (
           <li key={name}>
             <span>{name}</span>
-            <span className="bar">
-              <i style={{ width: `${counts.devices ? (value / counts.devices) * 100 : 0}%`, background: color }} />
-            </span>
-            <b className="right">{count(value)}</b>
-            <span className="muted small">{note}</span>
+            <Progress
+              size={14}
+              value={counts.devices ? (value / counts.devices) * 100 : 0}
+              color={color}
+              aria-label={name}
+            />
+            <Text ta="right" fz="inherit" component="b" fw={700}>
+              {count(value)}
+            </Text>
+            <Text span size="xs" c="dimmed">
+              {note}
+            </Text>
           </li>
         ))}
       </ul>
       {rest.length > 0 && (
-        <div className="toolbar small">
+        <Group gap={8} fz="xs">
           {rest.map((name) => (
             <span key={name} className={name === "failed" ? "bad" : "muted"}>
               <b>{count(counts[name])}</b> {name}
             </span>
           ))}
-        </div>
+        </Group>
       )}
-    </div>
+    </Stack>
   );
 };
 
@@ -67,7 +74,7 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
     ...Object.entries(notification.failures).map(([reason, devices]) => ({ reason, devices, status: "failed" })),
     ...Object.entries(notification.skips).map(([reason, devices]) => ({ reason, devices, status: "skipped" })),
   ].toSorted((one, other) => other.devices - one.devices);
-  if (rows.length === 0) return <p className="muted text">No device failed or was skipped.</p>;
+  if (rows.length === 0) return <Text c="dimmed">No devices failed or were skipped.</Text>;
   return (
     <ul className="reasons">
       {rows.map(({ reason, devices, status }) => (
@@ -75,7 +82,9 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
           <a className="link mono" href={`/docs/errors#${reason}`} target="_blank" rel="noreferrer">
             {reason}
           </a>
-          <span className="muted small grow">{status}</span>
+          <Text span size="xs" c="dimmed" className="grow">
+            {status}
+          </Text>
           <b>{count(devices)}</b>
         </li>
       ))}
@@ -125,8 +134,8 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
       columns={columns}
       keyOf={(row) => row.device_id}
       label="Deliveries"
-      unmatched="No delivery has this status."
-      empty={{ title: "No device yet. Devices appear here as soon as the targets are expanded." }}
+      unmatched="No deliveries have this status."
+      empty={{ title: "No devices yet. They appear here when the targets are expanded." }}
     />
   );
 };
@@ -149,7 +158,7 @@ export default function NotificationPage() {
   const { counts, opens } = data;
   const isFinal = final.includes(data.status);
   const done = counts.devices - counts.pending;
-  const progress = `${count(done)} of ${count(counts.devices)} devices are final`;
+  const progress = `${count(done)} of ${count(counts.devices)} devices are done`;
   const begun = Date.parse(data.send_at ?? data.created_at);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
   const name = data.title ?? data.body ?? "(silent)";
@@ -176,43 +185,45 @@ export default function NotificationPage() {
       actions={
         <>
           <Button variant="default" onClick={asDraft}>
-            Use as a draft
+            Use as draft
           </Button>
           {!isFinal && mayWrite && (
             <Confirm
               label="Cancel sending"
               title="Cancel this notification?"
-              verb="Cancel it"
+              verb="Cancel sending"
               size="sm"
               act={() => herald.notifications.cancel(ntf)}
               onDone={refresh}
             >
-              Devices that already have it keep it. Nothing more is sent.
+              Devices that already received it keep it. No more devices get it.
             </Confirm>
           )}
         </>
       }
     >
-      <div className="stack">
+      <Stack>
         {error && <Problem error={error} onRetry={() => void refetch()} />}
         {!isFinal && counts.devices > 0 && (
-          <div className="panel inside" role="status">
+          <Paper withBorder p="md" role="status">
             <Progress value={(done / counts.devices) * 100} animated aria-label={progress} />
-            <span className="muted small">{progress}</span>
-          </div>
+            <Text span size="xs" c="dimmed">
+              {progress}
+            </Text>
+          </Paper>
         )}
         <div className="columns wide">
-          <div className="stack">
+          <Stack>
             <Panel title="From devices to opens">
               <Funnel notification={data} />
             </Panel>
             <Panel title="Why devices failed or were skipped">
               <Reasons notification={data} />
             </Panel>
-          </div>
-          <div className="stack">
+          </Stack>
+          <Stack>
             <Panel title="Content">
-              <div className="stack">
+              <Stack>
                 <LockScreen
                   platform="web"
                   app={app}
@@ -222,7 +233,7 @@ export default function NotificationPage() {
                   facts={{
                     Id: <Copyable value={data.id} />,
                     Targets: mono(data.targets.slice(0, 20).join(", ")),
-                    "Matched nothing": data.unmatched.length > 0 && (
+                    "No match for": data.unmatched.length > 0 && (
                       <span className="warn mono">{data.unmatched.join(", ")}</span>
                     ),
                     Link: data.link_to,
@@ -237,12 +248,12 @@ export default function NotificationPage() {
                     "Half of the opens within": opens?.time_to_open && duration(opens.time_to_open.p50),
                   }}
                 />
-              </div>
+              </Stack>
             </Panel>
-          </div>
+          </Stack>
         </div>
         <Deliveries notification={ntf} />
-      </div>
+      </Stack>
     </Page>
   );
 }

@@ -81,10 +81,10 @@ export default function Notifications() {
         columns={notificationColumns(id)}
         keyOf={(row) => row.id}
         label="Notifications"
-        unmatched="No notification fits these filters."
+        unmatched="No notifications match these filters."
         empty={{
           title: "No notifications yet",
-          text: "Compose one: you see who gets it, and how it looks, before it is sent.",
+          text: "Compose one. Before you send it, you see how many devices get it and what it looks like.",
           action: <ComposeButton project={id} />,
         }}
       />

@@ -1,4 +1,4 @@
-import { Progress, SegmentedControl, Skeleton } from "@mantine/core";
+import { Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, ThemeIcon } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
@@ -87,20 +87,20 @@ const FirstSteps = () => {
   const steps = [
     {
       done: providers.some(({ data }) => data),
-      text: "Give the project a provider",
-      hint: "APNs for iOS, FCM for Android, Web Push for browsers. A test push proves its key.",
+      text: "Add a provider",
+      hint: "APNs for iOS, FCM for Android, Web Push for browsers. Send a test push to check its key.",
       to: `/p/${id}/settings/providers`,
     },
     {
       done: devices.data.pagination.count > 0,
       text: "Register a device",
-      hint: "Your app does it: POST /api/v1/devices, or PUT /identification without a credential.",
+      hint: "Your app does this with POST /api/v1/devices, or with PUT /identification, which needs no credential.",
       to: `/p/${id}/devices`,
     },
     {
       done: sent.data.pagination.count > 0,
-      text: "Send it a notification",
-      hint: "Compose counts the devices and shows how it looks before it is sent.",
+      text: "Send a notification",
+      hint: "Before you send it, Compose counts the devices and shows a preview.",
       to: `/p/${id}/compose`,
     },
   ];
@@ -109,13 +109,17 @@ const FirstSteps = () => {
     <Panel title="First push">
       <ol className="steps">
         {steps.map(({ done, text, hint, to }, index) => (
-          <li key={text} className={done ? "done" : ""}>
-            <span className="step-number">{done ? <Icon name="check" size={14} /> : index + 1}</span>
+          <li key={text}>
+            <ThemeIcon size={24} radius="xl" variant={done ? "filled" : "default"} fz="xs">
+              {done ? <Icon name="check" size={14} /> : index + 1}
+            </ThemeIcon>
             <div>
               <Link className="link" to={to}>
                 {text}
               </Link>
-              <div className="muted small">{hint}</div>
+              <Text size="xs" c="dimmed">
+                {hint}
+              </Text>
             </div>
           </li>
         ))}
@@ -133,22 +137,22 @@ const Running = () => {
   return (
     <Panel title={running.length > 0 ? "Running now" : "Latest notifications"}>
       {query.error && <Problem error={query.error} />}
-      {query.data?.length === 0 && <p className="muted text">Nothing was sent yet.</p>}
+      {query.data?.length === 0 && <Text c="dimmed">Nothing has been sent yet.</Text>}
       <ul className="plain-list">
         {rows.map(({ id: ntf, title, body, status, counts, send_at, created_at }) => (
           <li key={ntf} className="running">
             <Link to={`/p/${id}/notifications/${ntf}`} className="link cut" dir="auto">
               {title ?? body ?? "(silent)"}
             </Link>
-            <span className="muted small">
+            <Text span size="xs" c="dimmed">
               <Time at={send_at ?? created_at} />
-            </span>
+            </Text>
             <Status value={status} />
             {running.length > 0 && counts.devices > 0 && (
               <Progress
                 className="running-bar"
                 value={((counts.devices - counts.pending) / counts.devices) * 100}
-                aria-label={`${count(counts.devices - counts.pending)} of ${count(counts.devices)} devices are final`}
+                aria-label={`${count(counts.devices - counts.pending)} of ${count(counts.devices)} devices are done`}
               />
             )}
           </li>
@@ -162,14 +166,14 @@ export default function Overview() {
   const { id } = useProject();
   return (
     <Page title="Overview" actions={<ComposeButton project={id} />}>
-      <div className="stack">
+      <Stack>
         <FirstSteps />
         <Statistics />
-        <div className="columns two">
+        <SimpleGrid cols={{ base: 1, md: 2 }} style={{ alignItems: "start" }}>
           <Running />
           <Attention />
-        </div>
-      </div>
+        </SimpleGrid>
+      </Stack>
     </Page>
   );
 }

@@ -27,7 +27,7 @@ const NewTopic = ({ onClose }: { readonly onClose: () => void }) => {
       <Field label="Name" value={name} onChange={setName} data-autofocus />
       <Checkbox
         label="Closed"
-        description="Only a project token subscribes devices to it."
+        description="Only your backend, with a project token, can subscribe devices."
         checked={closed}
         onChange={(event) => setClosed(event.currentTarget.checked)}
       />
@@ -76,7 +76,7 @@ export default function Topics() {
             act={() => herald.topics.delete(row.id)}
             onDone={refresh}
           >
-            {count(row.devices)} devices lose their subscription. Nothing that was sent changes.
+            {count(row.devices)} devices lose their subscription. Notifications already sent stay as they are.
           </Confirm>
         ),
     },
@@ -91,10 +91,10 @@ export default function Topics() {
         columns={columns}
         keyOf={(row) => row.id}
         label="Topics"
-        unmatched="No topic begins with this."
+        unmatched="No topics begin with this."
         empty={{
           title: "No topics yet",
-          text: "Devices subscribe to topics, and a notification to topic:<name> reaches all of them.",
+          text: "Devices subscribe to topics. A notification to topic:<name> reaches every subscribed device.",
           action: create,
         }}
       />

@@ -1,4 +1,5 @@
 import type { Device } from "@herald/client";
+import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
@@ -69,8 +70,8 @@ export default function Trace() {
     },
   });
   return (
-    <Page title="Delivery trace" about="Find a device, and see why it got a notification, or why it did not.">
-      <div className="stack">
+    <Page title="Delivery trace" about="Find a device and see why it did or did not get a notification.">
+      <Stack>
         <FindForm
           label="Device id, push token or user id"
           verb="Find"
@@ -87,7 +88,7 @@ export default function Trace() {
             label="Devices"
             empty={{
               title: "No device found",
-              text: "Give a whole device id, a whole push token, or the id of a user who is logged in on a device.",
+              text: "Enter a complete device id or push token, or the id of a user who is logged in on a device.",
             }}
           />
         )}
@@ -95,11 +96,11 @@ export default function Trace() {
           <Panel>
             <Empty
               title="Which device?"
-              text="Its page lists what was sent to it, newest first, each with its delivery trace."
+              text="Its page lists its notifications, newest first, each with a delivery trace."
             />
           </Panel>
         )}
-      </div>
+      </Stack>
     </Page>
   );
 }

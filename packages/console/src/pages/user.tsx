@@ -1,3 +1,4 @@
+import { Stack } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { useRead, useRefresh, useRows } from "../api/read.ts";
@@ -37,28 +38,28 @@ export default function UserPage() {
               void navigate({ to: `/p/${id}/users` });
             }}
           >
-            Their devices are deleted, and Herald forgets the user everywhere: databases within an hour, streams within
-            30 days. This cannot be undone.
+            Their devices are deleted, and the user is erased from databases within an hour and from streams within 30
+            days. This cannot be undone.
           </Confirm>
         )
       }
     >
-      <div className="stack">
+      <Stack>
         <List
           query={devices}
           columns={deviceColumns(id)}
           keyOf={(row) => row.id}
           label="Devices"
-          empty={{ title: "This user is logged in on no device." }}
+          empty={{ title: "This user is not logged in on any device." }}
         />
         <List
           query={sent}
           columns={notificationColumns(id)}
           keyOf={(row) => row.id}
           label="Sent to this user"
-          empty={{ title: "Nothing was sent to user:<id> yet." }}
+          empty={{ title: "Nothing has been sent to user:<id> yet." }}
         />
-      </div>
+      </Stack>
     </Page>
   );
 }

@@ -32,10 +32,10 @@ export default function Users() {
         columns={columns}
         keyOf={(row) => row.user_id}
         label="Users"
-        unmatched="The id of no user with a device begins with this."
+        unmatched="No user ids begin with this."
         empty={{
           title: "No users yet",
-          text: "A device gets a user when your backend says so, or when the app logs in with a user token.",
+          text: "Users appear here when your backend assigns them to devices, or when the app logs in with a user token.",
         }}
       />
     </Page>

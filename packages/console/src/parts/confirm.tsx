@@ -1,4 +1,4 @@
-import { Button, Group, Modal } from "@mantine/core";
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { Problem } from "./page.tsx";
@@ -35,8 +35,8 @@ export const Confirm = ({ label, title, children, verb, act, onDone, danger = tr
         {label}
       </Button>
       <Modal opened={opened} onClose={() => setOpened(false)} title={title}>
-        <div className="stack">
-          <div className="text">{children}</div>
+        <Stack>
+          <Text component="div">{children}</Text>
           {acting.error && <Problem error={acting.error} />}
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={() => setOpened(false)}>
@@ -46,7 +46,7 @@ export const Confirm = ({ label, title, children, verb, act, onDone, danger = tr
               {verb}
             </Button>
           </Group>
-        </div>
+        </Stack>
       </Modal>
     </>
   );

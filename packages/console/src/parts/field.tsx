@@ -1,4 +1,4 @@
-import { Button, type ButtonProps, TextInput, type TextInputProps } from "@mantine/core";
+import { Button, type ButtonProps, Group, Stack, TextInput, type TextInputProps } from "@mantine/core";
 import { type FormEvent, type ReactNode, useState } from "react";
 
 type FieldProps = Omit<TextInputProps, "onChange"> & { readonly onChange: (text: string) => void };
@@ -8,17 +8,24 @@ export const Field = ({ onChange, ...props }: FieldProps) => (
   <TextInput onChange={(event) => onChange(event.currentTarget.value)} {...props} />
 );
 
-type FormProps = { readonly onSubmit: () => void; readonly className?: string; readonly children: ReactNode };
+type FormProps = { readonly onSubmit: () => void; readonly inline?: boolean; readonly children: ReactNode };
 
 /** A form that the page itself submits. */
-export const Form = ({ onSubmit, ...props }: FormProps) => (
+export const Form = ({ onSubmit, inline = false, children }: FormProps) => (
   <form
     onSubmit={(event: FormEvent) => {
       event.preventDefault();
       onSubmit();
     }}
-    {...props}
-  />
+  >
+    {inline ? (
+      <Group gap={8} wrap="nowrap">
+        {children}
+      </Group>
+    ) : (
+      <Stack gap="sm">{children}</Stack>
+    )}
+  </form>
 );
 
 type FindProps = Pick<TextInputProps, "size" | "leftSection"> &
@@ -33,7 +40,7 @@ type FindProps = Pick<TextInputProps, "size" | "leftSection"> &
 export const FindForm = ({ label, verb, initial = "", onFind, variant, ...field }: FindProps) => {
   const [typed, setTyped] = useState(initial);
   return (
-    <Form onSubmit={() => onFind(typed.trim())} className="find">
+    <Form onSubmit={() => onFind(typed.trim())} inline>
       <Field {...field} className="grow" aria-label={label} placeholder={label} value={typed} onChange={setTyped} />
       <Button type="submit" size={field.size} variant={variant} disabled={typed.trim() === ""}>
         {verb}

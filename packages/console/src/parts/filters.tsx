@@ -1,4 +1,4 @@
-import { Select, TextInput } from "@mantine/core";
+import { Select, Text, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type CSSProperties, useState } from "react";
 
@@ -68,7 +68,14 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
       type={type}
       aria-label={label}
       placeholder={label}
-      {...(type === "date" && { leftSection: <span className="muted small">{label}</span>, leftSectionWidth: 44 })}
+      {...(type === "date" && {
+        leftSection: (
+          <Text span size="xs" c="dimmed">
+            {label}
+          </Text>
+        ),
+        leftSectionWidth: 44,
+      })}
       value={typed}
       onChange={(event) => setTyped(event.currentTarget.value)}
       onBlur={apply}

@@ -30,7 +30,7 @@ export const FormDialog = ({
   const acting: UseMutationResult<unknown, unknown, void> = useMutation({ mutationFn: act });
   return (
     <Modal opened onClose={onClose} title={title} size={size} closeOnClickOutside={false}>
-      <Form className="stack fields" onSubmit={acting.mutate}>
+      <Form onSubmit={acting.mutate}>
         {children}
         {acting.error !== null && <Problem error={acting.error} />}
         <Group justify="flex-end" gap="xs">

@@ -1,3 +1,4 @@
+import { Badge } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 const whole = new Intl.NumberFormat("en");
@@ -76,7 +77,7 @@ const toneOf = (status: string): string =>
 
 /** A status as text with a colour. Colour alone would not be accessible. */
 export const Status = ({ value }: { readonly value: string }) => (
-  <span className={`status ${toneOf(value)}`}>{value.replaceAll(/[_-]/g, " ")}</span>
+  <Badge color={`var(--${toneOf(value)})`}>{value.replaceAll(/[_-]/g, " ")}</Badge>
 );
 
 export const platformNames: Readonly<Record<string, string>> = { ios: "iOS", android: "Android", web: "Web" };

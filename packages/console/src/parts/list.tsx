@@ -1,5 +1,5 @@
 import type { Pagination } from "@herald/client";
-import { Button, Skeleton, Table } from "@mantine/core";
+import { Button, Skeleton, Stack, Table, VisuallyHidden } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useFilters } from "./filters.tsx";
@@ -23,7 +23,10 @@ type TableProps<Row> = {
   readonly label: string;
 };
 
-const classOf = <Row,>({ right, wide }: Column<Row>) => `${right ? "right " : ""}${wide ? "wide-only" : ""}`;
+const styleOf = <Row,>({ right, wide }: Column<Row>) => ({
+  ...(right && { ta: "right" as const }),
+  ...(wide && { visibleFrom: "sm" as const }),
+});
 
 /** Rows as a table, which scrolls if it is wider than the screen. */
 export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
@@ -35,8 +38,8 @@ export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
           <Table.Tr>
             {columns.map((column, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
-              <Table.Th key={index} className={classOf(column)}>
-                {column.title === "" ? <span className="hidden">Actions</span> : column.title}
+              <Table.Th key={index} {...styleOf(column)}>
+                {column.title === "" ? <VisuallyHidden>Actions</VisuallyHidden> : column.title}
               </Table.Th>
             ))}
           </Table.Tr>
@@ -46,7 +49,7 @@ export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
             <Table.Tr key={keyOf(row)}>
               {columns.map((column, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
-                <Table.Td key={index} className={classOf(column)}>
+                <Table.Td key={index} {...styleOf(column)}>
                   {column.cell(row)}
                 </Table.Td>
               ))}
@@ -90,11 +93,11 @@ export function List<Row>(props: Props<Row>) {
         </div>
       )}
       {!rows && !error && (
-        <div className="inside stack" aria-busy="true">
+        <Stack px="md" py={14} aria-busy="true">
           {waiting.map((key) => (
             <Skeleton key={key} height={18} />
           ))}
-        </div>
+        </Stack>
       )}
       {rows?.length === 0 && (filtered && unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
       {rows && rows.length > 0 && <Rows rows={rows} columns={columns} keyOf={keyOf} label={label} />}

@@ -42,7 +42,7 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
         <span className="cut grow" dir="auto">
           {app}
         </span>
-        <span className="lock-now">now</span>
+        <span>now</span>
       </div>
       {shown.title && (
         <div className="lock-title" dir="auto">

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { type ComponentType, useState } from "react";
 import { useAct, useRefresh } from "../api/read.ts";
@@ -54,7 +54,7 @@ export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty,
     refresh();
   };
   return (
-    <div className="stack">
+    <Stack>
       {changing.error && <Problem error={changing.error} />}
       <List
         query={query}
@@ -66,6 +66,6 @@ export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty,
       />
       {add && creating && <add.Form onClose={() => setCreating(false)} onMade={onMade} />}
       {add && shown && <SecretOnce title={add.made} value={shown.secret} onClose={() => setShown(undefined)} />}
-    </div>
+    </Stack>
   );
 }

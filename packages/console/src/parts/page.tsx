@@ -1,5 +1,5 @@
 import { HeraldError } from "@herald/client";
-import { Button, CopyButton } from "@mantine/core";
+import { Alert, Button, CopyButton, Group, Stack, Text } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 import { useGone } from "../api/live.tsx";
 import { isUnreachable, sentencesOf } from "../api/problems.ts";
@@ -13,7 +13,7 @@ type TitleProps = {
 };
 
 const Title = ({ title, status }: TitleProps) => (
-  <span className="title-line">
+  <span className="with-icon">
     {title} {status !== undefined && <Status value={status} />}
   </span>
 );
@@ -36,7 +36,7 @@ export const Page = ({ title, status, name = String(title), about, actions, chil
         <h1 className="grow">
           <Title title={title} status={status} />
         </h1>
-        {actions && <div className="toolbar">{actions}</div>}
+        {actions && <Group gap={8}>{actions}</Group>}
         {about && <p className="about">{about}</p>}
       </div>
       {children}
@@ -72,11 +72,13 @@ export type EmptyProps = { readonly title: string; readonly text?: ReactNode; re
 
 /** Shown in place of an empty list: what to do first. */
 export const Empty = ({ title, text, action }: EmptyProps) => (
-  <div className="empty">
-    <strong>{title}</strong>
-    {text && <p>{text}</p>}
+  <Stack align="center" gap={8} px={20} py={40} ta="center" c="dimmed">
+    <Text fw={600} c="var(--mantine-color-text)">
+      {title}
+    </Text>
+    {text && <Text maw="46ch">{text}</Text>}
     {action}
-  </div>
+  </Stack>
 );
 
 /** An error in the API's own sentences. Hidden for queries that retry while the shell already shows that Herald is unreachable. */
@@ -90,27 +92,23 @@ export const Problem = ({
   const gone = useGone();
   if (gone && onRetry && isUnreachable(error)) return null;
   return (
-    <div className="problem" role="alert">
-      <span className="bad">
-        <Icon name="warning" />
-      </span>
-      <div className="grow">
-        <strong>This did not work</strong>
-        {sentencesOf(error).map((sentence) => (
-          <p key={sentence} className="break">
-            {sentence}
-          </p>
-        ))}
-        {error instanceof HeraldError && error.requestId && (
-          <p className="muted mono break">Request {error.requestId}</p>
-        )}
-      </div>
+    <Alert icon={<Icon name="warning" />} title="Something went wrong">
+      {sentencesOf(error).map((sentence) => (
+        <Text key={sentence} className="break">
+          {sentence}
+        </Text>
+      ))}
+      {error instanceof HeraldError && error.requestId && (
+        <Text c="dimmed" className="mono break">
+          Request {error.requestId}
+        </Text>
+      )}
       {onRetry && (
-        <Button variant="default" size="xs" style={{ flexShrink: 0 }} onClick={onRetry}>
+        <Button variant="default" size="xs" mt="xs" onClick={onRetry}>
           Try again
         </Button>
       )}
-    </div>
+    </Alert>
   );
 };
 

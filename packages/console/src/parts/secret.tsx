@@ -1,4 +1,4 @@
-import { Button, Modal } from "@mantine/core";
+import { Button, Modal, Stack, Text } from "@mantine/core";
 import { Copyable } from "./page.tsx";
 
 type Props = { readonly title: string; readonly value: string | undefined; readonly onClose: () => void };
@@ -6,18 +6,18 @@ type Props = { readonly title: string; readonly value: string | undefined; reado
 /** A secret that is shown once. */
 export const SecretOnce = ({ title, value, onClose }: Props) => (
   <Modal opened onClose={onClose} title={title} closeOnClickOutside={false}>
-    <div className="stack">
-      <p className="text muted">
+    <Stack>
+      <Text c="dimmed">
         {value === undefined
-          ? "The first answer was lost on its way. Delete this one and make another."
-          : "Copy it now: Herald does not show it again."}
-      </p>
+          ? "The response with the secret was lost. Delete this one and create another."
+          : "Copy it now. Herald does not show it again."}
+      </Text>
       {value !== undefined && (
         <pre className="code">
           <Copyable value={value} />
         </pre>
       )}
       <Button onClick={onClose}>Close</Button>
-    </div>
+    </Stack>
   </Modal>
 );

@@ -1,5 +1,5 @@
 import type { DryRun } from "@herald/client";
-import { SegmentedControl } from "@mantine/core";
+import { Code, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { count, platformNames } from "../../parts/format.tsx";
@@ -24,10 +24,19 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   const payload = data?.rendered[platform];
   const total = data?.devices.total;
   return (
-    <div className="stack sticky">
-      <Panel title="Audience" actions={isFetching && <span className="muted small">counting…</span>}>
+    <Stack className="sticky">
+      <Panel
+        title="Audience"
+        actions={
+          isFetching && (
+            <Text span size="xs" c="dimmed">
+              counting…
+            </Text>
+          )
+        }
+      >
         {error && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
-        {!error && !hasTargets && <p className="muted text">Name at least one target to count its devices.</p>}
+        {!error && !hasTargets && <Text c="dimmed">Add a target to count its devices.</Text>}
         {!error && data && hasTargets && (
           <>
             <p className="audience-total" aria-live="polite">
@@ -37,22 +46,25 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
               {platforms.map((name) => (
                 <li key={name}>
                   <span>{platformNames[name]}</span>
-                  <span className="bar">
-                    <i style={{ width: `${total ? (data.devices[name] / total) * 100 : 0}%` }} />
-                  </span>
-                  <span className="right">{count(data.devices[name])}</span>
+                  <Progress
+                    value={total ? (data.devices[name] / total) * 100 : 0}
+                    aria-label={platformNames[name] ?? name}
+                  />
+                  <Text inherit ta="right">
+                    {count(data.devices[name])}
+                  </Text>
                 </li>
               ))}
             </ul>
             {data.unmatched.length > 0 && (
-              <p className="warn text">
-                Matches no active device:{" "}
+              <Text c="var(--warn)">
+                No active device matches:{" "}
                 {data.unmatched.map((target) => (
-                  <code key={target} className="mono break chip">
+                  <Code key={target} mr={4} className="break">
                     {target}
-                  </code>
+                  </Code>
                 ))}
-              </p>
+              </Text>
             )}
           </>
         )}
@@ -72,11 +84,11 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         <LockScreen platform={platform} app={app} shown={payload === undefined ? typed : shownBy(platform, payload)} />
         {payload !== undefined && (
           <details className="payload">
-            <summary>The payload as it is sent</summary>
+            <summary>Payload</summary>
             <JsonCode value={payload} />
           </details>
         )}
       </Panel>
-    </div>
+    </Stack>
   );
 };

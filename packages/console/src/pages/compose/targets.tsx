@@ -50,7 +50,7 @@ export const Targets = ({ value, onChange, error }: Props) => {
   return (
     <TagsInput
       label="Targets"
-      description="Each target names a set of devices; every device of any of them gets it once. Press Enter after each."
+      description="Each target selects a set of devices. A device in several sets gets the notification once. Press Enter after each target."
       placeholder={
         value.length === 0
           ? "all, topic:news, user:u_17, condition:'news' in topics && metadata.plan == 'pro'"

@@ -1,4 +1,5 @@
 import type { DeliveryTrace } from "@herald/client";
+import { Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
@@ -39,17 +40,17 @@ export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly
     >
       <Field
         label="Device"
-        description="Its id, its push token, or user:<id>. It gets this notification now, whatever the schedule."
+        description="A device id, a push token, or user:<id>. The device gets this notification now, even if it is scheduled for later."
         value={device}
         onChange={setDevice}
         placeholder="dev_…"
         data-autofocus
       />
       {result && (
-        <div className="test-result" role="status">
+        <Paper withBorder p="sm" role="status">
           <Status value={result.status} />
           {result.trace ? (
-            <ol className="sentences">
+            <ol className="story">
               {result.trace.explanation.map((sentence) => (
                 <li key={sentence} className="break">
                   <Sentence text={sentence} />
@@ -57,9 +58,9 @@ export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly
               ))}
             </ol>
           ) : (
-            <p className="warn text">No active device matches. Look it up under Devices: it may be inactive.</p>
+            <Text c="var(--warn)">No active device matches. Look it up under Devices: it may be inactive.</Text>
           )}
-        </div>
+        </Paper>
       )}
     </FormDialog>
   );

@@ -55,10 +55,10 @@ export const Timeline = ({ device }: { readonly device: string }) => {
         {...sent}
         columns={columns}
         keyOf={(row) => row.notification.id}
-        label="What was sent to it"
-        empty={{ title: "Nothing was sent to this device yet." }}
+        label="Notifications to this device"
+        empty={{ title: "Nothing has been sent to this device yet." }}
       />
-      <Panel title="Why did it not get a notification?">
+      <Panel title="Why did this device not get a notification?">
         <FindForm
           label="Notification id, ntf_…"
           verb="Why?"

@@ -1,5 +1,5 @@
 import type { AuditFilters, AuditRow } from "@herald/client";
-import { Button, Drawer } from "@mantine/core";
+import { Alert, Button, Drawer, Group, Paper, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
@@ -14,14 +14,16 @@ import { Copyable, Facts, JsonCode, mono, Problem } from "../../parts/page.tsx";
 const State = ({ title, value }: { readonly title: string; readonly value: AuditRow["before"] }) =>
   value === undefined || value === null ? null : (
     <div>
-      <h3 className="small muted">{title}</h3>
+      <Text component="h3" size="xs" c="dimmed">
+        {title}
+      </Text>
       <JsonCode value={value} />
     </div>
   );
 
 const Detail = ({ row, onClose }: { readonly row: AuditRow; readonly onClose: () => void }) => (
   <Drawer opened onClose={onClose} title={`Audit row ${count(row.sequence)}`} position="right" size="lg">
-    <div className="stack">
+    <Stack>
       <Facts
         facts={{
           Action: mono(row.action),
@@ -38,7 +40,7 @@ const Detail = ({ row, onClose }: { readonly row: AuditRow; readonly onClose: ()
       />
       <State title="Before" value={row.before} />
       <State title="After" value={row.after} />
-    </div>
+    </Stack>
   </Drawer>
 );
 
@@ -53,40 +55,38 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
   const checking = useMutation({ mutationFn: () => admin.audit.check() });
   const found = checking.data;
   return (
-    <div className="inside stack">
-      <div className="toolbar">
-        <span className="muted small grow">
+    <Stack px="md" py={14}>
+      <Group gap={8}>
+        <Text span size="xs" c="dimmed" className="grow">
           Each change, sign-in and send of an operator, newest first. Each row has the hash of the row before it.
-        </span>
+        </Text>
         <Button size="compact-sm" variant="default" loading={checking.isPending} onClick={() => checking.mutate()}>
           Check all rows
         </Button>
         <Button component="a" href={exportAddress(filters)} download="audit.ndjson" size="compact-sm" variant="default">
           Export as NDJSON
         </Button>
-      </div>
+      </Group>
       {checking.error && <Problem error={checking.error} />}
       {found?.valid && (
-        <div className="test-result" role="status">
+        <Paper withBorder p="sm" role="status">
           <strong className="good with-icon">
             <Icon name="check" size={16} /> {count(found.checked)} rows are unchanged and none is missing
           </strong>
           {found.head && (
-            <p className="text muted small">
+            <Text component="div" c="dimmed" fz="xs">
               Keep the hash of row {count(found.head.sequence)} elsewhere, to prove later that no row before it changed:{" "}
               <Copyable value={found.head.hash} />
-            </p>
+            </Text>
           )}
-        </div>
+        </Paper>
       )}
       {found && !found.valid && (
-        <div className="problem" role="alert">
-          <p className="text bad break">
-            Row {count(found.problem?.sequence ?? found.checked + 1)} does not fit: {found.problem?.detail}
-          </p>
-        </div>
+        <Alert className="break">
+          Row {count(found.problem?.sequence ?? found.checked + 1)} does not match: {found.problem?.detail}
+        </Alert>
       )}
-    </div>
+    </Stack>
   );
 };
 
@@ -117,17 +117,20 @@ export default function Audit() {
     {
       title: "Action",
       cell: (row) => (
-        <button type="button" className="text-button row-link" onClick={() => setShown(row)}>
+        <UnstyledButton fz="inherit" className="row-link" onClick={() => setShown(row)}>
           <b className="cut">{row.action}</b>
           <span className="muted cut">{row.target}</span>
-        </button>
+        </UnstyledButton>
       ),
     },
     {
       title: "Operator",
       cell: (row) => (
         <span className="break" dir="auto">
-          {row.operator.name} <span className="muted small">{row.operator.role}</span>
+          {row.operator.name}{" "}
+          <Text span size="xs" c="dimmed">
+            {row.operator.role}
+          </Text>
         </span>
       ),
     },
@@ -150,7 +153,7 @@ export default function Audit() {
         columns={columns}
         keyOf={(row) => row.event_id}
         label="Audit log"
-        unmatched="No audit row fits these filters."
+        unmatched="No audit rows match these filters."
         empty={{
           title: "No audit rows yet",
           text: "A row appears here within a second of each change, sign-in and send of an operator.",

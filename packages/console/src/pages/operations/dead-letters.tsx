@@ -1,5 +1,5 @@
 import type { DeadLetter } from "@herald/client";
-import { Button, Drawer, Switch } from "@mantine/core";
+import { Button, Drawer, Group, Paper, Stack, Switch, Text, UnstyledButton } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -17,8 +17,8 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
   const replaying = useMutation({ mutationFn: () => admin.deadLetters.replay(letter.id), onSuccess: refresh });
   return (
     <Drawer opened onClose={onClose} title="Dead letter" position="right" size="lg">
-      <div className="stack">
-        <p className="text break">{letter.detail}</p>
+      <Stack>
+        <Text className="break">{letter.detail}</Text>
         <Facts
           facts={{
             Id: mono(letter.id),
@@ -42,17 +42,17 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
         />
         {replaying.error && <Problem error={replaying.error} />}
         {replaying.data && (
-          <div className="test-result" role="status">
+          <Paper withBorder p="sm" role="status">
             <strong className={replaying.data.status === "replayed" ? "good" : "warn"}>{replaying.data.status}</strong>
-            <p className="text break">{replaying.data.detail}</p>
-          </div>
+            <Text className="break">{replaying.data.detail}</Text>
+          </Paper>
         )}
         {mayWrite && (
           <Button loading={replaying.isPending} onClick={() => replaying.mutate()}>
             Replay
           </Button>
         )}
-      </div>
+      </Stack>
     </Drawer>
   );
 };
@@ -76,10 +76,10 @@ export default function DeadLetters() {
     {
       title: "Reason",
       cell: (row) => (
-        <button type="button" className="text-button row-link" onClick={() => setShown(row)}>
+        <UnstyledButton fz="inherit" className="row-link" onClick={() => setShown(row)}>
           <b className="cut">{row.reason}</b>
           <span className="muted cut">{row.detail}</span>
-        </button>
+        </UnstyledButton>
       ),
     },
     { title: "Consumer", wide: true, cell: (row) => row.durable },
@@ -91,7 +91,7 @@ export default function DeadLetters() {
     <>
       <List
         actions={
-          <span className="toolbar">
+          <Group gap={8}>
             <Switch
               size="xs"
               label="All projects"
@@ -108,7 +108,7 @@ export default function DeadLetters() {
                 {waiting.length === 1 ? "Replay it" : `Replay these ${waiting.length}`}
               </Button>
             )}
-          </span>
+          </Group>
         }
         {...letters}
         columns={columns}
@@ -116,7 +116,7 @@ export default function DeadLetters() {
         label="Dead letters"
         empty={{
           title: "No dead letters",
-          text: "Every message was processed. One that cannot be lands here, and can be replayed once its cause is mended.",
+          text: "Every message was processed. Messages that fail for good appear here. Fix the cause, then replay them.",
         }}
       >
         {replaying.error && <Problem error={replaying.error} />}

@@ -1,5 +1,5 @@
 import type { NewOperator, Operator } from "@herald/client";
-import { Select } from "@mantine/core";
+import { Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
@@ -21,7 +21,7 @@ const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
       <Field label="Name" value={name} onChange={setName} data-autofocus />
       <Select
         label="Role"
-        description="A viewer reads; an operator also sends, replays and edits devices and topics; an admin may do everything."
+        description="A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
         data={[...roles]}
         value={role}
         allowDeselect={false}
@@ -75,7 +75,7 @@ export default function Operators() {
           right: true,
           cell: (row) =>
             may && (
-              <span className="toolbar end">
+              <Group gap={8} justify="flex-end" wrap="nowrap">
                 <Confirm
                   label="New token"
                   title={`Make a new token for ${row.name}?`}
@@ -95,7 +95,7 @@ export default function Operators() {
                 >
                   Their token and sessions end within a second.
                 </Confirm>
-              </span>
+              </Group>
             ),
         },
       ]}

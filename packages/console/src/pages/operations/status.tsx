@@ -1,5 +1,5 @@
 import type { SystemStatus } from "@herald/client";
-import { Progress } from "@mantine/core";
+import { Alert, Badge, Progress, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { admin } from "../../api/clients.ts";
 import { useRead } from "../../api/read.ts";
@@ -38,13 +38,13 @@ const durableColumns: readonly Column<Durable>[] = [
 const nameOf = ({ name }: { readonly name: string }) => name;
 
 const Services = ({ status }: { readonly status: SystemStatus }) => (
-  <div className="services">
+  <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }}>
     {status.services.map(({ name, state, replicas }) => (
       <Panel
         key={name}
         title={
-          <span className="title-line">
-            {name} <span className={`status ${state === "ready" ? "good" : "bad"}`}>{state.replaceAll("_", " ")}</span>
+          <span className="with-icon">
+            {name} <Badge color={`var(--${state === "ready" ? "good" : "bad"})`}>{state.replaceAll("_", " ")}</Badge>
           </span>
         }
       >
@@ -53,43 +53,41 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
             <li key={replica.instance}>
               <div className="running">
                 <span className="cut mono">{replica.instance}</span>
-                <span className="muted small">{replica.version}</span>
+                <Text span size="xs" c="dimmed">
+                  {replica.version}
+                </Text>
                 {replica.state === "ready" ? (
-                  <span className="muted small">
+                  <Text span size="xs" c="dimmed">
                     started <Time at={replica.started_at} />
-                  </span>
+                  </Text>
                 ) : (
                   <Status value="unready" />
                 )}
               </div>
               {replica.failing.map((one) => (
-                <p key={one.check} className="text bad break">
+                <Text c="var(--bad)" className="break" key={one.check}>
                   {one.check}: {one.reason}
-                </p>
+                </Text>
               ))}
             </li>
           ))}
-          {replicas.length === 0 && <li className="muted">No replica reports.</li>}
+          {replicas.length === 0 && <li className="muted">No replicas are reporting.</li>}
         </ul>
       </Panel>
     ))}
-  </div>
+  </SimpleGrid>
 );
 
 export default function StatusPage() {
   const { data, error, refetch } = useRead(["status"], (options) => admin.status(options), { everyMs: pollMs });
   if (!data) return error ? <Problem error={error} onRetry={() => void refetch()} /> : null;
   return (
-    <div className="stack">
+    <Stack>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {!data.broker.available && (
-        <div className="problem" role="alert">
-          <p className="text bad">The broker is unavailable: {data.broker.reason}</p>
-        </div>
-      )}
+      {!data.broker.available && <Alert>The broker is unavailable: {data.broker.reason}</Alert>}
       <Services status={data} />
       {data.providers.length > 0 && (
-        <Panel title="Providers that need a person">
+        <Panel title="Providers that need attention">
           <ul className="plain-list">
             {data.providers.map((one) => (
               <li key={`${one.project_id}/${one.provider}/${one.reason}`} className="running">
@@ -99,9 +97,9 @@ export default function StatusPage() {
                   </Link>{" "}
                   {one.reason} <span className="muted">{one.host}</span>
                 </span>
-                <span className="muted small">
+                <Text span size="xs" c="dimmed">
                   <Time at={one.since} />
-                </span>
+                </Text>
                 <Status value={one.state} />
               </li>
             ))}
@@ -116,23 +114,23 @@ export default function StatusPage() {
                 <Link className="link break" to={`/p/${project_id}`}>
                   {project_id}
                 </Link>
-                <span className="muted small">
+                <Text span size="xs" c="dimmed">
                   since <Time at={since} />
-                </span>
+                </Text>
                 <span>{count(sends)}</span>
               </li>
             ))}
           </ul>
         </Panel>
       )}
-      <div className="columns two">
+      <SimpleGrid cols={{ base: 1, md: 2 }} style={{ alignItems: "start" }}>
         <Panel flush title="Streams">
           <Rows rows={data.streams} columns={streamColumns} keyOf={nameOf} label="Streams" />
         </Panel>
         <Panel flush title="Consumers">
           <Rows rows={data.durables} columns={durableColumns} keyOf={nameOf} label="Consumers" />
         </Panel>
-      </div>
-    </div>
+      </SimpleGrid>
+    </Stack>
   );
 }

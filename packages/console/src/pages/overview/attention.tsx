@@ -1,4 +1,5 @@
 import type { Notification } from "@herald/client";
+import { Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -68,7 +69,7 @@ export const Attention = () => {
       const item = (key: string, text: string, detail?: string) => ({ key, to: `${settings}/providers`, text, detail });
       return [
         ...(status === "paused" ? [item(provider, `${provider} is paused`, paused_reason)] : []),
-        ...problems.map(({ reason, detail }) => item(`${provider}/${reason}`, `${provider} cannot be reached`, detail)),
+        ...problems.map(({ reason, detail }) => item(`${provider}/${reason}`, `${provider} is unreachable`, detail)),
       ];
     }),
     ...own.slice(0, 1).map(({ detail }) => ({
@@ -95,13 +96,13 @@ export const Attention = () => {
   return (
     <Panel title="Needs attention">
       {items.length === 0 ? (
-        <p className="text good with-icon">
-          <Icon name="check" size={16} /> Nothing needs a person.
+        <p className="good with-icon">
+          <Icon name="check" size={16} /> Nothing needs attention.
         </p>
       ) : (
         <ul className="plain-list">
           {items.map(({ key, to, text, detail }) => (
-            <li key={key} className="attention">
+            <li key={key} className="with-icon">
               <span className="warn">
                 <Icon name="warning" size={16} />
               </span>
@@ -109,7 +110,11 @@ export const Attention = () => {
                 <Link to={to} className="link">
                   {text}
                 </Link>
-                {detail && <div className="muted small break">{detail}</div>}
+                {detail && (
+                  <Text size="xs" c="dimmed" className="break">
+                    {detail}
+                  </Text>
+                )}
               </div>
             </li>
           ))}

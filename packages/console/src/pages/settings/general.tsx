@@ -1,5 +1,5 @@
 import type { Project } from "@herald/client";
-import { Button, Group, Switch, TagsInput } from "@mantine/core";
+import { Button, Group, Stack, Switch, TagsInput, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -35,19 +35,19 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   };
   return (
     <div className="columns wide">
-      <div className="stack">
+      <Stack>
         <Panel title="Project">
-          <Form className="stack" onSubmit={saving.mutate}>
+          <Form onSubmit={saving.mutate}>
             <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
             <Switch
-              label="Devices register by themselves"
+              label="Apps can register devices"
               description="Apps call PUT /identification without a credential. Turn it off when your backend registers devices."
               checked={open}
               onChange={(event) => setOpen(event.currentTarget.checked)}
             />
             <TagsInput
               label="Protected metadata"
-              description="Paths that apps may not write, such as plan or billing.plan. Press Enter after each."
+              description="Paths that apps cannot change, such as plan or billing.plan. Press Enter after each."
               value={[...paths]}
               onChange={setPaths}
               acceptValueOnBlur
@@ -55,7 +55,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
             />
             <Field
               label="Devices become inactive after"
-              description="Devices that were not seen for so long get nothing until they register again, such as 90d. Empty: never."
+              description="For example 90d. A device that is not seen for this long gets no notifications until it registers again. Empty: never."
               placeholder="never"
               value={staleAfter}
               onChange={setStaleAfter}
@@ -68,21 +68,23 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 Save
               </Button>
               {saving.isSuccess && (
-                <span className="good text" role="status">
+                <Text span c="var(--good)" role="status">
                   Saved.
-                </span>
+                </Text>
               )}
             </Group>
           </Form>
         </Panel>
-      </div>
-      <div className="stack">
+      </Stack>
+      <Stack>
         <Panel title="Project">
           <Facts facts={{ Id: <Copyable value={project.id} />, Created: exactTime(project.created_at) }} />
         </Panel>
         <Panel title="Delete this project">
-          <div className="stack">
-            <p className="text muted">With its devices, notifications, tokens and statistics. This cannot be undone.</p>
+          <Stack>
+            <Text c="dimmed">
+              This deletes its devices, notifications, tokens and statistics, and cannot be undone.
+            </Text>
             <div>
               <Confirm
                 label="Delete the project"
@@ -90,7 +92,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 verb="Delete the project"
                 size="sm"
                 act={async () => {
-                  if (typed !== project.name) throw new Error("The name is another one.");
+                  if (typed !== project.name) throw new Error("The name does not match.");
                   await admin.projects.delete(project.id);
                 }}
                 onDone={remove}
@@ -102,9 +104,9 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 />
               </Confirm>
             </div>
-          </div>
+          </Stack>
         </Panel>
-      </div>
+      </Stack>
     </div>
   );
 };

@@ -22,7 +22,7 @@ const NewKey = ({ onClose, onMade }: NewProps) => {
     <FormDialog title="New key" verb="Create key" act={create} onClose={onClose}>
       <Textarea
         label="Public key (PEM or JWK)"
-        description="Leave it empty, and Herald makes a shared secret for HS256."
+        description="If you leave it empty, Herald creates a shared secret for HS256."
         value={key}
         onChange={(event) => setKey(event.currentTarget.value)}
         autosize
@@ -45,7 +45,7 @@ export default function Identity() {
       keyOf={(row) => row.id}
       empty={{
         title: "No identity keys",
-        text: "With one, your backend signs user tokens, and apps log users in without being able to claim another.",
+        text: "Your backend signs user tokens with it, so that an app can log in only its own user.",
       }}
       add={{ label: "New key", Form: NewKey, made: "The new secret" }}
       columns={({ refresh }) => [
@@ -63,7 +63,7 @@ export default function Identity() {
               act={() => admin.identityKeys.delete(id, row.id)}
               onDone={refresh}
             >
-              User tokens that it signed are refused from now on.
+              User tokens signed with it are refused from now on.
             </Confirm>
           ),
         },

@@ -1,4 +1,5 @@
 import type { ProjectLimit } from "@herald/client";
+import { Text } from "@mantine/core";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRead } from "../../api/read.ts";
 import { bytes, count, duration } from "../../parts/format.tsx";
@@ -52,7 +53,9 @@ export default function Limits() {
   });
   return (
     <List query={query} columns={columns} keyOf={(row) => row.name} label="Limits">
-      <p className="inside muted text">Each is the same for every project: set by an environment variable, or fixed.</p>
+      <Text c="dimmed" px="md" py={14}>
+        The same limits apply to every project. An environment variable sets each limit that is not fixed.
+      </Text>
     </List>
   );
 }

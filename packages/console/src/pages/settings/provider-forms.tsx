@@ -1,5 +1,14 @@
 import type { ProviderView } from "@herald/client";
-import { Button, FileButton, JsonInput, PasswordInput, SegmentedControl, Textarea } from "@mantine/core";
+import {
+  Button,
+  FileButton,
+  JsonInput,
+  PasswordInput,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Textarea,
+} from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
@@ -20,23 +29,23 @@ const useElsewhere = (settings: Props["settings"]) => {
   const [ca, setCa] = useState(textOf(settings.ca));
   const fields = (
     <details className="payload" open={endpoint !== ""}>
-      <summary>Another server than the provider's own</summary>
-      <div className="stack fields">
+      <summary>Use a different server</summary>
+      <Stack gap="sm">
         <Field
           label="Endpoint"
-          description="Accepted if dispatch runs with HERALD_DISPATCH_CUSTOM_ENDPOINTS=true."
+          description="Needs HERALD_DISPATCH_CUSTOM_ENDPOINTS=true on dispatch."
           value={endpoint}
           onChange={setEndpoint}
         />
         <Textarea
-          label="Its certificate authority (PEM)"
+          label="Certificate authority (PEM)"
           value={ca}
           onChange={(event) => setCa(event.currentTarget.value)}
           autosize
           minRows={2}
           maxRows={5}
         />
-      </div>
+      </Stack>
     </details>
   );
   const sent = {
@@ -78,10 +87,10 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
   };
   return (
     <FormDialog title="Apple Push Notification service" verb="Save" act={act} onClose={onClose} size="lg">
-      <div className="columns two tight">
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <Field label="Key id" value={keyId} onChange={setKeyId} data-autofocus />
         <Field label="Team id" value={teamId} onChange={setTeamId} />
-      </div>
+      </SimpleGrid>
       <Field label="Bundle id" value={bundleId} onChange={setBundleId} />
       <Textarea
         label="Private key (.p8)"
@@ -128,7 +137,7 @@ export const FcmForm = ({ settings, onClose, onDone }: Props) => {
     <FormDialog title="Firebase Cloud Messaging" verb="Save" act={act} onClose={onClose} size="lg">
       <JsonInput
         label="Service account (JSON)"
-        description="The file as Firebase gives it. Herald encrypts its key and never shows it again."
+        description="The file from Firebase. Herald encrypts its key and never shows it again."
         value={account}
         onChange={setAccount}
         autosize
@@ -163,15 +172,15 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
     <FormDialog title="Web Push" verb="Save" act={act} onClose={onClose}>
       <Field
         label="Contact"
-        description="Push services write to it when something is wrong."
+        description="Push services use it to contact you about problems."
         placeholder="mailto:push@example.com"
         value={subject}
         onChange={setSubject}
         data-autofocus
       />
       <details className="payload">
-        <summary>Bring keys of your own</summary>
-        <div className="stack fields">
+        <summary>Use your own keys</summary>
+        <Stack gap="sm">
           <Field label="Public key" value={publicKey} onChange={setPublicKey} />
           <PasswordInput
             label="Private key"
@@ -179,7 +188,7 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
             onChange={(event) => setPrivateKey(event.currentTarget.value)}
             autoComplete="off"
           />
-        </div>
+        </Stack>
       </details>
       {fields}
     </FormDialog>

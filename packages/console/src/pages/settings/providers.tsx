@@ -1,5 +1,5 @@
 import type { ProviderView } from "@herald/client";
-import { Button } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRefresh } from "../../api/read.ts";
@@ -16,19 +16,20 @@ const providers = [
   {
     name: "apns",
     title: "Apple Push Notification service",
-    empty: "iOS devices get nothing until it has a key: a .p8 from developer.apple.com, under Keys.",
+    empty: "iOS devices get no notifications until you add a key: a .p8 file from developer.apple.com, under Keys.",
     Form: ApnsForm,
   },
   {
     name: "fcm",
     title: "Firebase Cloud Messaging",
-    empty: "Android devices get nothing until it has a service account: Firebase, Project settings, Service accounts.",
+    empty:
+      "Android devices get no notifications until you add a service account: Firebase, Project settings, Service accounts.",
     Form: FcmForm,
   },
   {
     name: "webpush",
     title: "Web Push",
-    empty: "Browsers get nothing until it is added. Herald makes the keys; it needs an address to contact you.",
+    empty: "Browsers get no notifications until you add it. Herald creates the keys and needs a contact address.",
     Form: WebPushForm,
   },
 ] as const;
@@ -54,7 +55,7 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
       title={title}
       status={view?.status}
       actions={
-        <span className="toolbar">
+        <Group gap={8}>
           {view && (
             <Button size="compact-sm" variant="light" onClick={() => setDialog("test")}>
               Send a test push
@@ -73,27 +74,24 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
               act={() => admin.providers.delete(id, name)}
               onDone={refresh}
             >
-              Its devices get nothing until it is added again. They stay registered.
+              Its devices get no notifications until you add it again. They stay registered.
             </Confirm>
           )}
-        </span>
+        </Group>
       }
     >
       {error ? <Problem error={error} /> : null}
-      {view === null && <p className="text muted">{empty}</p>}
+      {view === null && <Text c="dimmed">{empty}</Text>}
       {view && (
-        <div className="stack">
-          {view.status === "paused" && <p className="text warn">{view.paused_reason}</p>}
+        <Stack>
+          {view.status === "paused" && <Text c="var(--warn)">{view.paused_reason}</Text>}
           {view.problems?.map((problem) => (
-            <div key={problem.reason + problem.host} className="problem">
-              <div>
-                <strong>{problem.reason}</strong> {problem.host}
-                <p>{problem.detail}</p>
-                <p className="muted">
-                  since <Time at={problem.since} />
-                </p>
-              </div>
-            </div>
+            <Alert key={problem.reason + problem.host} title={`${problem.reason} ${problem.host}`}>
+              <Text>{problem.detail}</Text>
+              <Text c="dimmed">
+                since <Time at={problem.since} />
+              </Text>
+            </Alert>
           ))}
           <Facts
             facts={{
@@ -106,7 +104,7 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
             }}
           />
           {name === "webpush" && <VapidKeys />}
-        </div>
+        </Stack>
       )}
       {dialog === "edit" && (
         <Form settings={view?.settings ?? {}} onClose={() => setDialog(undefined)} onDone={refresh} />
@@ -119,10 +117,10 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
 export default function Providers() {
   const views = useProviders();
   return (
-    <div className="stack">
+    <Stack>
       {providers.map((provider, index) => (
         <ProviderPanel key={provider.name} provider={provider} view={views[index]?.data} error={views[index]?.error} />
       ))}
-    </div>
+    </Stack>
   );
 }

@@ -1,5 +1,5 @@
 import type { TestPush as Push, TestedPush } from "@herald/client";
-import { SegmentedControl } from "@mantine/core";
+import { Paper, SegmentedControl, Text } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
@@ -60,11 +60,13 @@ export const TestPush = ({ provider, onClose }: Props) => {
         />
       )}
       {result && (
-        <div className="test-result" role="status">
+        <Paper withBorder p="sm" role="status">
           <strong className={result.result === "accepted" ? "good" : "bad"}>{result.result}</strong>
-          <p className="text break">{result.detail}</p>
-          <Facts facts={{ "The provider said": mono(result.provider_reason), "Its id": mono(result.provider_id) }} />
-        </div>
+          <Text className="break">{result.detail}</Text>
+          <Facts
+            facts={{ "Provider response": mono(result.provider_reason), "Provider id": mono(result.provider_id) }}
+          />
+        </Paper>
       )}
     </FormDialog>
   );

@@ -62,7 +62,7 @@ export default function Tokens() {
       queryKey={[id, "tokens"]}
       load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
       keyOf={(row) => row.id}
-      empty={{ title: "No tokens", text: "Your backend needs one to send." }}
+      empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
       add={{ label: "New token", Form: NewToken, made: "The new token" }}
       columns={({ refresh }) => [
         { title: "Name", cell: (row) => <span className="break">{row.name}</span> },

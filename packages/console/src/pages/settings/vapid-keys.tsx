@@ -1,5 +1,5 @@
 import type { VapidKey } from "@herald/client";
-import { Button } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRefresh } from "../../api/read.ts";
@@ -24,9 +24,9 @@ export const VapidKeys = () => {
     {
       title: "Public key",
       cell: (key) => (
-        <span className="key-cut">
+        <Text component="div" maw={200}>
           <Copyable value={key.public_key} />
-        </span>
+        </Text>
       ),
     },
     { title: "Subscriptions", right: true, cell: (key) => count(key.devices) },
@@ -56,7 +56,7 @@ export const VapidKeys = () => {
               act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
               onDone={refresh}
             >
-              {count(key.devices)} active subscriptions were made with it. They get nothing until they subscribe again.
+              {count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.
             </Confirm>
           )}
         </>
@@ -64,17 +64,19 @@ export const VapidKeys = () => {
     },
   ];
   return (
-    <div className="stack">
-      <div className="toolbar">
-        <strong className="text grow">VAPID keys</strong>
+    <Stack>
+      <Group gap={8}>
+        <Text component="strong" fw={700} className="grow">
+          VAPID keys
+        </Text>
         {!hasNext && (
           <Button size="compact-sm" variant="default" loading={staging.isPending} onClick={() => staging.mutate()}>
             Stage the next key
           </Button>
         )}
-      </div>
+      </Group>
       {staging.error && <Problem error={staging.error} />}
       {data && <Rows rows={data} columns={columns} keyOf={({ id }) => id} label="VAPID keys" />}
-    </div>
+    </Stack>
   );
 };

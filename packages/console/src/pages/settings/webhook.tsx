@@ -1,5 +1,5 @@
 import type { WebhookMessage, WebhookMessageDetail } from "@herald/client";
-import { Button, Drawer } from "@mantine/core";
+import { Button, Drawer, Group, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
@@ -20,7 +20,7 @@ const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[
     cell: ({ status, error }) => <span className={error ? "bad" : "good"}>{status ?? "–"}</span>,
   },
   { title: "Took", right: true, cell: ({ duration_ms }) => `${duration_ms} ms` },
-  { title: "Answer", cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
+  { title: "Response", cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
 ];
 
 const Message = ({ webhook, message, onClose }: { webhook: string; message: string; onClose: () => void }) => {
@@ -34,7 +34,7 @@ const Message = ({ webhook, message, onClose }: { webhook: string; message: stri
     <Drawer opened onClose={onClose} title="Message" position="right" size="lg">
       {error && <Problem error={error} />}
       {data && (
-        <div className="stack">
+        <Stack>
           <Facts
             facts={{
               Event: data.type,
@@ -43,10 +43,10 @@ const Message = ({ webhook, message, onClose }: { webhook: string; message: stri
               "Next attempt": exactTime(data.next_attempt_at),
             }}
           />
-          <strong className="text">Attempts</strong>
+          <Text fw={700}>Attempts</Text>
           <Rows rows={data.attempts} columns={attemptColumns} keyOf={({ at }) => at} label="Attempts" />
           <JsonCode value={data.payload} />
-        </div>
+        </Stack>
       )}
     </Drawer>
   );
@@ -74,9 +74,9 @@ export default function WebhookPage() {
     {
       title: "Event",
       cell: (row) => (
-        <button type="button" className="text-button link" onClick={() => setShown(row.id)}>
+        <UnstyledButton c="var(--good)" fz="inherit" className="link" onClick={() => setShown(row.id)}>
           {shortName(row.type)}
-        </button>
+        </UnstyledButton>
       ),
     },
     { title: "Status", cell: (row) => <Status value={row.status} /> },
@@ -98,14 +98,14 @@ export default function WebhookPage() {
     },
   ];
   return (
-    <div className="stack">
+    <Stack>
       {(one.error || acting.error) && <Problem error={one.error ?? acting.error} />}
       {one.data && (
         <Panel
           title={<span className="cut">{one.data.url}</span>}
           status={webhookState(one.data)}
           actions={
-            <span className="toolbar">
+            <Group gap={8}>
               <Button
                 size="compact-sm"
                 variant="light"
@@ -144,7 +144,7 @@ export default function WebhookPage() {
               >
                 Messages that wait are dropped.
               </Confirm>
-            </span>
+            </Group>
           }
         >
           <Facts
@@ -164,10 +164,10 @@ export default function WebhookPage() {
         columns={columns}
         keyOf={(row) => row.id}
         label="Messages"
-        empty={{ title: "No messages", text: "Each event that it gets is listed here, with its attempts." }}
+        empty={{ title: "No messages", text: "Every event sent to it is listed here, with its attempts." }}
       />
       {shown && <Message webhook={webhook} message={shown} onClose={() => setShown(undefined)} />}
-      {made && <SecretOnce title="Its signing secret" value={made.secret} onClose={() => setMade(undefined)} />}
-    </div>
+      {made && <SecretOnce title="Signing secret" value={made.secret} onClose={() => setMade(undefined)} />}
+    </Stack>
   );
 }
