@@ -45,7 +45,7 @@ test("a link signs in once, and its code disappears from the address", async () 
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   expect(page.url()).not.toContain(code);
   const again = await herald.browser.open(`/#code=${code}`);
-  await again.getByText("a link signs in once").waitFor();
+  await again.getByText("each link works once").waitFor();
   expect(again.url()).not.toContain(code);
 });
 
