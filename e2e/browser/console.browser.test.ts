@@ -71,7 +71,7 @@ test("from an empty project to an open without a reload", async () => {
   await form.getByLabel("Bundle id").fill(settings.bundle_id ?? "");
   await form.getByLabel("Private key (.p8)").fill("no key");
   await form.getByText("sandbox").click();
-  await form.getByText("Another server").click();
+  await form.getByText("Use a different server").click();
   await form.getByLabel("Endpoint").fill(apns);
   await form.getByLabel("Certificate authority (PEM)").fill(ca);
   await form.getByRole("button", { name: "Save" }).click();
