@@ -45,7 +45,7 @@ test("a link signs in once, and its code disappears from the address", async () 
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   expect(page.url()).not.toContain(code);
   const again = await herald.browser.open(`/#code=${code}`);
-  await again.getByText("a link signs in once").waitFor();
+  await again.getByText("each link works once").waitFor();
   expect(again.url()).not.toContain(code);
 });
 
@@ -71,7 +71,7 @@ test("from an empty project to an open without a reload", async () => {
   await form.getByLabel("Bundle id").fill(settings.bundle_id ?? "");
   await form.getByLabel("Private key (.p8)").fill("no key");
   await form.getByText("sandbox").click();
-  await form.getByText("Another server").click();
+  await form.getByText("Use a different server").click();
   await form.getByLabel("Endpoint").fill(apns);
   await form.getByLabel("Certificate authority (PEM)").fill(ca);
   await form.getByRole("button", { name: "Save" }).click();

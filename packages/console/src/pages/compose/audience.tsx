@@ -1,5 +1,5 @@
 import type { DryRun } from "@herald/client";
-import { Code, Progress, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Progress, SegmentedControl, Stack, Text } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { count, platformNames } from "../../parts/format.tsx";
@@ -60,9 +60,9 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
               <Text c="var(--warn)">
                 No active device matches:{" "}
                 {data.unmatched.map((target) => (
-                  <Code key={target} mr={4} className="break">
+                  <code key={target} className="mono break">
                     {target}
-                  </Code>
+                  </code>
                 ))}
               </Text>
             )}
