@@ -66,7 +66,7 @@ test("when the gateway dies, the page shows it, keeps the draft, and recovers", 
   }
   expect(await compose.getByLabel("Title").inputValue()).toBe("Written before");
   expect(await compose.getByLabel("Text").inputValue()).toBe("Written meanwhile");
-  await compose.getByText("Matches no active device").waitFor();
+  await compose.getByText("No active device matches").waitFor();
   await project.send({ title: "After the break", targets: ["all"] });
   await list.getByRole("link", { name: /After the break/ }).waitFor();
 });

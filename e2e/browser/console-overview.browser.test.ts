@@ -33,7 +33,7 @@ test("the overview names a notification that more than a fifth of its devices di
   await register("rare", 46, 4);
   await herald.system.simulators.script([{ provider: "apns", tokenPrefix: gone, status: 410 }]);
   const page = await herald.browser.signedIn(`/p/${project.id}`);
-  await page.getByText("Nothing needs a person").waitFor();
+  await page.getByText("Nothing needs attention").waitFor();
   const send = async (title: string, target: string) =>
     (await project.final((await project.send({ title, targets: [target] })).id)).counts;
   expect(await send("A third of too few", "metadata:group=few")).toMatchObject({ devices: 30, failed: 10 });

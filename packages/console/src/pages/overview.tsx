@@ -1,4 +1,4 @@
-import { Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, ThemeIcon } from "@mantine/core";
+import { Badge, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
@@ -110,9 +110,9 @@ const FirstSteps = () => {
       <ol className="steps">
         {steps.map(({ done, text, hint, to }, index) => (
           <li key={text}>
-            <ThemeIcon size={24} radius="xl" variant={done ? "filled" : "default"} fz="xs">
+            <Badge circle size="lg" variant={done ? "filled" : "default"}>
               {done ? <Icon name="check" size={14} /> : index + 1}
-            </ThemeIcon>
+            </Badge>
             <div>
               <Link className="link" to={to}>
                 {text}
