@@ -118,15 +118,22 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
     }
   };
 
+  /** Whether a key's line has no room, also after waiters have left it whose callers no longer wait. */
+  const isFull = (key: string, weight: number): boolean => {
+    if (weights === undefined || weights.has(key, weight)) return false;
+    dropGone(key, lines.get(key) ?? [], true);
+    return !weights.has(key, weight);
+  };
+
   const refusal = (key: string, weight: number): HeraldError | undefined => {
     if (room === undefined || weights === undefined) return undefined;
-    // Without a limit of its own, a key's share leaves others a part of the total.
-    const isFull = () => room.perKey !== undefined && weights.free() < weight;
-    if (weights.has(key, weight) && !isFull()) return undefined;
-    dropGone(key, lines.get(key) ?? [], true);
-    if (!weights.has(key, weight))
+    if (isFull(key, weight))
       return crowded("rate-limited", "requests: too many of your requests are waiting to be answered");
-    return isFull() ? crowded("service-unavailable", "too many requests are waiting to be answered") : undefined;
+    // Without a limit of its own, a key's share leaves others a part of the total.
+    const isCrowded = () => room.perKey !== undefined && weights.free() < weight;
+    if (!isCrowded()) return undefined;
+    dropGone(key, lines.get(key) ?? [], true);
+    return isCrowded() ? crowded("service-unavailable", "too many requests are waiting to be answered") : undefined;
   };
 
   /** Resolves to the number of granted places: `min`, or up to `max` if they are free. */
@@ -152,7 +159,7 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
       if (refused !== undefined) throw refused;
       return leaving(key, await wait(key, places, places, weight, isGone));
     },
-    isFull: (key, weight) => !closed && refusal(key, weight)?.code === "rate-limited",
+    isFull: (key, weight) => !closed && isFull(key, weight),
     waiting: (key) => lines.get(key)?.length ?? 0,
     enterUpTo: async (key, max) => {
       const places = await wait(key, 1, max, 0);
