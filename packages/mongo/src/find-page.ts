@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { ListRequest, PageOf, PageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { Collection, Document, Filter, FindOptions, WithId } from "mongodb";
+import type { Collection, Document, Filter, FindOptions, Sort, WithId } from "mongodb";
 import { type Counts, deadlineOptions } from "./counts.ts";
 
 /** Enough to notice a key that was cut off or typed by hand. */
@@ -28,6 +28,21 @@ export const findSome = <Doc extends Document>(
   filter: Filter<Doc>,
   options: FindOptions & { readonly hint: string; readonly limit: number },
 ): Promise<WithId<Doc>[]> => collection.find(filter, { ...options, batchSize: options.limit + 1 }).toArray();
+
+/**
+ * Walks from project to project by an index that begins with the project: each call resolves to the first project with a document whose id
+ * is greater than the given one, and to undefined behind the last. `sort`: the fields of the index; the project alone by default.
+ */
+export const projectAfter =
+  <Doc extends { readonly projectId: string }>(
+    collection: Collection<Doc>,
+    { hint, sort = { projectId: 1 }, filter = {} }: { hint: string; sort?: Sort; filter?: Document },
+  ) =>
+  async (projectId: string): Promise<Doc["projectId"] | undefined> => {
+    const later = { ...filter, projectId: { $gt: projectId } } as unknown as Filter<Doc>;
+    const found = await collection.findOne(later, { hint, sort, projection: { projectId: 1 } });
+    return found?.projectId;
+  };
 
 export type FindPageOptions<Doc extends Document> = {
   /** Includes the project. All its fields are a prefix of the index. */

@@ -27,6 +27,7 @@ export {
   mapPage,
   pageOfRows,
   paginationOf,
+  projectAfter,
 } from "./find-page.ts";
 export { createOutbox, type Outbox, type OutboxOptions, outboxIndex } from "./outbox.ts";
 export { createPositionStore } from "./position-store.ts";

@@ -4,6 +4,7 @@ import type { Collection, Db, Document, Filter, Sort } from "mongodb";
 import { anyOf, beginsWith } from "./batched.ts";
 import { upsertOnce } from "./conflicts.ts";
 import { byIndex, ensureIndexes, type IndexSpec } from "./ensure-indexes.ts";
+import { projectAfter } from "./find-page.ts";
 import { guardStore } from "./unavailable.ts";
 
 /** The result of one batch. `more`: another batch may follow, from `after` for rules that walk. */
@@ -183,22 +184,18 @@ export const removeByProject = async <Doc extends { readonly _id: string; readon
   { hint, sort, filters }: { hint: string; sort: Sort; filters: (projectId: string) => readonly Document[] },
   after: string | undefined,
 ): Promise<RemovedBatch> => {
+  const nextProject = projectAfter(collection, { hint, sort });
   let removed = 0;
   let done = after;
   for (let project = 0; project < projectsPerBatch; project++) {
-    const behind = (done === undefined ? {} : { projectId: { $gt: done } }) as unknown as Filter<Doc>;
-    const [next] = await collection
-      .find(behind, { hint, projection: { projectId: 1 } })
-      .sort(sort)
-      .limit(1)
-      .toArray();
+    const next = await nextProject(done ?? "");
     if (next === undefined) return { removed, more: false };
-    for (const filter of filters(next.projectId)) {
+    for (const filter of filters(next)) {
       const { length } = await removeFirst(collection, filter, { hint, sort });
       removed += length;
       if (length === retentionBatch) return { removed, more: true, after: done };
     }
-    done = next.projectId;
+    done = next;
   }
   return { removed, more: true, after: done };
 };

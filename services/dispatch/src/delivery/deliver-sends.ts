@@ -6,7 +6,6 @@ import { rootBatchId } from "../domain/batch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { StoredSend } from "../stores/small-send-store.ts";
 import type { createResolveSend, SendAudience } from "./prepare.ts";
-
 import type { SmallSend } from "./small-send.ts";
 
 /** The batches of a small send: one for each platform and provider. */
@@ -29,7 +28,7 @@ export const createSendAsLarge = (bus: Bus) => {
 };
 
 /** For which message a send is delivered. `again`: an earlier delivery of the message may have begun it. */
-export type For = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
+export type ForMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
 
 type DeliverSendDeps = Deps & {
   readonly resolve: ReturnType<typeof createResolveSend>;
@@ -48,7 +47,11 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
   const find = ({ projectId, notificationId }: GroupedSend) => sends.findWithEvents(projectId, notificationId);
 
   /** Continues a send that an earlier delivery of this message, or another message, stored. */
-  const resume = async (send: GroupedSend, { document, events }: Found, { claim, signal }: For): Promise<void> => {
+  const resume = async (
+    send: GroupedSend,
+    { document, events }: Found,
+    { claim, signal }: ForMessage,
+  ): Promise<void> => {
     // It became a large send, perhaps because its message was dead-lettered.
     if (!document.end && (!document.expanded || document.expanded.lost)) return sendAsLarge(send);
     const holder = document.step === "sending" ? document.claim : undefined;
@@ -72,7 +75,7 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
   const store = (send: GroupedSend, resolution: SendAudience, claim: Claim): Promise<StoredSend | null> =>
     sends.insert(send, { batches: batchesOfSend(send, resolution), unmatched: resolution.unmatched }, claim, now());
 
-  return async (send: GroupedSend, message: For): Promise<void> => {
+  return async (send: GroupedSend, message: ForMessage): Promise<void> => {
     // Before its audience is read: a send that has begun keeps its devices, also if it would be a large one by now.
     const known = message.again ? await find(send) : null;
     if (known) return resume(send, known, message);
@@ -98,7 +101,7 @@ type DeliverSendsDeps = Pick<Deps, "sendGroups"> & {
 };
 
 /** The message that contained the sends. */
-export type SendMessage = For & { readonly bytes: number };
+export type SendMessage = ForMessage & { readonly bytes: number };
 
 const none: ReadonlySet<NotificationId> = new Set();
 

@@ -23,7 +23,7 @@ import {
   packedCount,
 } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
-import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";
+import type { Expanded, NotificationRecord, NotificationState } from "../stores/notification-document.ts";
 import type { Expand } from "./expand.ts";
 import type { DueMessages } from "./follow-up.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -71,6 +71,9 @@ const createLiveMessages = (bus: Bus) => ({
     return unsettled.includes(true);
   },
 });
+
+/** Whether registry had no part in the partitioning: the rows of a small send are stored with it. */
+const isSmall = ({ at, lost }: Expanded): boolean => at === undefined && lost === undefined;
 
 /** Longer than a provider's timeout: a process whose message is gone still writes the outcomes of pushes in flight. */
 const lostAfterMs = 45_000;
@@ -172,7 +175,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     if (!document) return;
     if (!document.end && (await ledger.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
     // The sweep, not the process that began the send, found it or has just ended it.
-    else if (expanded.at === undefined && (released || document.end)) await publishAgain(document);
+    else if (isSmall(expanded) && (released || document.end)) await publishAgain(document);
   };
 
   return {

@@ -3,11 +3,15 @@ import { erasedTarget, type NotificationContent, type ProjectId, userKey, usersO
 /** A user who was erased at a time. `key`: the user's `userKey`. */
 export type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
 
+/** The keys of the users among targets. */
+export const userKeysOf = (projectId: ProjectId, targets: readonly string[]): string[] =>
+  usersOf(targets).map((userId) => userKey(projectId, userId));
+
 /** Tests whether a target is the erased user. */
 export const isTargetOf =
   ({ projectId, key }: Pick<Erased, "projectId" | "key">) =>
   (target: string): boolean =>
-    usersOf([target]).some((userId) => userKey(projectId, userId) === key);
+    userKeysOf(projectId, [target]).includes(key);
 
 /** Content without an erased user. What was sent only to erased users is erased with them, and only matches no device. */
 export const eraseTargets = (

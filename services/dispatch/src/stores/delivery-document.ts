@@ -184,6 +184,12 @@ export const newRow = (
   ...(keepDevices ? { devices: fresh(batch, false) } : {}),
 });
 
+/** The run of a row that contains its devices. */
+export const runOf = (row: DeliveryDocument, startedAt: Date): Run => ({
+  ...factsOf(row),
+  ...{ startedAt, starts: row.starts, devices: row.devices ?? [] },
+});
+
 /** Filters for the rows that a provider serves: rows of its own platform, and rows of other platforms that name it. */
 export const servedBy = (provider: Provider) => {
   const others = (Object.keys(providersOf) as Platform[]).filter(

@@ -1,6 +1,6 @@
 import type { DeliverBatchV1, NotificationId, OutboxEvent, ProjectId, Provider, Tag } from "@herald/contracts";
 import { ensureIndexes, findSome, guardStore, insertBatched, removeFirst, updateBatched } from "@herald/mongo";
-import { Binary, type Db, type WithId } from "mongodb";
+import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
 import type { Sendable, Settlement, Waiting } from "../domain/settle-row.ts";
@@ -8,7 +8,6 @@ import {
   type BatchFacts,
   type Claim,
   claimedBy,
-  type DeliveryDocument,
   deadLetterClaim,
   deliveryCollection,
   deliveryHints,
@@ -19,6 +18,7 @@ import {
   packed,
   packNames,
   type Run,
+  runOf,
   servedBy,
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
@@ -43,11 +43,6 @@ const startFor = (claim: Claim, now: Date) => ({
   $set: { state: "started" as const, claim, startedAt: now },
   $inc: { starts: 1 },
   $unset: { dueAt: "" as const, notBefore: "" as const, paused: "" as const },
-});
-
-const runOf = (row: WithId<DeliveryDocument>, startedAt: Date): Run => ({
-  ...factsOf(row),
-  ...{ startedAt, starts: row.starts, devices: row.devices ?? [] },
 });
 
 /** The ledger: one row for each batch, and a child row whenever some of its devices must wait. */

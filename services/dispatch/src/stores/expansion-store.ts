@@ -1,5 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { findSome, guardStore } from "@herald/mongo";
+import { findSome, guardStore, projectAfter } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { type NotificationState, notificationCollection, notificationHints } from "./notification-document.ts";
 import { toExpanding, toExpandingAgain } from "./notification-steps.ts";
@@ -37,10 +37,6 @@ export const createExpansionStore = (db: Db) => {
     },
 
     /** The first project with a notification that waits to be expanded whose id is greater than `projectId`. */
-    projectAfter: async (projectId: string): Promise<ProjectId | undefined> => {
-      const filter = { projectId: { $gt: projectId as ProjectId }, step: "accepted" } as const;
-      const options = { hint, projection: { projectId: 1 }, sort: { projectId: 1 } } as const;
-      return (await notifications.findOne(filter, options))?.projectId;
-    },
+    projectAfter: projectAfter(notifications, { hint, filter: { step: "accepted" } }),
   });
 };

@@ -16,10 +16,10 @@ import {
   type Tag,
   toTags,
   userKey,
-  usersOf,
 } from "@herald/contracts";
 import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
+import { userKeysOf } from "../domain/erase-targets.ts";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
@@ -141,7 +141,7 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
 };
 
 export const newDocument = (state: NotificationState, content: NotificationContent): NotificationDocument => {
-  const userKeys = usersOf(content.targets).map((userId) => userKey(state.projectId, userId));
+  const userKeys = userKeysOf(state.projectId, content.targets);
   return { ...state, content: JSON.stringify(content), ...(userKeys.length > 0 && { userKeys }) };
 };
 

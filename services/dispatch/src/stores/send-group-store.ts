@@ -1,14 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { type GroupedSend, idTime, type NotificationId, type ProjectId, sendGroupOf } from "@herald/contracts";
 import {
-  type GroupedSend,
-  idTime,
-  type NotificationId,
-  type ProjectId,
-  sendGroupOf,
-  userKey,
-  usersOf,
-} from "@herald/contracts";
-import {
+  anyOf,
   beginsWith,
   ensureIndexes,
   findSome,
@@ -18,9 +11,10 @@ import {
   indexNames,
   inOneCommand,
   insertBatched,
+  projectAfter,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Erased, eraseTargets } from "../domain/erase-targets.ts";
+import { type Erased, eraseTargets, userKeysOf } from "../domain/erase-targets.ts";
 import type { Claim } from "./delivery-document.ts";
 
 /** Small sends of one project and one message that wait for their project's turn, before any of their devices is known. */
@@ -52,9 +46,7 @@ const indexes = {
 
 const hints = indexNames(indexes);
 
-const userKeysOf = (projectId: ProjectId, sends: readonly GroupedSend[]): string[] => [
-  ...new Set(sends.flatMap(({ content }) => usersOf(content.targets)).map((userId) => userKey(projectId, userId))),
-];
+const targetsOf = (sends: readonly GroupedSend[]): string[] => sends.flatMap(({ content }) => content.targets);
 
 /** More would slow down the database that must send them. */
 const maxSummed = 20_000;
@@ -77,8 +69,8 @@ export const createSendGroupStore = (db: Db) => {
   const insertOne = insertBatched(groups);
   const removeOne = inOneCommand<Pick<SendGroup, "_id" | "projectId">, void>(
     async (removed) => {
-      const projectIds = [...new Set(removed.map(({ projectId }) => projectId))];
-      await groups.deleteMany({ _id: { $in: removed.map(({ _id }) => _id) }, projectId: { $in: projectIds } });
+      const _id = anyOf(removed.map((one) => one._id));
+      await groups.deleteMany({ _id, projectId: anyOf(removed.map(({ projectId }) => projectId)) });
       return removed.map(() => undefined);
     },
     ({ projectId }) => projectId,
@@ -86,7 +78,7 @@ export const createSendGroupStore = (db: Db) => {
 
   /** The groups that have sends of the group in which a notification was accepted. */
   const withSendsOf = async (projectIds: readonly ProjectId[], id: NotificationId): Promise<SendGroup[]> => {
-    const filter = { projectId: { $in: [...projectIds] }, _id: beginsWith(`${sendGroupOf(id)}/`) };
+    const filter = { projectId: anyOf(projectIds), _id: beginsWith(`${sendGroupOf(id)}/`) };
     return (await groups.find(filter, { hint: "_id_" }).toArray()).map(toGroup);
   };
 
@@ -97,7 +89,7 @@ export const createSendGroupStore = (db: Db) => {
     park: async (projectId: ProjectId, sends: readonly GroupedSend[], claim: Claim): Promise<void> => {
       const [first] = sends;
       if (!first) return;
-      const userKeys = userKeysOf(projectId, sends);
+      const userKeys = userKeysOf(projectId, targetsOf(sends));
       // The random part, because a second group of the same message may have to wait later.
       const _id = `${sendGroupOf(first.notificationId)}/${randomBytes(8).toString("base64url")}`;
       await insertOne({
@@ -122,7 +114,10 @@ export const createSendGroupStore = (db: Db) => {
     waitingOf: async (sends: readonly GroupedSend[]): Promise<ReadonlySet<NotificationId>> => {
       const [first] = sends;
       if (!first) return new Set();
-      const found = await withSendsOf([...new Set(sends.map(({ projectId }) => projectId))], first.notificationId);
+      const found = await withSendsOf(
+        sends.map(({ projectId }) => projectId),
+        first.notificationId,
+      );
       return new Set(found.flatMap((group) => group.sends.map(({ notificationId }) => notificationId)));
     },
 
@@ -154,17 +149,14 @@ export const createSendGroupStore = (db: Db) => {
     },
 
     /** The first project with a backlog whose id is greater than `projectId`. */
-    projectAfter: async (projectId: string): Promise<ProjectId | undefined> => {
-      const options = { hint: hints.list, projection: { projectId: 1 }, sort: { projectId: 1, _id: 1 } } as const;
-      return (await groups.findOne({ projectId: { $gt: projectId as ProjectId } }, options))?.projectId;
-    },
+    projectAfter: projectAfter(groups, { hint: hints.list }),
 
     /** Removes the backlog of a project. */
     removeProject: async (projectId: ProjectId): Promise<void> => {
       await groups.deleteMany({ projectId }, { hint: hints.list });
     },
 
-    /** Erases a user from sends accepted before the erasure. A send to nobody else is kept without its content, and matches no device. */
+    /** Erases a user from sends accepted before the erasure. What was sent to no other target loses its content, and matches no device. */
     erase: async (erased: Erased): Promise<void> => {
       const { projectId, key, at } = erased;
       const filter = { projectId, userKeys: { $exists: true, $eq: key } } as const;
@@ -172,7 +164,7 @@ export const createSendGroupStore = (db: Db) => {
         const sends = toGroup(document).sends.map((send) =>
           new Date(send.acceptedAt) <= at ? { ...send, content: eraseTargets(send.content, erased).content } : send,
         );
-        const userKeys = userKeysOf(projectId, sends);
+        const userKeys = userKeysOf(projectId, targetsOf(sends));
         // If another erasure has changed the group since, the next pass finds it again.
         await groups.updateOne(
           { _id: document._id, projectId, sends: document.sends },

@@ -7,11 +7,11 @@ import {
   type Claim,
   deliveryCollection,
   type EmbeddedRow,
-  factsOf,
   newRow,
   ownersOf,
   packNames,
   type Run,
+  runOf,
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 import {
@@ -25,10 +25,6 @@ import {
 } from "./notification-document.ts";
 import { ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
 import { embed, embeddedRows, type RowSource } from "./rows.ts";
-
-/** The rows of a send that was just stored, as runs that are sent for the first time. */
-const firstRuns = (source: RowSource, startedAt: Date): Run[] =>
-  embeddedRows(source).map((row) => ({ ...factsOf(row), startedAt, starts: 1, devices: row.devices ?? [] }));
 
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
@@ -75,17 +71,16 @@ export const createSmallSendStore = (db: Db) => {
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
         ...firstStepOfSmall(batches.length, claim, now),
       };
-      const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true }));
-      const embedded = rows.map(embed);
+      const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true, tags: state.tags }));
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
         ...newDocument(state, send.content),
-        ...(rows.length > 0 && { rows: embedded }),
+        ...(rows.length > 0 && { rows: rows.map(embed) }),
         ...(named && { named: true as const }),
         ...recipientsOf(batches),
       });
       if (!inserted) return null;
-      return { document: { ...state, content: send.content }, runs: firstRuns({ ...state, rows: embedded }, now) };
+      return { document: { ...state, content: send.content }, runs: rows.map((row) => runOf(row, now)) };
     },
 
     /**
