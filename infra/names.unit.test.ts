@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "..");
 
 const declared = /^export (?:abstract )?(?:async )?(?:const|let|function\*?|class|type|interface) (\w+)/gm;
 
-/** Names that several modules export by convention, and why that misleads nobody. */
+/** Names that several modules export by convention, and why their meaning stays clear. */
 const conventions: Readonly<Record<string, string>> = {
   createApp: "builds each service",
   createStores: "builds the stores of each service",

@@ -122,7 +122,7 @@ test("a session without its CSRF token or from another origin changes and reads 
   show(task, { requests: attempts.length, refused: attempts.length });
 });
 
-test("a page of another origin signs nobody in as the attacker, and a planted cookie becomes no session", async ({
+test("a page of another origin cannot sign its visitor in as the attacker, and a planted cookie becomes no session", async ({
   task,
 }) => {
   const { token } = await newOperator("admin");

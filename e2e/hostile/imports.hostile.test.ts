@@ -224,7 +224,7 @@ test("uploads of eight projects that send next to nothing leave room for a ninth
   }
 });
 
-test("exports that nobody reads leave room for another project's", async ({ task }) => {
+test("unread exports leave room for another project's", async ({ task }) => {
   const slow: Project[] = [];
   for (let n = 0; n < exportsOpen / 2; n++) slow.push(await system.project(`Reads slowly ${n}`));
   const db = system.registryDatabase.client.db(system.registryDatabase.name);
