@@ -45,6 +45,7 @@ const listAudit = defineRoute("listAudit", "get /admin/v1/audit", {
   access: auditReader,
   query: AuditQuery,
   responses: { 200: { description: "A page of audit rows", schema: keysetPageOf(AuditRow) } },
+  errors: ["project-not-found"],
   handle: async ({ sendRequest }, { query }) =>
     pageReply(await sendRequest(ListAudit, { page: keysetRequest(query), ...filtersOf(query) })),
 });
@@ -56,6 +57,7 @@ const exportAudit = defineRoute("exportAudit", "get /admin/v1/audit/export", {
   access: auditReader,
   query: AuditExportQuery,
   responses: { 200: { description: "Audit rows, one a line", schema: AuditRow, download: ["application/x-ndjson"] } },
+  errors: ["project-not-found"],
   handle: async ({ sendRequest, exportStreams, auditGate }, { query, caller: { operator }, message, recheck }) => {
     const format = rowFormat("ndjson", AuditRow);
     const read = (after = "", limit: number) =>
