@@ -192,7 +192,10 @@ describe("payloads", () => {
       ttl: 3_600,
       collapse_id: "order-7",
       localizations: { de: { title: "Bestellung versandt" } },
-      ios: { aps: { "thread-id": "orders" } },
+      urgency: "time-sensitive",
+      relevance: 0.8,
+      thread: "orders",
+      ios: { aps: { "target-content-id": "order-7" } },
     });
     await project.final(sent.id);
     const [push, ...more] = await arrived(sent.id);
@@ -207,6 +210,9 @@ describe("payloads", () => {
         category: "order",
         "mutable-content": 1,
         "thread-id": "orders",
+        "interruption-level": "time-sensitive",
+        "relevance-score": 0.8,
+        "target-content-id": "order-7",
       },
       notification_id: sent.id,
       project_id: project.id,

@@ -20,6 +20,7 @@ test("options accept what the contracts accept", () => {
     role: sorted(contracts.OperatorRole.options),
     environment: sorted(contracts.ApnsEnvironment.options),
     tokenKind: sorted(contracts.FcmTokenKind.options),
+    urgency: sorted(contracts.Urgency.options),
     eventType: sorted(eventTypes),
   });
 });
