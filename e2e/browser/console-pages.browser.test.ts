@@ -4,6 +4,7 @@ import { expectStatus } from "@herald/testing";
 import { expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
+import { newAddress } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { type ConsolePage, expectCalm, goTo, useConsole } from "./console-page.ts";
 
@@ -175,13 +176,14 @@ test("users are found by the beginning of their ids, also when composing", async
 });
 
 test("presentation is shown per platform while it is typed, and an invalid field has its problem", async () => {
-  const project = await herald.system.project("Presentation", ["apns", "fcm", "webpush"]);
-  await project.register();
+  const project = await herald.system.project("Concerts", ["apns", "fcm", "webpush"]);
+  for (const platform of ["ios", "android", "web"] as const)
+    await project.register({ platform, ...(await newAddress(herald.system.simulators, platform)) });
   const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
   await page.getByLabel("Title").fill("Doors open at 7");
   await page.getByLabel("Targets").first().fill("all");
   await page.keyboard.press("Enter");
-  await page.getByText("Presentation", { exact: true }).click();
+  await page.locator("summary", { hasText: "Presentation" }).click();
   await page.getByLabel("Urgency").first().click();
   await page.getByRole("option", { name: /^Time-sensitive/ }).click();
   await page.getByLabel("Thread").fill("concerts");
@@ -198,8 +200,8 @@ test("presentation is shown per platform while it is typed, and an invalid field
     await page.locator(".mantine-Input-error, .mantine-InputWrapper-error").first().waitFor();
   }
   await page.getByLabel("Relevance").fill("0,5");
-  await page.getByRole("button", { name: "Send to 1 device…" }).click();
-  await page.getByRole("button", { name: "Send to 1 device", exact: true }).click();
+  await page.getByRole("button", { name: "Send to 3 devices…" }).click();
+  await page.getByRole("button", { name: "Send to 3 devices", exact: true }).click();
   await page.getByRole("heading", { level: 1, name: "Doors open at 7" }).waitFor();
   const id = page.url().split("/").at(-1) ?? "";
   await project.final(id);

@@ -1304,6 +1304,8 @@ export type WebPushSettings = {
   subject: string;
   public_key?: string | undefined;
   private_key?: string | undefined;
+  /** The origin of the web app. With it, Safari shows notifications that have a title by itself (Declarative Web Push), and a click opens `link_to` there */
+  site?: string | undefined;
   endpoint?: string | undefined;
   ca?: string | undefined;
 };
