@@ -12,6 +12,7 @@ export type Device = {
   provider?: Provider;
   installation_id?: string;
   metadata: Record<string, unknown>;
+  /** What the app says of its installation. Herald itself reads `current_time_zone` (IANA, such as `Europe/Berlin`; also sent as `time_zone` or `timezone`) and `current_locale` (BCP 47; also sent as `locale` or `language`), and stores them under these names */
   identifiers: Record<string, unknown>;
   status: DeviceStatus;
   /** Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after` */
@@ -682,12 +683,22 @@ export type Operator = {
   id: string;
   name: string;
   role: OperatorRole;
+  projects: ProjectGrant[];
   created_at: string;
   /** When its token was last replaced; absent: never */
   rotated_at?: string;
+  /** When all its sessions were last ended; absent: never */
+  signed_out_at?: string;
 };
 
-export type OperatorRole = Open<"viewer" | "operator" | "admin">;
+export type OperatorRole = Open<"member" | "viewer" | "operator" | "admin">;
+
+export type ProjectGrant = {
+  id: string;
+  role: ProjectRole;
+};
+
+export type ProjectRole = Open<"viewer" | "operator" | "admin">;
 
 export type Session = {
   operator: SignedInOperator;
@@ -701,6 +712,7 @@ export type SignedInOperator = {
   id: string | "root";
   name: string;
   role: OperatorRole;
+  projects: ProjectGrant[];
 };
 
 export type CurrentSession = {
@@ -719,7 +731,7 @@ export type AuditRow = {
   /** 1 for the first row; without gaps */
   sequence: number;
   event_id: string;
-  operator: SignedInOperator;
+  operator: AuditedOperator;
   /** The operationId of the route */
   action: string;
   project_id?: string;
@@ -733,6 +745,13 @@ export type AuditRow = {
   at: string;
   previous_hash: string;
   hash: string;
+};
+
+export type AuditedOperator = {
+  /** `root`: the holder of HERALD_ADMIN_TOKEN */
+  id: string | "root";
+  name: string;
+  role: OperatorRole;
 };
 
 export type AuditCheck = {
@@ -1233,12 +1252,25 @@ export type NewProjectToken = {
 
 export type NewOperator = {
   name: string;
-  role: "viewer" | "operator" | "admin";
+  role: "member" | "viewer" | "operator" | "admin";
+  projects?:
+    | readonly {
+        id: string;
+        role: "viewer" | "operator" | "admin";
+      }[]
+    | undefined;
 };
 
 export type OperatorChange = {
   name?: string | undefined;
-  role?: "viewer" | "operator" | "admin" | undefined;
+  role?: "member" | "viewer" | "operator" | "admin" | undefined;
+  /** Replaces all grants */
+  projects?:
+    | readonly {
+        id: string;
+        role: "viewer" | "operator" | "admin";
+      }[]
+    | undefined;
 };
 
 export type AuditFilters = {

@@ -22,12 +22,13 @@ import {
 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
-import { adminOnly, anyClient, type CallerOf, clientOrDevice, viewer } from "../auth/caller.ts";
+import { anyClient, type CallerOf, clientOrDevice, projectAdmin, projectViewer } from "../auth/caller.ts";
 import { readSubscription } from "../auth/directories.ts";
 import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
+import { identifiersOfApp } from "./identifiers.ts";
 import { identityKeyParam, projectParam } from "./path-params.ts";
 
 /** Metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
@@ -65,7 +66,7 @@ const Known = dataOf(DeviceSummary).extend(ignored);
 const identify = defineRoute("identify", "put /api/v1/identification", {
   summary: "Register this app installation by its push token",
   description:
-    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) are left out and listed in `ignored`. A known device is registered again by its push token alone: it is active again if its provider rejected the token or it was silent, but `environment`, `token_kind`, `keys` and `installation_id` are left out, and a deactivation that was requested stays, unless the request has that proof. The response reveals nothing else about a device that was already registered.",
+    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) and a time zone or locale that is not valid are left out and listed in `ignored`. A known device is registered again by its push token alone: it is active again if its provider rejected the token or it was silent, but `environment`, `token_kind`, `keys` and `installation_id` are left out, and a deactivation that was requested stays, unless the request has that proof. The response reveals nothing else about a device that was already registered.",
   access: clientOrDevice,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
@@ -94,11 +95,13 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
     const { previous_identifier, token_kind, installation_id, keys, metadata, identifiers, ...device } = rest;
     const { protectedMetadata } = await admitClient(deps, projectId);
     const { ignored: isProtected, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
+    const read = identifiersOfApp(data.identifiers);
     const answer = await register(deps, address, {
       projectId,
       token,
       ...device,
       ...data,
+      identifiers: read.identifiers,
       ...(await readSubscription(deps.projects, projectId, servingProvider(device), keys, "keys")),
       tokenKind: token_kind,
       installationId: installation_id,
@@ -107,7 +110,7 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
       provenDevice: caller.kind === "device" && caller.projectId === projectId ? caller.deviceId : undefined,
     });
     const { device: known, credential } = answer;
-    const ignored = [...isProtected, ...(answer.ignored ?? [])];
+    const ignored = [...isProtected, ...read.ignored, ...(answer.ignored ?? [])];
     const more = ignored.length > 0 ? { ignored } : {};
     if (answer.created && credential !== undefined) return created(known, { credential, ...more });
     return ok(known, { ...(credential !== undefined && { credential }), ...more });
@@ -202,7 +205,7 @@ const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/proje
   summary: "Create an identity secret, or register a public key",
   description:
     "Your backend signs user tokens with it. `{}` creates a secret for HS256, which only this response contains; sign with the bytes of the whole text. A `public_key`, as PEM or JWK, verifies ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam },
   body: CreateIdentityKey,
   responses: {
@@ -227,7 +230,7 @@ const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/proje
 
 const listIdentityKeys = defineRoute("listIdentityKeys", "get /admin/v1/projects/{id}/identity-keys", {
   summary: "List a project's identity keys, oldest first",
-  access: viewer,
+  access: projectViewer,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
@@ -238,7 +241,7 @@ const listIdentityKeys = defineRoute("listIdentityKeys", "get /admin/v1/projects
 const deleteIdentityKey = defineRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
   summary: "Delete an identity key",
   description: "User tokens signed with it are refused from now on. Devices keep their users.",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam, key: identityKeyParam },
   responses: { 204: { description: "The key is deleted" } },
   handle: async ({ sendRequest }, { params }) =>
