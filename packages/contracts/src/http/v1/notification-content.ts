@@ -4,7 +4,7 @@ import { dangerousLinks } from "../../links.ts";
 import { namedBody, withProblems } from "../../named.ts";
 import { tagFields } from "../../tags.ts";
 import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
-import { imageUrl, presentationFields, text } from "./presentation-fields.ts";
+import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 
 const dayInSeconds = 86_400;
 /** FCM and most push services store a message for at most four weeks. */
@@ -37,12 +37,12 @@ const override = (description: string, example: Record<string, unknown>) =>
     .optional()
     .meta({ description, examples: [example] });
 
-const Title = text(256).meta({
+const Title = boundedText(256).meta({
   description:
     "The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true",
   examples: ["Your order has shipped"],
 });
-const Body = text(4000).meta({
+const Body = boundedText(4000).meta({
   description:
     "The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body`",
   examples: ["It arrives tomorrow before noon."],

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** A text of a notification that may not be empty. */
-export const text = (max: number) =>
+export const boundedText = (max: number) =>
   z.string().min(1, "may not be empty").max(max, `must be at most ${max} characters`);
 
 export const imageUrl = z
@@ -35,21 +35,21 @@ export const presentationFields = {
       "https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it",
     examples: ["https://example.com/icon.png"],
   }),
-  sound: text(128)
+  sound: boundedText(128)
     .optional()
     .meta({
       description:
         "iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere",
       examples: ["default"],
     }),
-  category: text(128)
+  category: boundedText(128)
     .optional()
     .meta({
       description:
         "iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it",
       examples: ["ORDER_UPDATE"],
     }),
-  click_action: text(256)
+  click_action: boundedText(256)
     .optional()
     .meta({
       description:
@@ -71,14 +71,14 @@ export const presentationFields = {
         "How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it",
       examples: [0.8],
     }),
-  thread: text(128)
+  thread: boundedText(128)
     .optional()
     .meta({
       description:
         "Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it",
       examples: ["order-42"],
     }),
-  android_channel: text(128)
+  android_channel: boundedText(128)
     .optional()
     .meta({
       description:
