@@ -58,6 +58,8 @@ const answers = [
   contracts.Session,
   contracts.CurrentSession,
   contracts.SignInCode,
+  contracts.SignInWays,
+  contracts.SignedOut,
   contracts.AuditRow,
   contracts.AuditCheck,
   contracts.DeadLetter,

@@ -63,7 +63,9 @@ export const currentSession = async (): Promise<SignedInOperator | undefined> =>
   }
 };
 
-export const signOut = async (): Promise<void> => {
-  await admin.sessions.end();
+/** Resolves to the address that ends the identity provider's session too, if there is one. */
+export const signOut = async (): Promise<string | undefined> => {
+  const ended = await admin.sessions.end();
   csrfToken = "";
+  return ended?.logout_url;
 };
