@@ -720,11 +720,6 @@ export type SignInCode = {
   expires_at: string;
 };
 
-export type SignInWays = {
-  /** `GET /admin/v1/sign-in/oidc` begins a sign-in */
-  oidc: boolean;
-};
-
 export type SignedOut = {
   /** Ends the session at the identity provider too: open it in the browser */
   logout_url: string;

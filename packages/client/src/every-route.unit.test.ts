@@ -7,8 +7,8 @@ import { Herald } from "./herald.ts";
 
 /** Routes for apps and browsers, which have a credential of their own or none. */
 const forApps = ["identify", "changeMetadata", "putMetadata", "openNotification", "getWebPushKey"];
-/** Addresses that a browser opens to sign a person in. */
-const forBrowsers = ["beginSignIn", "finishSignIn"];
+/** A sign-in by the identity provider, which only a browser can go through. */
+const forBrowsers = ["getSignInWays", "beginSignIn", "finishSignIn"];
 /** Methods that sign or verify without a request. */
 const local = ["token", "verify"];
 

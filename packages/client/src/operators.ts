@@ -9,7 +9,6 @@ import type {
   Session,
   SignedOut,
   SignInCode,
-  SignInWays,
 } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
@@ -43,8 +42,6 @@ export const createSessions = (http: Http) => ({
       code,
       bearer: true,
     }),
-  /** The ways to sign in beside a token. */
-  ways: (options?: CallOptions) => http.get<SignInWays>("/sign-in", options),
   /** The signed-in operator, and the CSRF token of the session. */
   current: (options?: CallOptions) => http.get<CurrentSession>("/sessions/current", options),
   /** Signs out. Returns the address that ends the identity provider's session too, if it has one. */

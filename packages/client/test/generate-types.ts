@@ -58,7 +58,6 @@ const answers = [
   contracts.Session,
   contracts.CurrentSession,
   contracts.SignInCode,
-  contracts.SignInWays,
   contracts.SignedOut,
   contracts.AuditRow,
   contracts.AuditCheck,

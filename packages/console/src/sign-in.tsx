@@ -2,7 +2,7 @@ import type { SignedInOperator } from "@herald/client";
 import { Button, Divider, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { admin, signIn } from "./api/session.ts";
+import { hasIdentityProvider, signIn } from "./api/session.ts";
 import { Form } from "./parts/field.tsx";
 import { Problem } from "./parts/page.tsx";
 
@@ -12,10 +12,10 @@ type Props = { readonly note?: string | undefined; readonly onSession: (session:
 const CompanySignIn = () => {
   const { data } = useQuery({
     queryKey: ["sign-in"],
-    queryFn: () => admin.sessions.ways(),
+    queryFn: hasIdentityProvider,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  if (!data?.oidc) return null;
+  if (!data) return null;
   return (
     <>
       <Button

@@ -36,8 +36,6 @@ const signInByCompany = async ({
   const { url } = settings;
   if (url === undefined) throw new UsageError("Signing in needs Herald's address.", "Give it as --url.");
   const { sessions } = new HeraldAdmin({ url, session: {} });
-  if (!(await sessions.ways({ signal })).oidc)
-    throw new UsageError(`${url} has no identity provider.`, "Sign in with a token: `herald login` without --sso.");
   if (!terminal.canAsk) throw new UsageError("--sso asks for a code.", "Run it in a terminal.");
   const begin = `${url.replace(/\/+$/, "")}/admin/v1/sign-in/oidc?return_to=/console/sign-in-code`;
   terminal.print(`Open this address in a browser, sign in, and copy the code that it shows:\n${begin}`);

@@ -69,3 +69,9 @@ export const signOut = async (): Promise<string | undefined> => {
   csrfToken = "";
   return ended?.logout_url;
 };
+
+/** Whether people can sign in by their company's identity provider. */
+export const hasIdentityProvider = async (): Promise<boolean> => {
+  const answer = await fetch("/admin/v1/sign-in");
+  return answer.ok && ((await answer.json()) as { readonly data: { readonly oidc: boolean } }).data.oidc;
+};

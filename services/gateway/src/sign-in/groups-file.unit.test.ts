@@ -27,7 +27,7 @@ describe("a groups file", () => {
     ["a: { role: viewer }\na: { role: admin }", /^line 2, column 1: .*unique/],
     ["a: &x { role: viewer }\nb: *x", /^line 2, column 4: aliases are not accepted/],
     ["- a", /^line 1, column 1: /],
-    [`a: { projects: [{ id: shop, role: viewer }] }`, /^line 1, column 24: a\.projects\.0\.id: /],
+    [`a: { projects: [{ id: shop, role: viewer }] }`, /^line 1, column 23: a\.projects\.0\.id: /],
     [`a: ${"x".repeat(1_048_576)}`, /larger than 1 MiB/],
   ])("is refused with line and column: %#", (text, problem) => {
     expect(() => parseGroups(text)).toThrow(problem);
