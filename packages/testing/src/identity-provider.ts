@@ -13,6 +13,8 @@ export type TestIdentityProvider = {
   readonly clientSecret: string;
   /** Claims by the name that a person types at the provider. */
   readonly people: Map<string, Claims>;
+  /** The one gateway that the provider leads back to, by its origin. */
+  readonly redirectTo: (origin: string) => void;
   /** The provider signs with a new key from now on, and publishes that one alone. */
   readonly rotateKeys: () => void;
   /** Goes through a sign-in as a browser does, up to the address that leads back, and the cookies to send there. */
@@ -53,14 +55,8 @@ const createJars = () => {
 const page = `<!doctype html><title>Test identity provider</title><form method="post">
 <label>Name <input name="login" autofocus></label><button>Sign in</button></form>`;
 
-/** Starts a real OpenID provider whose people need no password. `callback`, `home`: the client's redirect addresses. */
-export const startIdentityProvider = async ({
-  callback,
-  home,
-}: {
-  readonly callback: string;
-  readonly home: string;
-}): Promise<TestIdentityProvider> => {
+/** Starts a real OpenID provider whose people need no password. Call `redirectTo` before the first sign-in. */
+export const startIdentityProvider = async (): Promise<TestIdentityProvider> => {
   const clientSecret = randomBytes(32).toString("base64url");
   const people = new Map<string, Claims>();
   let serve: (request: IncomingMessage, response: ServerResponse) => void = () => {};
@@ -68,15 +64,9 @@ export const startIdentityProvider = async ({
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
+  let callback = `${issuer}/nowhere`;
+  let keys = newKeys();
   const configuration: Configuration = {
-    clients: [
-      {
-        client_id: clientId,
-        client_secret: clientSecret,
-        redirect_uris: [callback],
-        post_logout_redirect_uris: [home],
-      },
-    ],
     claims: { openid: ["sub", "groups", "roles", "hd"], profile: ["name", "preferred_username"], email: ["email"] },
     conformIdTokenClaims: false,
     cookies: { keys: [randomBytes(16).toString("hex")] },
@@ -95,8 +85,10 @@ export const startIdentityProvider = async ({
       return grant;
     },
   };
-  const rotateKeys = () => {
-    const provider = new Provider(issuer, { ...configuration, jwks: newKeys() });
+  const publish = () => {
+    const client = { client_id: clientId, client_secret: clientSecret, redirect_uris: [callback] };
+    const clients = [{ ...client, post_logout_redirect_uris: [new URL("/console/", callback).href] }];
+    const provider = new Provider(issuer, { ...configuration, clients, jwks: keys });
     const handle = provider.callback();
     const interact = async (request: IncomingMessage, response: ServerResponse) => {
       if (request.method === "GET") return void response.setHeader("content-type", "text/html").end(page);
@@ -108,14 +100,20 @@ export const startIdentityProvider = async ({
         ? void interact(request, response).catch((error) => response.writeHead(500).end(String(error)))
         : void handle(request, response);
   };
-  rotateKeys();
 
   return {
     issuer,
     clientId,
     clientSecret,
     people,
-    rotateKeys,
+    redirectTo: (origin) => {
+      callback = `${origin}/admin/v1/sign-in/callback`;
+      publish();
+    },
+    rotateKeys: () => {
+      keys = newKeys();
+      publish();
+    },
     signIn: async (begin, person) => {
       const jars = createJars();
       for (let next: string | undefined = begin; next !== undefined; ) {

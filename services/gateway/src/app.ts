@@ -20,7 +20,6 @@ import {
   createMemoryLimit,
   type HttpServer,
   type Logger,
-  meter,
   startHttp,
   startTelemetry,
 } from "@herald/kit";
@@ -133,16 +132,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const projects = createProjectDirectory(projectRecords, limits);
   const groupsFile = createGroupsFile(config.HERALD_GATEWAY_OIDC_GROUPS_FILE, log);
-  const rootRequests = meter().createCounter("herald.gateway.root_requests", {
-    description: "Requests with HERALD_ADMIN_TOKEN or a session of it",
-  });
-  const operators = createOperatorDirectory(
-    config.HERALD_ADMIN_TOKEN,
-    operatorRecords,
-    limits,
-    groupsFile.rightsOf,
-    () => rootRequests.add(1),
-  );
+  const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits, groupsFile.rightsOf);
   const sessions = createSessionStore({
     replica: sessionRecords,
     bucket: () => openBucket(connection.bus(), "push_sessions", SessionRecord),

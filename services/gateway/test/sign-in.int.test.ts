@@ -22,7 +22,8 @@ beforeAll(async () => {
   await writeFile(groupsFile(), "staff: { role: viewer }\n");
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  provider = await startIdentityProvider({ callback: `${url}/admin/v1/sign-in/callback`, home: `${url}/console/` });
+  provider = await startIdentityProvider();
+  provider.redirectTo(url);
   system = await startGatewayTest({
     now: () => now(),
     environment: {

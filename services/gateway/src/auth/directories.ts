@@ -19,7 +19,7 @@ import {
   tokenKey,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import { HeraldError, meter, notFound } from "@herald/kit";
 import type { z } from "zod";
 import type { ActingOperator } from "./caller.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -97,8 +97,10 @@ export const createOperatorDirectory = (
   limits: RateLimits,
   /** Adds the rights of groups. */
   rightsOf: (own: Rights, groups: readonly string[] | undefined) => Rights,
-  onRoot: () => void,
 ) => {
+  const rootRequests = meter().createCounter("herald.gateway.root_requests", {
+    description: "Requests with HERALD_ADMIN_TOKEN or a session of it",
+  });
   const adminDigest = digest(adminToken);
   const root: ActingOperator = {
     id: "root",
@@ -112,7 +114,7 @@ export const createOperatorDirectory = (
     return record && { ...record, ...rightsOf(record, record.groups), tokenHash };
   };
   const asRoot = (): ActingOperator => {
-    onRoot();
+    rootRequests.add(1);
     return root;
   };
   return {

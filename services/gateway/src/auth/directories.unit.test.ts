@@ -132,13 +132,7 @@ describe("an operator", () => {
   const operators = (seen: Record<string, OperatorRecord>, stored: Record<string, OperatorRecord>) => {
     const { replica, limits, ...rest } = createReplica(seen, stored);
     return {
-      ...createOperatorDirectory(
-        "admin-token",
-        replica,
-        limits,
-        (own) => own,
-        () => {},
-      ),
+      ...createOperatorDirectory("admin-token", replica, limits, (own) => own),
       ...rest,
     };
   };

@@ -83,7 +83,8 @@ const groupsIn = (claim: unknown): readonly string[] => {
 
 const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
   const { sub: subject, iat } = claims;
-  if (subject.length > maxSubject) throw invalid(`the subject has more than ${maxSubject} characters`);
+  if (subject === "" || subject.length > maxSubject)
+    throw invalid(`the subject must have 1 to ${maxSubject} characters`);
   if (iat > now.getTime() / 1_000 + toleranceSeconds) throw invalid("the identity token was issued in the future");
   const email = shortText(claims.email, maxEmail);
   return {
