@@ -684,6 +684,10 @@ export type Operator = {
   name: string;
   role: OperatorRole;
   projects: ProjectGrant[];
+  /** As the identity provider says */
+  email?: string;
+  /** Groups of the groups file at the last sign-in; their roles are added. Absent: never signed in by the identity provider */
+  groups?: string[];
   created_at: string;
   /** When its token was last replaced; absent: never */
   rotated_at?: string;
@@ -703,7 +707,7 @@ export type ProjectRole = Open<"viewer" | "operator" | "admin">;
 export type Session = {
   operator: SignedInOperator;
   /** Send it as `Herald-Csrf` with every change that uses the session cookie */
-  csrf_token: string;
+  csrf_token?: string;
   expires_at: string;
 };
 
@@ -727,6 +731,11 @@ export type SignInCode = {
   expires_at: string;
 };
 
+export type SignedOut = {
+  /** Ends the session at the identity provider too: open it in the browser */
+  logout_url: string;
+};
+
 export type AuditRow = {
   /** 1 for the first row; without gaps */
   sequence: number;
@@ -748,8 +757,8 @@ export type AuditRow = {
 };
 
 export type AuditedOperator = {
-  /** `root`: the holder of HERALD_ADMIN_TOKEN */
-  id: string | "root";
+  /** `root`: the holder of HERALD_ADMIN_TOKEN; `unknown`: someone whose sign-in was refused */
+  id: string | "root" | "unknown";
   name: string;
   role: OperatorRole;
 };
@@ -1275,7 +1284,7 @@ export type OperatorChange = {
 
 export type AuditFilters = {
   /** Only rows of this operator */
-  operator?: string | "root" | undefined;
+  operator?: string | "root" | "unknown" | undefined;
   /** Only rows of this action, named by its operationId */
   action?: string | undefined;
   /** Only rows about this project */

@@ -58,6 +58,7 @@ const answers = [
   contracts.Session,
   contracts.CurrentSession,
   contracts.SignInCode,
+  contracts.SignedOut,
   contracts.AuditRow,
   contracts.AuditCheck,
   contracts.DeadLetter,

@@ -2,6 +2,7 @@ export { findBrokerSource } from "./broker-source.ts";
 export { eventually } from "./eventually.ts";
 export { type FaultyProxy, faultyProxy } from "./faulty-proxy.ts";
 export { type FreshDatabase, freshDatabase } from "./fresh-database.ts";
+export { startIdentityProvider, type TestIdentityProvider } from "./identity-provider.ts";
 export { leakCheck } from "./leak-check.ts";
 export { natsRefusal } from "./nats-refusal.ts";
 export { type BrokerHands, operateBroker } from "./operate-broker.ts";

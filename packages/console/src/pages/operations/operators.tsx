@@ -1,5 +1,5 @@
 import type { NewOperator, Operator } from "@herald/client";
-import { Button, Group, Select } from "@mantine/core";
+import { Button, Group, Select, Text } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
@@ -90,6 +90,11 @@ export default function Operators() {
           cell: (row) => (
             <span className="break" dir="auto">
               {row.name}
+              {row.groups && (
+                <Text component="div" size="xs" c="dimmed">
+                  {row.groups.length === 0 ? "in no group" : `in ${row.groups.join(", ")}`}
+                </Text>
+              )}
             </span>
           ),
         },
