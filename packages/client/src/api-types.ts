@@ -885,6 +885,8 @@ export type ServiceStatus = {
       since: string;
       reason: string;
     }[];
+    /** The ids of its keys, by variable. The first one encrypts or signs, the others only read: rotate when every replica lists the new one */
+    keys?: Record<string, string[]>;
     /** How long the broker took to store its last report */
     broker_ms?: number;
     /** How long the database took to answer its last ping */

@@ -17,6 +17,7 @@ export type { Envelope, MasterKeys } from "./envelope/envelope.ts";
 export {
   decrypt,
   encrypt,
+  keyIdsOf,
   parseMasterKeys,
   parseOpenKeys,
   rewrapAll,

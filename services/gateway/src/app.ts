@@ -19,6 +19,7 @@ import {
   createLogger,
   createMemoryLimit,
   type HttpServer,
+  keyIdsOf,
   type Logger,
   startHttp,
   startTelemetry,
@@ -168,6 +169,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const status = createStatusDirectory({
     failing: health.failing,
+    keys: keyIdsOf(config),
     broker: connection.ready,
     now,
   });
