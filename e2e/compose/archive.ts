@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { appendFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, goProgram, startProcess } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
 import { must } from "../../infra/release/must.ts";
+import { shellBlocks } from "../harness/shell-blocks.ts";
 import { readDemo, sendAndOpen } from "./first-push.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -48,10 +49,13 @@ const release = async (tree: string, registry: string, env: NodeJS.ProcessEnv): 
   return out;
 };
 
-/**
- * Releases the tree to a registry, and starts Herald from the archive as its README says, in an empty folder: unpack, init, up, demo. Then it
- * sends and opens a push.
- */
+/** The commands of the README that start from an archive, one a line. */
+const readmeCommands = async (tree: string): Promise<string[]> => {
+  const blocks = shellBlocks(await readFile(join(tree, "README.md"), "utf8"), "Start");
+  return (blocks.find((block) => block.startsWith("tar ")) ?? "").trim().split("\n");
+};
+
+/** Releases the tree to a registry, and starts Herald from the archive as the README says, in an empty folder. Then it sends and opens a push. */
 export const tryArchive = async (tree: string, env: NodeJS.ProcessEnv, { local, say }: Engine): Promise<void> => {
   const folder = await mkdtemp(join(tmpdir(), "herald-archive-"));
   const registry = await startRegistry(folder, env, say);
@@ -67,7 +71,10 @@ export const tryArchive = async (tree: string, env: NodeJS.ProcessEnv, { local, 
     const own = { ...env, COMPOSE_PROJECT_NAME: `${env.COMPOSE_PROJECT_NAME}-archive` };
     const run = (command: string, ...args: string[]) => must(command, args, { cwd: home, env: own });
     const begun = performance.now();
-    await must("tar", ["-xzf", join(released, `herald-compose-${version}.tar.gz`)], { cwd: user, env: own });
+    const [unpack = "", init = "", up = "", makeDemo = "", ...others] = await readmeCommands(tree);
+    assert.deepEqual(others, []);
+    await copyFile(join(released, `herald-compose-${version}.tar.gz`), join(user, `herald-compose-${version}.tar.gz`));
+    await must("sh", ["-ec", unpack], { cwd: user, env: own });
     const file = join(home, "compose.yaml");
     const compose = await readFile(file, "utf8");
     const ours = [...compose.matchAll(/^ +image: (?:&\w+ )?(\S+\/herald\/\S+)$/gm)].map(([, image]) => image);
@@ -76,13 +83,13 @@ export const tryArchive = async (tree: string, env: NodeJS.ProcessEnv, { local, 
       assert.match(image ?? "", /^127\.0\.0\.1:\d+\/herald\/[a-z]+:[\d.]+@sha256:[0-9a-f]{64}$/);
     // The database that stands in here has no digest.
     if (local) await writeFile(file, compose.replaceAll(/(image: mongo:\S+)@sha256:\w+/g, "$1"));
-    await run("infra/init", "--simulators");
+    await run("sh", "-ec", init);
     assert.equal(((await stat(join(home, ".env"))).mode & 0o777).toString(8), "600");
     for (const part of ["GATEWAY", "GATEWAY_ADMIN", "NATS", "SIMULATORS"])
       await appendFile(join(home, ".env"), `HERALD_PUBLISH_${part}=127.0.0.1:${await freePort()}\n`);
     try {
-      await run("docker", "compose", "up", "-d", "--wait");
-      const demo = readDemo(await run("docker", "compose", "run", "--rm", "demo"));
+      await run("sh", "-ec", up);
+      const demo = readDemo(await run("sh", "-ec", makeDemo));
       await sendAndOpen(demo, run);
       say(`archive to a push that is opened, in 4 commands: ${((performance.now() - begun) / 1_000).toFixed(1)} s`);
     } catch (error) {
