@@ -61,8 +61,9 @@ export const writeArchive = async (
     await mkdir(folder);
     await writeFile(join(folder, "compose.yaml"), compose);
     await writeFile(join(folder, "README.md"), readme(version, repository));
-    const files = ["LICENSE", "infra/init", ...forKubernetes.filter((file) => existsSync(join(root, file)))];
-    for (const file of [...files, ...mountedFiles(compose)]) await cp(join(root, file), join(folder, file));
+    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", ...forKubernetes];
+    for (const file of [...files.filter((file) => existsSync(join(root, file))), ...mountedFiles(compose)])
+      await cp(join(root, file), join(folder, file));
     const archive = join(out, `${basename(folder)}.tar.gz`);
     await must("tar", ["-czf", archive, "-C", parent, basename(folder)], { cwd: root });
     return archive;

@@ -7,9 +7,11 @@ export const choices = {
   messageStatus: ["waiting", "delivered", "failed"],
   importFormat: ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"],
   scope: ["send", "read", "devices", "export"],
-  role: ["viewer", "operator", "admin"],
+  role: ["member", "viewer", "operator", "admin"],
+  projectRole: ["viewer", "operator", "admin"],
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
+  urgency: ["passive", "active", "time-sensitive", "critical"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",

@@ -95,7 +95,13 @@ export const createOperatorDirectory = (
   limits: RateLimits,
 ) => {
   const adminDigest = digest(adminToken);
-  const root: ActingOperator = { id: "root", name: "root", role: "admin", tokenHash: secretHash(adminToken) };
+  const root: ActingOperator = {
+    id: "root",
+    name: "root",
+    role: "admin",
+    projects: [],
+    tokenHash: secretHash(adminToken),
+  };
   const read = async (tokenHash: string, address: string): Promise<ActingOperator | undefined> => {
     const record = await readRecord(replica, limits, tokenHash, address);
     return record && { ...record, tokenHash };
@@ -141,6 +147,11 @@ export const createProjectDirectory = (
     const record = replica.get(projectProvidersKey(id));
     const providers = record !== undefined && "providers" in record ? record.providers : [];
     return platforms.filter((platform) => providers.includes(providerOf[platform]));
+  },
+  /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
+  site: (id: ProjectId) => {
+    const record = replica.get(projectProvidersKey(id));
+    return record !== undefined && "providers" in record ? record.site : undefined;
   },
 });
 
