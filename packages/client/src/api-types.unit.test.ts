@@ -27,7 +27,12 @@ type Mutable<Value> = Value extends readonly (infer Item)[]
     ? { -readonly [Key in keyof Value]: Mutable<Value[Key]> }
     : Value;
 
-test("the types in src are those of the contracts; a change of the interface is a diff (npm run docs)", async () => {
+/** May be the first to install the formatter. */
+const installTimeoutMs = 180_000;
+
+test("the types in src are those of the contracts; a change of the interface is a diff (npm run docs)", {
+  timeout: installTimeoutMs,
+}, async () => {
   await expect(generateTypes()).toMatchFileSnapshot("./api-types.ts");
 });
 

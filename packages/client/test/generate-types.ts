@@ -200,11 +200,13 @@ const createWriter = (io: "input" | "output") => {
   };
 };
 
-const format = (text: string): string =>
-  execFileSync(join(import.meta.dirname, "../../../node_modules/.bin/biome"), ["format", "--stdin-file-path=x.ts"], {
-    input: text,
-    encoding: "utf8",
-  });
+const root = join(import.meta.dirname, "../../..");
+
+const format = (text: string): string => {
+  execFileSync(join(root, "tools/install"), ["tools/check"], { stdio: ["ignore", "ignore", "inherit"] });
+  const biome = join(root, "tools/check/node_modules/.bin/biome");
+  return execFileSync(biome, ["format", "--stdin-file-path=x.ts"], { input: text, encoding: "utf8" });
+};
 
 /** The types of the HTTP API as the client has them: `src/api-types.ts`. */
 export const generateTypes = (): string => {
