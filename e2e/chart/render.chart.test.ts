@@ -5,6 +5,8 @@ import { durables } from "@herald/contracts";
 import { findBinary, pipInstall } from "@herald/local-stack";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { writeChart } from "../../infra/release/chart.ts";
+import type { ImageReferences } from "../../infra/release/images.ts";
 import {
   chart,
   type Helm,
@@ -17,7 +19,7 @@ import {
   template,
   whySkipped,
 } from "./helm.ts";
-import { valueSets, wrongValues } from "./value-sets.ts";
+import { digest, parts as releasedParts, valueSets, wrongValues } from "./value-sets.ts";
 
 /** Versions of Kubernetes: the oldest that the chart supports, one that is in use, the newest whose schemas can be had. */
 const kubernetesVersions = ["1.30", "1.34", "1.37"];
@@ -172,6 +174,28 @@ describe.runIf(skipped === undefined)("rendered", () => {
     const [map] = ofKind("production", "ConfigMap");
     expect(JSON.parse(map?.data?.["herald.json"] ?? "")).toEqual(JSON.parse(dashboard));
     expect(map?.metadata.labels.grafana_dashboard).toBe("1");
+  });
+
+  test("a release's chart contains its images by digest, and everything else", async () => {
+    const images = Object.fromEntries(
+      [...releasedParts, "simulators"].map((name) => [name, `registry.example.com/herald/${name}@${digest}`]),
+    ) as ImageReferences;
+    const archive = await writeChart(root, helm.folder, "0.1.0-release", "registry.example.com/herald", images);
+    const { monitoring } = valueSets.production ?? {};
+    const released = await template(helm, { monitoring }, "herald", archive);
+    const used = released.flatMap(
+      ({ spec }) => spec?.template?.spec.containers.map(({ image }: { image: string }) => image) ?? [],
+    );
+    expect(used.toSorted()).toEqual(releasedParts.map((name) => String(images[name])).toSorted());
+    expect(released).toEqual(
+      await template(helm, {
+        monitoring,
+        images: {
+          repository: "registry.example.com/herald",
+          ...Object.fromEntries(releasedParts.map((name) => [name, { digest }])),
+        },
+      }),
+    );
   });
 
   test("the pages install, upgrade and configure with what the chart knows", async () => {

@@ -1,7 +1,8 @@
 import type { Values } from "./helm.ts";
 
-const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
-const parts = ["bus", "gateway", "registry", "dispatch", "analytics"];
+export const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
+/** The images that the chart runs. */
+export const parts = ["bus", "gateway", "registry", "dispatch", "analytics"] as const;
 const namespace = (name: string) => ({ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": name } } });
 
 /** Installations that differ in what the chart makes. */
