@@ -11,7 +11,7 @@ const registry = "github.com/distribution/distribution/v3/cmd/registry@v3.1.2";
 /** Where the kinds are that the chart uses: module, folder, and the names of their files. */
 const foreignKinds = [
   ["github.com/kedacore/keda/v2@v2.21.0", "config/crd/bases", ["keda.sh_scaledobjects"]],
-  ["sigs.k8s.io/gateway-api@v1.7.0", "config/crd/standard", ["gateway.networking.k8s.io_httproutes"]],
+  ["sigs.k8s.io/gateway-api@v1.6.3", "config/crd/standard", ["gateway.networking.k8s.io_httproutes"]],
   [
     "github.com/prometheus-operator/prometheus-operator@v0.85.0",
     "example/prometheus-operator-crd",

@@ -88,7 +88,7 @@ export const startCluster = async (folder: string): Promise<Cluster> => {
       accept: path === "/apis" || path === "/api" ? aggregated : "*/*",
     };
     return new Promise((resolve, reject) => {
-      const sent = request(`${url}${path}`, { method, ca, headers, servername: "localhost" }, (response) => {
+      const sent = request(`${url}${path}`, { method, ca, headers, servername: "kubernetes" }, (response) => {
         let answer = "";
         response.setEncoding("utf8").on("data", (chunk) => (answer += chunk));
         response.on("end", () =>
@@ -123,7 +123,7 @@ export const startCluster = async (folder: string): Promise<Cluster> => {
     throw error;
   }
   const kubeconfig = join(folder, "kubeconfig");
-  const cluster = { server: url, "certificate-authority": certificate, "tls-server-name": "localhost" };
+  const cluster = { server: url, "certificate-authority": certificate, "tls-server-name": "kubernetes" };
   await writeFile(
     kubeconfig,
     stringify({
