@@ -6,6 +6,7 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useSession } from "../../session-context.tsx";
 
@@ -39,7 +40,6 @@ export default function Operators() {
       title="Operators"
       queryKey={["operators"]}
       load={(page) => admin.operators.list({ perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{
         title: "No operators yet",
         text: "Give each person a token of their own: the admin token is for setting Herald up.",
@@ -70,10 +70,8 @@ export default function Operators() {
           ),
         },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        {
-          title: "",
-          right: true,
-          cell: (row) =>
+        rowActions(
+          (row) =>
             may && (
               <Group gap={8} justify="flex-end" wrap="nowrap">
                 <Confirm
@@ -83,21 +81,18 @@ export default function Operators() {
                   danger={false}
                   act={async () => showSecret((await admin.operators.rotateToken(row.id)).token)}
                   onDone={refresh}
-                >
-                  The earlier token and its sessions end within a second.
-                </Confirm>
+                  about="The earlier token and its sessions end within a second."
+                />
                 <Confirm
-                  label="Delete"
                   title={`Delete ${row.name}?`}
                   verb="Delete the operator"
                   act={() => admin.operators.delete(row.id)}
                   onDone={refresh}
-                >
-                  Their token and sessions end within a second.
-                </Confirm>
+                  about="Their token and sessions end within a second."
+                />
               </Group>
             ),
-        },
+        ),
       ]}
     />
   );

@@ -6,6 +6,7 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 
 type Scope = NonNullable<NewProjectToken["scopes"]>[number];
@@ -61,7 +62,6 @@ export default function Tokens() {
       title="Project tokens"
       queryKey={[id, "tokens"]}
       load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
       add={{ label: "New token", Form: NewToken, made: "The new token" }}
       columns={({ refresh }) => [
@@ -69,21 +69,16 @@ export default function Tokens() {
         { title: "Scopes", cell: (row) => row.scopes.join(", ") },
         { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        {
-          title: "",
-          right: true,
-          cell: (row) => (
-            <Confirm
-              label="Revoke"
-              title={`Revoke ${row.name}?`}
-              verb="Revoke the token"
-              act={() => admin.tokens.revoke(id, row.id)}
-              onDone={refresh}
-            >
-              It is refused everywhere within a second.
-            </Confirm>
-          ),
-        },
+        rowActions((row) => (
+          <Confirm
+            label="Revoke"
+            title={`Revoke ${row.name}?`}
+            verb="Revoke the token"
+            act={() => admin.tokens.revoke(id, row.id)}
+            onDone={refresh}
+            about="It is refused everywhere within a second."
+          />
+        )),
       ]}
     />
   );

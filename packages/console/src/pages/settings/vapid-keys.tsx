@@ -1,12 +1,13 @@
 import type { VapidKey } from "@herald/client";
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
-import { type Column, Rows } from "../../parts/list.tsx";
+import { type Column, Rows, rowActions } from "../../parts/list.tsx";
 import { Copyable, Problem } from "../../parts/page.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 
 /** Rotation of the Web Push keys: stage the next key, make it current, and retire the earlier key once few subscriptions use it. */
 export const VapidKeys = () => {
@@ -31,37 +32,31 @@ export const VapidKeys = () => {
     },
     { title: "Subscriptions", right: true, cell: (key) => count(key.devices) },
     { title: "Since", right: true, wide: true, cell: (key) => <Time at={key.current_since ?? key.created_at} /> },
-    {
-      title: "",
-      right: true,
-      cell: (key) => (
-        <>
-          {key.status === "next" && (
-            <Confirm
-              label="Make current"
-              title="Make this key current?"
-              verb="Make current"
-              danger={false}
-              act={() => admin.vapidKeys.makeCurrent(id, key.id)}
-              onDone={refresh}
-            >
-              Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key.
-            </Confirm>
-          )}
-          {key.status === "earlier" && (
-            <Confirm
-              label="Retire"
-              title="Retire this key?"
-              verb="Retire"
-              act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
-              onDone={refresh}
-            >
-              {count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.
-            </Confirm>
-          )}
-        </>
-      ),
-    },
+    rowActions((key) => (
+      <>
+        {key.status === "next" && (
+          <Confirm
+            label="Make current"
+            title="Make this key current?"
+            verb="Make current"
+            danger={false}
+            act={() => admin.vapidKeys.makeCurrent(id, key.id)}
+            onDone={refresh}
+            about="Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key."
+          />
+        )}
+        {key.status === "earlier" && (
+          <Confirm
+            label="Retire"
+            title="Retire this key?"
+            verb="Retire"
+            act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
+            onDone={refresh}
+            about={`${count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.`}
+          />
+        )}
+      </>
+    )),
   ];
   return (
     <Stack>
@@ -70,9 +65,9 @@ export const VapidKeys = () => {
           VAPID keys
         </Text>
         {!hasNext && (
-          <Button size="compact-sm" variant="default" loading={staging.isPending} onClick={() => staging.mutate()}>
+          <SmallButton loading={staging.isPending} onClick={() => staging.mutate()}>
             Stage the next key
-          </Button>
+          </SmallButton>
         )}
       </Group>
       {staging.error && <Problem error={staging.error} />}

@@ -6,6 +6,7 @@ import { useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Status } from "../../parts/format.tsx";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useMayWrite } from "../../session-context.tsx";
 import { eventTypes, shortName } from "./event-types.ts";
@@ -52,7 +53,6 @@ export default function Webhooks() {
       title="Webhooks"
       queryKey={[id, "webhooks"]}
       load={(page) => herald.webhooks.list({ perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{
         title: "No webhooks yet",
         text: "Herald posts each event to a webhook, signed, until your server accepts it.",
@@ -77,22 +77,18 @@ export default function Webhooks() {
           cell: (row) =>
             row.events === null ? "all" : row.events.length === 1 ? "1 type" : `${row.events.length} types`,
         },
-        {
-          title: "",
-          right: true,
-          cell: (row) => (
-            <Switch
-              size="xs"
-              aria-label={`Enabled: ${row.url}`}
-              checked={row.enabled}
-              disabled={!may}
-              onChange={(event) => {
-                const enabled = event.currentTarget.checked;
-                change(() => herald.webhooks.update(row.id, { enabled }));
-              }}
-            />
-          ),
-        },
+        rowActions((row) => (
+          <Switch
+            size="xs"
+            aria-label={`Enabled: ${row.url}`}
+            checked={row.enabled}
+            disabled={!may}
+            onChange={(event) => {
+              const enabled = event.currentTarget.checked;
+              change(() => herald.webhooks.update(row.id, { enabled }));
+            }}
+          />
+        )),
       ]}
     />
   );
