@@ -1,9 +1,10 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Herald, HeraldAdmin } from "@herald/client";
-import { findChromium, type RunningHerald } from "@herald/local-stack";
+import type { RunningHerald } from "@herald/local-stack";
 import { eventually, operateBroker } from "@herald/testing";
 import { chromium } from "playwright-core";
+import { findChromium } from "./chromium.ts";
 
 /** `npx node --conditions=@herald/source e2e/browser/screenshots.ts <folder>`: every page of the console of a running `npm start`, light and dark, wide and on a phone. */
 
