@@ -1,11 +1,11 @@
 import type { AuditRow, Operator } from "@herald/client";
+import { knownValues } from "@herald/client";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Entries, ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option } from "../define.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 
-type Role = (typeof choices.role)[number];
+type Role = (typeof knownValues.role)[number];
 
 const columns = columnsFor<Operator>("id", "name", "role", "created_at");
 
@@ -28,7 +28,7 @@ export const addOperators = (group: Command, add: Add) => {
     options: [
       option("--name <name>", "name of the person").makeOptionMandatory(),
       option("--role <role>", "viewer reads, operator also sends and replays, admin may do everything")
-        .choices(choices.role)
+        .choices(knownValues.role)
         .makeOptionMandatory(),
     ],
     examples: [["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"]],
@@ -40,7 +40,7 @@ export const addOperators = (group: Command, add: Add) => {
   add<{ name?: string; role?: Role }>(group, {
     usage: "update <id>",
     does: "Change an operator's name or role, within a second and also for sessions in progress",
-    options: [option("--name <name>", "new name"), option("--role <role>", "new role").choices(choices.role)],
+    options: [option("--name <name>", "new name"), option("--role <role>", "new role").choices(knownValues.role)],
     run: ({ admin, record }, [id = ""], { name, role }) =>
       record(admin().operators.update(id, { name, role }), (operator) => shown(operator)),
   });

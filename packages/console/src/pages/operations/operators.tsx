@@ -1,4 +1,4 @@
-import type { NewOperator, Operator } from "@herald/client";
+import { knownValues, type NewOperator, type Operator } from "@herald/client";
 import { Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
@@ -10,7 +10,6 @@ import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useSession } from "../../session-context.tsx";
 
-const roles = ["viewer", "operator", "admin"] as const satisfies readonly Role[];
 type Role = NewOperator["role"];
 
 const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
@@ -23,7 +22,7 @@ const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
       <Select
         label="Role"
         description="A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
-        data={[...roles]}
+        data={knownValues.role}
         value={role}
         allowDeselect={false}
         onChange={(next) => setRole(next as Role)}
@@ -61,7 +60,7 @@ export default function Operators() {
               size="xs"
               w={104}
               aria-label={`Role: ${row.name}`}
-              data={[...roles]}
+              data={knownValues.role}
               value={row.role}
               allowDeselect={false}
               disabled={!may}

@@ -11,8 +11,7 @@ import { type Column, List, Rows, rowActions } from "../../parts/list.tsx";
 import { Facts, JsonCode, Panel, Problem } from "../../parts/page.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
-import { shortName } from "./event-types.ts";
-import { webhookState } from "./webhooks.tsx";
+import { shortName, webhookState } from "./webhooks.tsx";
 
 const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[] = [
   { title: "At", cell: ({ at }) => exactTime(at) },

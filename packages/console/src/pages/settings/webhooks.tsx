@@ -1,4 +1,4 @@
-import type { EventType, Webhook } from "@herald/client";
+import { type EventType, knownValues, type Webhook } from "@herald/client";
 import { MultiSelect, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -9,7 +9,9 @@ import { Status } from "../../parts/format.tsx";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useMayWrite } from "../../session-context.tsx";
-import { eventTypes, shortName } from "./event-types.ts";
+
+/** For display: `notification.opened`. */
+export const shortName = (type: string): string => type.replace("io.herald.", "").replace(".v1", "");
 
 export const webhookState = ({ enabled, failing_since, disabled_reason }: Webhook): string => {
   if (!enabled) return disabled_reason === undefined || disabled_reason === "requested" ? "disabled" : disabled_reason;
@@ -36,7 +38,7 @@ const NewWebhookForm = ({ onClose, onMade }: NewProps) => {
       <MultiSelect
         label="Events"
         placeholder={events.length === 0 ? "all" : undefined}
-        data={eventTypes.map((type) => ({ value: type, label: shortName(type) }))}
+        data={knownValues.eventType.map((type) => ({ value: type, label: shortName(type) }))}
         value={events}
         onChange={(next) => setEvents(next as EventType[])}
         searchable
