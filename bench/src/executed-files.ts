@@ -10,7 +10,7 @@ export type Coverage = {
   }[];
 };
 
-const ours = /^(?:packages|services)\//;
+const ours = /^(?:packages|services)\/[^/]+\/src\//;
 
 /** The source files of functions that ran, relative to the repository, without those of libraries. */
 export const executedFiles = (coverage: readonly Coverage[]): ReadonlySet<string> => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createExclusion } from "./exclusion.ts";
+import { createExclusion } from "./suspects.ts";
 
 const settled = async (work: Promise<unknown>) => {
   let is = false;
