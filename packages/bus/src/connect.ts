@@ -11,8 +11,8 @@ import {
 } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { notConnected, toBusError } from "./bus-error.ts";
+import { createSuspects } from "./exclusion.ts";
 import { type BusService, busUsers } from "./permissions/index.ts";
-import { createSuspects } from "./suspects.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
 declare const opaque: unique symbol;

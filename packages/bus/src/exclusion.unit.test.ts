@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createExclusion } from "./suspects.ts";
+import { createExclusion } from "./exclusion.ts";
 
 const settled = async (work: Promise<unknown>) => {
   let is = false;
