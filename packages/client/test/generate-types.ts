@@ -111,6 +111,7 @@ const values = {
   importFormat: contracts.ImportFormat.options,
   scope: contracts.Scope.options,
   role: contracts.OperatorRole.options,
+  projectRole: contracts.ProjectRole.options,
   environment: contracts.ApnsEnvironment.options,
   tokenKind: contracts.FcmTokenKind.options,
   eventType: eventTypes,

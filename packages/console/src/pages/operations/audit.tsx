@@ -11,6 +11,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Copyable, Facts, JsonCode, mono, Note, Problem } from "../../parts/page.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
+import { useHasRole } from "../../session-context.tsx";
 
 const State = ({ title, value }: { readonly title: string; readonly value: AuditRow["before"] }) =>
   value === undefined || value === null ? null : (
@@ -53,6 +54,7 @@ const exportAddress = (filters: AuditFilters): string => {
 
 /** Checks the whole chain at the press of a button, and shows the result. */
 const Check = ({ filters }: { readonly filters: AuditFilters }) => {
+  const mayCheck = useHasRole("viewer");
   const checking = useMutation({ mutationFn: () => admin.audit.check() });
   const found = checking.data;
   return (
@@ -61,9 +63,11 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
         <Note className="grow">
           Each change, sign-in and send of an operator, newest first. Each row has the hash of the row before it.
         </Note>
-        <SmallButton loading={checking.isPending} onClick={() => checking.mutate()}>
-          Check all rows
-        </SmallButton>
+        {mayCheck && (
+          <SmallButton loading={checking.isPending} onClick={() => checking.mutate()}>
+            Check all rows
+          </SmallButton>
+        )}
         <Button component="a" href={exportAddress(filters)} download="audit.ndjson" size="compact-sm" variant="default">
           Export as NDJSON
         </Button>
@@ -105,7 +109,9 @@ export default function Audit() {
   const name = useProjectName();
   const { search } = useFilters();
   const [shown, setShown] = useState<AuditRow>();
-  const { operator, action, project, from, until } = search;
+  const seesAll = useHasRole("viewer");
+  const { operator, action, from, until } = search;
+  const project = seesAll ? search.project : id;
   const filters: AuditFilters = {
     operator,
     action,
@@ -141,9 +147,9 @@ export default function Audit() {
       <List
         filters={
           <>
-            <OperatorFilter />
+            {seesAll && <OperatorFilter />}
             <TextFilter name="action" label="Action" width={150} />
-            <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />
+            {seesAll && <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />}
             <DayFilters />
           </>
         }

@@ -5,35 +5,70 @@ import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
-import { Time } from "../../parts/format.tsx";
+import { count, Time } from "../../parts/format.tsx";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
-import { useSession } from "../../session-context.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
+import { useHasRole } from "../../session-context.tsx";
+import { type Grant, GrantFields, GrantsDialog } from "./grants.tsx";
 
 type Role = NewOperator["role"];
 
 const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
-  const create = async () => onMade({ secret: (await admin.operators.create({ name, role })).token });
+  const [projects, setProjects] = useState<Grant[]>([]);
+  const create = async () => onMade({ secret: (await admin.operators.create({ name, role, projects })).token });
   return (
     <FormDialog title="New operator" verb="Create operator" act={create} onClose={onClose} ready={name.trim() !== ""}>
       <Field label="Name" value={name} onChange={setName} data-autofocus />
       <Select
         label="Role"
-        description="A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
+        description="A member has only the projects below. A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
         data={knownValues.role}
         value={role}
         allowDeselect={false}
         onChange={(next) => setRole(next as Role)}
       />
+      <GrantFields value={projects} onChange={setProjects} />
     </FormDialog>
   );
 };
 
+/** The number of an operator's grants; for admins a button that changes them. */
+const Grants = ({
+  row,
+  may,
+  refresh,
+}: {
+  readonly row: Operator;
+  readonly may: boolean;
+  readonly refresh: () => void;
+}) => {
+  const [open, setOpen] = useState(false);
+  const shown = row.projects.length === 0 ? "–" : count(row.projects.length);
+  if (!may) return shown;
+  return (
+    <>
+      <SmallButton aria-label={`Projects of ${row.name}: ${row.projects.length}`} onClick={() => setOpen(true)}>
+        {shown}
+      </SmallButton>
+      {open && (
+        <GrantsDialog
+          operator={row}
+          onClose={() => setOpen(false)}
+          onDone={() => {
+            setOpen(false);
+            refresh();
+          }}
+        />
+      )}
+    </>
+  );
+};
+
 export default function Operators() {
-  const { session } = useSession();
-  const may = session.role === "admin";
+  const may = useHasRole("admin");
   return (
     <ManagedList<Operator>
       title="Operators"
@@ -68,11 +103,21 @@ export default function Operators() {
             />
           ),
         },
+        { title: "Projects", right: true, cell: (row) => <Grants row={row} may={may} refresh={refresh} /> },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
         rowActions(
           (row) =>
             may && (
-              <Group gap={8} justify="flex-end" wrap="nowrap">
+              <Group gap={8} justify="flex-end">
+                <Confirm
+                  label="Sign out"
+                  title={`Sign ${row.name} out everywhere?`}
+                  verb="Sign out"
+                  danger={false}
+                  act={() => admin.operators.signOut(row.id)}
+                  onDone={refresh}
+                  about="Every session ends within a second. The token stays valid."
+                />
                 <Confirm
                   label="New token"
                   title={`Make a new token for ${row.name}?`}

@@ -8,11 +8,13 @@ import { count, Status, Time } from "../../parts/format.tsx";
 import { type Column, Rows, rowActions } from "../../parts/list.tsx";
 import { Copyable, Problem } from "../../parts/page.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
+import { useHasRoleHere } from "../../session-context.tsx";
 
 /** Rotation of the Web Push keys: stage the next key, make it current, and retire the earlier key once few subscriptions use it. */
 export const VapidKeys = () => {
   const { id } = useProject();
   const refresh = useRefresh(id, "providers");
+  const may = useHasRoleHere("admin");
   const { data, error } = useQuery({
     queryKey: [id, "providers", "webpush", "keys"],
     queryFn: () => admin.vapidKeys.list(id),
@@ -32,31 +34,34 @@ export const VapidKeys = () => {
     },
     { title: "Subscriptions", right: true, cell: (key) => count(key.devices) },
     { title: "Since", right: true, wide: true, cell: (key) => <Time at={key.current_since ?? key.created_at} /> },
-    rowActions((key) => (
-      <>
-        {key.status === "next" && (
-          <Confirm
-            label="Make current"
-            title="Make this key current?"
-            verb="Make current"
-            danger={false}
-            act={() => admin.vapidKeys.makeCurrent(id, key.id)}
-            onDone={refresh}
-            about="Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key."
-          />
-        )}
-        {key.status === "earlier" && (
-          <Confirm
-            label="Retire"
-            title="Retire this key?"
-            verb="Retire"
-            act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
-            onDone={refresh}
-            about={`${count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.`}
-          />
-        )}
-      </>
-    )),
+    rowActions(
+      (key) =>
+        may && (
+          <>
+            {key.status === "next" && (
+              <Confirm
+                label="Make current"
+                title="Make this key current?"
+                verb="Make current"
+                danger={false}
+                act={() => admin.vapidKeys.makeCurrent(id, key.id)}
+                onDone={refresh}
+                about="Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key."
+              />
+            )}
+            {key.status === "earlier" && (
+              <Confirm
+                label="Retire"
+                title="Retire this key?"
+                verb="Retire"
+                act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
+                onDone={refresh}
+                about={`${count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.`}
+              />
+            )}
+          </>
+        ),
+    ),
   ];
   return (
     <Stack>
@@ -64,7 +69,7 @@ export const VapidKeys = () => {
         <Text component="strong" fw={700} className="grow">
           VAPID keys
         </Text>
-        {!hasNext && (
+        {may && !hasNext && (
           <SmallButton loading={staging.isPending} onClick={() => staging.mutate()}>
             Stage the next key
           </SmallButton>
