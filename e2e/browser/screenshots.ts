@@ -84,7 +84,12 @@ const browser = await chromium.launch({
 });
 await mkdir(folder, { recursive: true });
 for (const { name: look, colorScheme, width, height } of looks) {
-  const context = await browser.newContext({ colorScheme, viewport: { width, height }, reducedMotion: "reduce" });
+  const context = await browser.newContext({
+    colorScheme,
+    viewport: { width, height },
+    deviceScaleFactor: 2,
+    reducedMotion: "reduce",
+  });
   const page = await context.newPage();
   const { code } = await admin.sessions.createCode();
   await page.goto(`${local.gateway}/console/#code=${code}`);
