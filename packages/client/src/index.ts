@@ -1,6 +1,5 @@
 export { HeraldAdmin, type ProviderSettings } from "./admin.ts";
 export type * from "./api-types.ts";
-export { knownValues } from "./api-types.ts";
 export type { CompletedOptions } from "./completions.ts";
 export type { DeviceListOptions, RegisteredDevice } from "./devices.ts";
 export { HeraldError } from "./error.ts";

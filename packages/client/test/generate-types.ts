@@ -114,6 +114,7 @@ const values = {
   projectRole: contracts.ProjectRole.options,
   environment: contracts.ApnsEnvironment.options,
   tokenKind: contracts.FcmTokenKind.options,
+  urgency: contracts.Urgency.options,
   eventType: eventTypes,
 };
 

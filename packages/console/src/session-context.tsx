@@ -1,4 +1,5 @@
-import { knownValues, type SignedInOperator } from "@herald/client";
+import type { SignedInOperator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";

@@ -1,5 +1,5 @@
 import type { Device, DeviceNotification } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import {

@@ -1,5 +1,5 @@
 import type { EventType } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import { type Add, numberOption, option, repeated } from "../define.ts";
 import { show } from "../terminal/text.ts";

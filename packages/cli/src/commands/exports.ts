@@ -1,7 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import type { ExportedText, ExportFormat, ExportName } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, createdOptions, labelFilter, option, type TimeChoice } from "../define.ts";

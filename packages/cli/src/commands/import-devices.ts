@@ -2,7 +2,7 @@ import { openAsBlob } from "node:fs";
 import { access, constants } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Herald, Import } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";

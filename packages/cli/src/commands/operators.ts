@@ -1,5 +1,5 @@
 import type { AuditRow, Operator } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Entries, ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";

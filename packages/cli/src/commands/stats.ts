@@ -1,5 +1,5 @@
 import type { Stats, StatsQuery } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import { type Add, labelFilter, option } from "../define.ts";
 import { plot } from "../terminal/plot.ts";

@@ -1,5 +1,5 @@
 import type { ProjectToken } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, repeated } from "../define.ts";

@@ -1,5 +1,5 @@
 import type { EventType, Webhook, WebhookMessage, WebhookWithSecret } from "@herald/client";
-import { knownValues } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Context, ListChoice } from "../context.ts";
 import {

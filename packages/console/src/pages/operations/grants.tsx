@@ -1,4 +1,5 @@
-import { knownValues, type NewOperator, type Operator } from "@herald/client";
+import type { NewOperator, Operator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { CloseButton, Group, Select, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";

@@ -1,4 +1,5 @@
-import { knownValues, type NewOperator, type Operator } from "@herald/client";
+import type { NewOperator, Operator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";

@@ -1,4 +1,5 @@
-import { type EventType, knownValues, type Webhook } from "@herald/client";
+import type { EventType, Webhook } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { MultiSelect, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
