@@ -5,10 +5,11 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { freePortsEnvironment, goProgram, pipInstall, type RunningHerald, startHerald } from "@herald/local-stack";
+import { freePortsEnvironment, type RunningHerald, startHerald } from "@herald/local-stack";
 import { type BrokerHands, eventually, natsRefusal, operateBroker } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { shellBlocks } from "./harness/shell-blocks.ts";
+import { goProgram, pipInstall } from "./test-tools.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");

@@ -1357,3 +1357,41 @@ export type VapidKeyPair = {
   public_key?: string | undefined;
   private_key: string;
 };
+
+/** The values that this version of Herald knows, for forms and options. Answers of later versions may contain more. */
+export const knownValues = {
+  deviceStatus: ["active", "inactive"],
+  platform: ["ios", "android", "web"],
+  notificationStatus: ["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"],
+  deliveryStatus: ["pending", "accepted", "failed", "expired", "cancelled", "skipped"],
+  messageStatus: ["waiting", "delivered", "failed"],
+  importFormat: ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"],
+  scope: ["send", "read", "devices", "export"],
+  role: ["member", "viewer", "operator", "admin"],
+  projectRole: ["viewer", "operator", "admin"],
+  environment: ["production", "sandbox"],
+  tokenKind: ["token", "fid"],
+  urgency: ["passive", "active", "time-sensitive", "critical"],
+  eventType: [
+    "io.herald.device.registered.v1",
+    "io.herald.device.updated.v1",
+    "io.herald.device.deactivated.v1",
+    "io.herald.device.deleted.v1",
+    "io.herald.device.subscribed.v1",
+    "io.herald.device.unsubscribed.v1",
+    "io.herald.topic.created.v1",
+    "io.herald.topic.deleted.v1",
+    "io.herald.notification.accepted.v1",
+    "io.herald.notification.completed.v1",
+    "io.herald.notification.cancelled.v1",
+    "io.herald.notification.expired.v1",
+    "io.herald.notification.opened.v1",
+    "io.herald.delivery.accepted.v1",
+    "io.herald.delivery.failed.v1",
+    "io.herald.provider.paused.v1",
+    "io.herald.provider.resumed.v1",
+    "io.herald.webhook.disabled.v1",
+    "io.herald.user.erased.v1",
+    "io.herald.project.deleted.v1",
+  ],
+} as const;

@@ -1,4 +1,5 @@
 import type { SignedInOperator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
@@ -26,10 +27,10 @@ export const useSession = (): Signed => {
   return signed;
 };
 
-type Role = "viewer" | "operator" | "admin";
+type Role = (typeof knownValues.projectRole)[number];
 
 /** From the lowest: each role includes those before it. */
-const roles: readonly string[] = ["member", "viewer", "operator", "admin"] satisfies (Role | "member")[];
+const roles: readonly string[] = knownValues.role;
 const includes = (role: string, needed: Role): boolean => roles.indexOf(role) >= roles.indexOf(needed);
 
 /** Whether the operator has a role, or a higher one, for the installation. */

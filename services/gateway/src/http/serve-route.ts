@@ -205,7 +205,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
         address,
         secure,
       };
-      await recordChange(route, reader, handling, deps);
+      if ("operator" in caller && caller.operator) await recordChange(caller.operator, route, reader, handling, deps);
       const reply = await route.handle(deps, handling).catch((error: unknown) => {
         locateFaults(error, bodyFields);
         throw error;

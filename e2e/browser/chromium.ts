@@ -1,9 +1,7 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { findBinary } from "../processes/run-command.ts";
-import { unpackDebianPackages, whyNoDebian } from "./debian.ts";
-import { cacheFolder, provision } from "./provision.ts";
+import { cacheFolder, findBinary, provision, unpackDebianPackages, whyNoDebian } from "@herald/local-stack";
 
 const programNames = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const programPath = "usr/lib/chromium/chromium";

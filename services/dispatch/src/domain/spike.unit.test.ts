@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isSpike } from "./outcome.ts";
+import { isSpike } from "./notification-counts.ts";
 
 test.each([
   [49, 49, false],

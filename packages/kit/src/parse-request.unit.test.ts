@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { cutLists } from "./schema-at.ts";
+import { cutLists } from "./parse-request.ts";
 
 const Shape = z.strictObject({
   order: z
