@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, findGo, goProgram, provision, runCommand } from "@herald/local-stack";
+import { cacheFolder, findGo, provision, runCommand } from "@herald/local-stack";
+import { goProgram } from "../test-tools.ts";
 import { progress } from "./helm.ts";
 
 /** Compiles the API server of Kubernetes, its etcd and a registry of charts, and finds the kinds of others in their Go modules. */

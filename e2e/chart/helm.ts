@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findGo, goProgram } from "@herald/local-stack";
+import { findGo } from "@herald/local-stack";
+import { goProgram } from "../test-tools.ts";
 import { parseAllDocuments } from "yaml";
 
 /** Helm as the tests use it: the pinned version, with folders of its own. */

@@ -1,6 +1,6 @@
 import type { NewOperator, Operator } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
-import { Button, Group, Select, Text } from "@mantine/core";
+import { Group, Select, Text } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
