@@ -1,4 +1,4 @@
-import { type Bus, closeBus, limitEventsPerProject, publishEvents } from "@herald/bus";
+import { type Bus, closeBus, limitEventsPerProject, publishEvent, publishEvents } from "@herald/bus";
 import { newDeviceId, newNotificationId, type OutboxEvent, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -52,18 +52,18 @@ const stored = async () => {
     of: (id: ProjectId, type: string) => state.subjects?.[`push.evt.v1.${id}.${type}`] ?? 0,
   };
 };
-/** Publishes until the stream is more than four fifths full. */
+/** Publishes each event in a message of its own. */
+const publishAlone = async (events: readonly OutboxEvent[]) => {
+  for (const event of events) await publishEvent(t.bus, event);
+};
+/** Publishes until the stream is more than four fifths full, many events in a message. */
 const fill = async (one: () => OutboxEvent) => {
   while ((await stored()).bytes <= limit * 0.82) await publishEvents(t.bus, times(50, one));
 };
 
 test("removes the oldest device events of the largest project, and nothing else", async () => {
   const [quiet, loud] = [newProject(), newProject()];
-  await publishEvents(t.bus, [
-    ...times(9, () => updated(quiet)),
-    delivered(quiet),
-    ...times(20, () => delivered(loud)),
-  ]);
+  await publishAlone([...times(9, () => updated(quiet)), delivered(quiet), ...times(20, () => delivered(loud))]);
   await fill(() => updated(loud));
   const before = (await stored()).of(loud, "device.updated");
   const sharing = limitEventsPerProject(bus, 50);
@@ -78,16 +78,13 @@ test("removes the oldest device events of the largest project, and nothing else"
   expect(of(loud, "device.updated")).toBeLessThan(before);
   const filter = `push.evt.v1.${loud}.device.updated`;
   const last = await t.raw.jsm.streams.getMessage("PUSH_EVENTS", { last_by_subj: filter });
-  expect(last?.json<{ changed: string[] }>().changed).toContain(`n${made - 1}`);
+  expect(last?.json<{ data: { changed: string[] } }[]>().at(-1)?.data.changed).toContain(`n${made - 1}`);
   expect(t.logged).toContainEqual(expect.objectContaining({ level: "warn", projects: [loud] }));
 });
 
 test("removes events only after Herald's durables have settled them", async () => {
   const [loud, other] = [newProject(), newProject()];
-  await publishEvents(
-    t.bus,
-    times(20, () => delivered(loud, 500)),
-  );
+  await publishAlone(times(20, () => delivered(loud, 500)));
   await fill(() => updated(other));
   const before = (await stored()).of(other, "device.updated");
   const sharing = limitEventsPerProject(bus, 50);
@@ -101,10 +98,7 @@ test("removes events only after Herald's durables have settled them", async () =
     for await (const message of messages) message.ack();
   }
   // Ten more that are not settled: the project now exceeds its share, and only the first twenty may be removed.
-  await publishEvents(
-    t.bus,
-    times(10, () => delivered(loud, 500)),
-  );
+  await publishAlone(times(10, () => delivered(loud, 500)));
   await eventually(async () => expect((await stored()).of(loud, "delivery.accepted")).toBeLessThan(30));
   await sharing.stop();
   expect((await stored()).of(loud, "delivery.accepted")).toBeGreaterThanOrEqual(10);

@@ -127,7 +127,7 @@ const batchMessageOf = (contract: EventContract): Json => {
 
 const days = Math.round(streams.PUSH_EVENTS.maxAgeMs / 86_400_000);
 
-const description = `Everything that happens, as CloudEvents 1.0. An event alone is in NATS binary mode: the attributes are headers, the data is the payload. Of the types that have a second message here, events of a project and the same 50 ms share a message: a JSON array of up to 100 objects with attributes and data, with the header \`content-type: ${eventBatchType}\`.
+const description = `Everything that happens, as CloudEvents 1.0. An event alone is in NATS binary mode: the attributes are headers, the data is the payload. Events of one project, one type and the same 50 ms share a message, if their type allows it: a JSON array of up to 100 objects with attributes and data, with the header \`content-type: ${eventBatchType}\`.
 
 All events are in the stream \`PUSH_EVENTS\` for ${days} days and can be replayed from any time within them. An event is delivered at least once; drop an id that you have seen. Its type (\`ce-type\`) is the same string in webhooks and in \`GET /events\`, and never changes. Later versions may add types, fields and values of enums: ignore or keep what you do not know. A breaking change is a new type that ends in \`.v2\`.`;
 
