@@ -20,10 +20,14 @@ const usedActions = yamlIn(".github/workflows").flatMap((path) => captures(path,
 
 /** Of others: those that this tree builds have a name of this machine, or one that the user replaces. */
 const usedImages = [
-  ...["docker-compose.yml", "packages/local-stack/docker-compose.yml", ...yamlIn("infra/k8s")].flatMap((path) =>
-    captures(path, /^ *image: (?:&\w+ )?(.+)$/gm),
-  ),
+  ...[
+    "docker-compose.yml",
+    "packages/local-stack/docker-compose.yml",
+    ...yamlIn("infra/postgresql"),
+    ...yamlIn("infra/k8s"),
+  ].flatMap((path) => captures(path, /^ *image: (?:&\w+ )?(.+)$/gm)),
   ...captures("infra/Dockerfile", /^ARG NODE=(.+)$/gm).map((tag) => `node:${tag}`),
+  ...captures("infra/postgresql/Dockerfile", /^FROM (\S+)/gm),
   ...captures("infra/Dockerfile", /^FROM (?:--\S+ )?(\S+)/gm).filter((from) => from !== `node:\${NODE}`),
 ].filter((image) => !/^(localhost\/|your-registry\.invalid\/|\*)/.test(image));
 
