@@ -23,12 +23,11 @@ const usedImages = [
   ...[
     "docker-compose.yml",
     "packages/local-stack/docker-compose.yml",
-    ...yamlIn("infra/postgresql"),
-    ...yamlIn("infra/k8s"),
+    "infra/postgresql/compose.yaml",
+    "infra/helm/evaluation.yaml",
   ].flatMap((path) => captures(path, /^ *image: (?:&\w+ )?(.+)$/gm)),
-  ...captures("infra/Dockerfile", /^ARG NODE=(.+)$/gm).map((tag) => `node:${tag}`),
   ...captures("infra/postgresql/Dockerfile", /^FROM (\S+)/gm),
-  ...captures("infra/Dockerfile", /^FROM (?:--\S+ )?(\S+)/gm).filter((from) => from !== `node:\${NODE}`),
+  ...captures("infra/Dockerfile", /^FROM (?:--\S+ )?(\S+)/gm).filter((from) => from !== "base"),
 ].filter((image) => !/^(localhost\/|your-registry\.invalid\/|\*)/.test(image));
 
 test("every action is pinned to a full commit, with its version beside it", () => {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Interface } from "node:readline";
+import { type Coverage, executedFiles } from "./executed-files.ts";
 import type { CpuProfile } from "./top-functions.ts";
 import { until } from "./until.ts";
 
@@ -19,11 +20,13 @@ export type Profiler = {
   readonly stop: () => Promise<void>;
   /** The profiles since `begin`, by service. */
   readonly profiles: () => ReadonlyMap<string, readonly CpuProfile[]>;
+  /** The files of this repository that ran in any service since the last call. The first call begins to count. */
+  readonly executed: () => Promise<ReadonlySet<string>>;
   /** Disconnects from the services: a process does not exit while a client is connected to its inspector. */
   readonly close: () => void;
 };
 
-type Session = { readonly call: <T>(method: string) => Promise<T>; readonly close: () => void };
+type Session = { readonly call: <T>(method: string, params?: object) => Promise<T>; readonly close: () => void };
 
 type Reply = { readonly id?: number; readonly result?: unknown; readonly error?: { readonly message: string } };
 
@@ -37,11 +40,11 @@ const openSession = async (url: string): Promise<Session> => {
     if (reply.id !== undefined) waiting.get(reply.id)?.(reply);
   });
   let calls = 0;
-  const call = async <T>(method: string): Promise<T> => {
+  const call = async <T>(method: string, params?: object): Promise<T> => {
     const id = ++calls;
     const reply = await new Promise<Reply>((resolve) => {
       waiting.set(id, resolve);
-      socket.send(JSON.stringify({ id, method }));
+      socket.send(JSON.stringify({ id, method, params }));
     });
     waiting.delete(id);
     if (reply.error) throw new Error(`${method}: ${reply.error.message}`);
@@ -70,6 +73,7 @@ export const createProfiler = (printed: Interface, services: readonly string[], 
     Promise.all(services.map(async (name) => work(await sessionOf(name), name)));
   let row = "";
   let part = 0;
+  let counting = false;
   const profiles = new Map<string, CpuProfile[]>();
   return {
     begin: (name) => {
@@ -89,6 +93,16 @@ export const createProfiler = (printed: Interface, services: readonly string[], 
       });
     },
     profiles: () => profiles,
+    executed: async () => {
+      const files = new Set<string>();
+      await each(async ({ call }) => {
+        if (!counting) await call("Profiler.startPreciseCoverage", { callCount: true });
+        const { result } = await call<{ result: readonly Coverage[] }>("Profiler.takePreciseCoverage");
+        for (const file of executedFiles(result)) files.add(file);
+      });
+      counting = true;
+      return files;
+    },
     close: () => {
       for (const { close } of sessions.values()) close();
     },

@@ -1,12 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findChromium, removeAtExit } from "@herald/local-stack";
+import { removeAtExit } from "@herald/local-stack";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
 import type { System } from "../harness/system.ts";
 import type { WorkerScope } from "./browser-globals.ts";
+import { findChromium } from "./chromium.ts";
 import { createPushService, type PushService } from "./push-service.ts";
 
 export type Browser = {

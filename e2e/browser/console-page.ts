@@ -1,7 +1,7 @@
-import { findChromium } from "@herald/local-stack";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 import { logOnFailure, type System, type SystemOptions, startSystem } from "../harness/system.ts";
+import { findChromium } from "./chromium.ts";
 
 export type ConsolePage = Page & {
   /** Exceptions of the page, and violations of its content security policy. */

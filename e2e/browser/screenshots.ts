@@ -1,9 +1,10 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Herald, HeraldAdmin } from "@herald/client";
-import { findChromium, type RunningHerald } from "@herald/local-stack";
+import type { RunningHerald } from "@herald/local-stack";
 import { eventually, operateBroker } from "@herald/testing";
 import { chromium } from "playwright-core";
+import { findChromium } from "./chromium.ts";
 
 /** `npx node --conditions=@herald/source e2e/browser/screenshots.ts <folder>`: every page of the console of a running `npm start`, light and dark, wide and on a phone. */
 
@@ -83,7 +84,12 @@ const browser = await chromium.launch({
 });
 await mkdir(folder, { recursive: true });
 for (const { name: look, colorScheme, width, height } of looks) {
-  const context = await browser.newContext({ colorScheme, viewport: { width, height }, reducedMotion: "reduce" });
+  const context = await browser.newContext({
+    colorScheme,
+    viewport: { width, height },
+    deviceScaleFactor: 2,
+    reducedMotion: "reduce",
+  });
   const page = await context.newPage();
   const { code } = await admin.sessions.createCode();
   await page.goto(`${local.gateway}/console/#code=${code}`);

@@ -36,8 +36,9 @@ const docker = async (here: Here, ...args: string[]): Promise<string> =>
 export const checkImages = async (here: Here, services: readonly string[], say: Say): Promise<void> => {
   const sizeOf = async (image: string) =>
     Number(await docker(here, "image", "inspect", "--format", "{{.Size}}", image));
-  const [, node] = /^ARG NODE=(.+)$/m.exec(await readFile(join(here.cwd, "infra/Dockerfile"), "utf8")) ?? [];
-  const base = await sizeOf(`node:${node}`);
+  const [, node] =
+    /^FROM (?:--\S+ )?(node:\S+)/m.exec(await readFile(join(here.cwd, "infra/Dockerfile"), "utf8")) ?? [];
+  const base = await sizeOf(String(node));
   for (const service of ["bus", "simulators", ...services]) {
     const image = `localhost/herald/${service}:${here.env.HERALD_VERSION}`;
     const above = (await sizeOf(image)) - base;

@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort, images } from "@herald/local-stack";
+import { must } from "../../infra/release/must.ts";
+import { tryArchive } from "./archive.ts";
 import { makeBaseImages } from "./engine/base-images.ts";
 import { startLocalEngine } from "./engine/local-engine.ts";
 import { signFirstOperatorIn } from "./first-operator.ts";
@@ -13,26 +15,14 @@ import { checkContainers, checkImages } from "./inspect.ts";
 
 /**
  * `npm run test:compose`: builds the images and runs docker-compose.yml as the deployment page describes, sends and opens a push, takes
- * everything down and up again, and sends once more. Skipped without a running engine, unless HERALD_COMPOSE_ENGINE=required. With
+ * everything down and up again, and sends once more. Then it releases the tree to a registry of its own, and starts from the archive. Skipped without a running engine, unless HERALD_COMPOSE_ENGINE=required. With
  * HERALD_COMPOSE_ENGINE=local it starts an engine, as root on Debian. Exits with 0 if everything passed or was skipped.
  */
 
 const root = join(import.meta.dirname, "../..");
 const services = ["gateway", "registry", "dispatch", "analytics"] as const;
-const stepTimeoutMs = 1_200_000;
 const run = promisify(execFile);
 const say = (line: string) => void process.stdout.write(`${line}\n`);
-
-/** Runs a program. Throws with its output if it fails. */
-const must = async (command: string, args: readonly string[], options: { cwd: string; env: NodeJS.ProcessEnv }) => {
-  try {
-    const { stdout } = await run(command, args, { ...options, timeout: stepTimeoutMs, maxBuffer: 64_000_000 });
-    return stdout;
-  } catch (error) {
-    const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
-    throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`);
-  }
-};
 
 const timed = async (what: string, work: () => Promise<unknown>): Promise<void> => {
   const begun = performance.now();
@@ -46,8 +36,8 @@ type Engine = { env: NodeJS.ProcessEnv; local: boolean; stop: () => Promise<void
 const withoutDigests = (text: string) => text.replaceAll(/@sha256:[0-9a-f]{64}/g, "");
 
 const nodeImage = async (): Promise<string> => {
-  const [, tag] = /^ARG NODE=(.+)$/m.exec(await readFile(join(root, "infra/Dockerfile"), "utf8")) ?? [];
-  return `node:${withoutDigests(String(tag))}`;
+  const [, image] = /^FROM (?:--\S+ )?(node:\S+)/m.exec(await readFile(join(root, "infra/Dockerfile"), "utf8")) ?? [];
+  return withoutDigests(String(image));
 };
 
 const findEngine = async (): Promise<Engine | undefined> => {
@@ -184,6 +174,9 @@ async function test(
   say(
     "a refused certificate is in the provider's state, the delivery trace, the log and the metrics; new settings send what waited",
   );
+
+  await compose("--profile", "*", "down", "--volumes");
+  await tryArchive(tree, here.env, { local, say });
 }
 
 /** The output of `infra/init` for users with accounts at the push services. */

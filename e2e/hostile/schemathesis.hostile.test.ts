@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pipInstall } from "@herald/local-stack";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { pipInstall } from "../test-tools.ts";
 import { show } from "./figures.ts";
 import { hostileVariables } from "./scale.ts";
 

@@ -9,9 +9,15 @@ const main = join(import.meta.dirname, "../../services/gateway/dist/main.js");
 
 export type TwoPorts = { readonly apps: string; readonly operators: string; readonly stop: () => Promise<void> };
 
-/** Starts another gateway with one port for apps and one for operators. */
-export const startTwoPorts = async (system: System, env: Readonly<Record<string, string>> = {}): Promise<TwoPorts> => {
+type Variables = Readonly<Record<string, string>>;
+
+/** Starts another gateway with one port for apps and one for operators. `env` may depend on the address for operators. */
+export const startTwoPorts = async (
+  system: System,
+  env: Variables | ((operators: string) => Variables) = {},
+): Promise<TwoPorts> => {
   const [apps, operators, metrics] = [await freePort(), await freePort(), await freePort()];
+  const more = typeof env === "function" ? env(`http://127.0.0.1:${operators}`) : env;
   const gateway = spawn(process.execPath, [main], {
     stdio: "ignore",
     env: {
@@ -19,7 +25,7 @@ export const startTwoPorts = async (system: System, env: Readonly<Record<string,
       HERALD_PORT: String(apps),
       HERALD_GATEWAY_ADMIN_PORT: String(operators),
       HERALD_METRICS_PORT: String(metrics),
-      ...env,
+      ...more,
     },
   });
   const ended = new Promise((resolve) => gateway.once("exit", resolve));

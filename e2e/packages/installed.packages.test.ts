@@ -139,6 +139,18 @@ describe.each(cases)("installed from $from on Node $node.name", ({ node, from, p
   });
 });
 
+test("the README's commands install the client and the command line", async () => {
+  const home = join(folder, "readme");
+  await mkdir(home);
+  const blocks = codeBlocks(await readFile(join(root, "README.md"), "utf8"), "Start", "sh");
+  const block = String(blocks.find((text) => text.startsWith("npm install")));
+  const env = { ...environmentOf(nodes.at(-1) as NodeProgram), npm_config_prefix: join(home, "global") };
+  expect(await run("sh", ["-ec", block], { cwd: home, env })).toMatchObject({ exitCode: 0 });
+  const herald = await run(join(home, "global/bin/herald"), ["--version"], { cwd: home, env });
+  expect(herald.stdout).toBe(`${version}\n`);
+  expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["client"]);
+});
+
 /** What a backend and a site write, and what the types must refuse. */
 const typed = `
 export const opened = (data: EventData["io.herald.notification.opened.v1"]): string => data.notification_id;

@@ -2,8 +2,9 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { cacheFolder, goProgram, provision } from "@herald/local-stack";
+import { cacheFolder, provision } from "@herald/local-stack";
 import { must } from "../../infra/release/must.ts";
+import { goProgram } from "../test-tools.ts";
 
 const progress = (line: string) => void process.stderr.write(`${line}\n`);
 

@@ -5,6 +5,8 @@ import { durables, errors, messages, providerOf, providerProblems, streams } fro
 import { createByteCache, createHealth, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createMetrics } from "../../services/dispatch/src/metrics.ts";
+import { createOperatorDirectory } from "../../services/gateway/src/auth/directories.ts";
+import { createGroupsFile } from "../../services/gateway/src/sign-in/groups-file.ts";
 import { finds, readPromql } from "./read-promql.ts";
 
 /** A metric as `/metrics` shows it. */
@@ -105,6 +107,11 @@ beforeAll(async () => {
     if ("record" in instrument) instrument.record(1, attributes);
     else instrument.add(1, attributes);
   }
+  const operators = createOperatorDirectory("root", {} as never, {} as never, (own) => own);
+  await operators.find("root", "203.0.113.7");
+  const groups = createGroupsFile("/dev/null", log);
+  await groups.start();
+  stops.push(async () => groups.stop());
   const dispatch = createMetrics();
   dispatch.sent("apns", [{ kind: "accepted" }], 1);
   dispatch.paused("apns");

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -19,6 +20,9 @@ export const releasedCompose = (text: string, images: ImageReferences): string =
   if (left !== undefined) throw new Error(`docker-compose.yml has a line that no release can have: ${left.trim()}`);
   return `# Herald on one host: README.md beside this file.\n${named}`;
 };
+
+/** What the chart is used with: with `infra/init`, all that a cluster needs without a clone. */
+const forKubernetes = ["infra/helm/evaluation.yaml", "infra/helm/nats-values.yaml"];
 
 /** The files that a compose file mounts into its containers. */
 const mountedFiles = (compose: string): string[] => [
@@ -57,14 +61,8 @@ export const writeArchive = async (
     await mkdir(folder);
     await writeFile(join(folder, "compose.yaml"), compose);
     await writeFile(join(folder, "README.md"), readme(version, repository));
-    for (const file of [
-      "LICENSE",
-      "infra/init",
-      "infra/backup",
-      "infra/restore",
-      "infra/postgresql",
-      ...mountedFiles(compose),
-    ])
+    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", "infra/postgresql", ...forKubernetes];
+    for (const file of [...files.filter((file) => existsSync(join(root, file))), ...mountedFiles(compose)])
       await cp(join(root, file), join(folder, file), { recursive: true });
     const archive = join(out, `${basename(folder)}.tar.gz`);
     await must("tar", ["-czf", archive, "-C", parent, basename(folder)], { cwd: root });

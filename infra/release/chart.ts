@@ -33,7 +33,8 @@ export const writeChart = async (
   const parent = await mkdtemp(join(tmpdir(), "herald-chart-"));
   try {
     const folder = join(parent, "herald");
-    await cp(join(root, "infra/helm/herald"), folder, { recursive: true });
+    // Alerts and dashboard are links, which Helm follows in a folder and refuses in an archive.
+    await cp(join(root, "infra/helm/herald"), folder, { recursive: true, dereference: true });
     const values = join(folder, "values.yaml");
     await writeFile(values, releasedValues(await readFile(values, "utf8"), registry, images));
     const archive = join(out, `herald-${version}.tgz`);

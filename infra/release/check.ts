@@ -4,6 +4,7 @@ import { must } from "./must.ts";
 
 /** Other files that state Herald's version. */
 const statements: readonly (readonly [file: string, pattern: RegExp])[] = [
+  ["CHANGELOG.md", /^## \[([^\]]+)\]/m],
   ["packages/kit/src/version.ts", /version = "([^"]+)"/],
   ["infra/Dockerfile", /^ARG VERSION=(\S+)/m],
   ["docker-compose.yml", /HERALD_VERSION:-([^}]+)\}/],

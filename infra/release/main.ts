@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,10 +38,10 @@ const assemble = async (
   await writeFile(join(files, "images.json"), `${JSON.stringify(images, null, 2)}\n`);
   say("archive for compose");
   await writeArchive(root, files, version, images, repository);
-  if (existsSync(join(root, "infra/helm/herald"))) {
-    say("chart");
-    await writeChart(root, files, version, registry, images);
-  }
+  say("chart, and what belongs beside it");
+  await writeChart(root, files, version, registry, images);
+  for (const name of ["evaluation", "nats-values"])
+    await copyFile(join(root, `infra/helm/${name}.yaml`), join(files, `herald-${version}.${name}.yaml`));
 };
 
 /** Writes the checksums, and says what was built. */

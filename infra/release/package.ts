@@ -51,10 +51,14 @@ const publishedManifest = (name: PackageName, text: string, repository: string |
   };
 };
 
+/** Undefined for what only this repository uses. */
 const withoutSources = (exports: unknown): unknown => {
   if (typeof exports !== "object" || exports === null) return exports;
-  const entries = Object.entries(exports).filter(([condition]) => condition !== "@herald/source");
-  return Object.fromEntries(entries.map(([name, target]) => [name, withoutSources(target)]));
+  const entries = Object.entries(exports)
+    .filter(([condition]) => condition !== "@herald/source")
+    .map(([name, target]) => [name, withoutSources(target)] as const)
+    .filter(([, target]) => target !== undefined);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 };
 
 /** Links that lead out of the package lead to the repository, or become plain text if its address is unknown. */

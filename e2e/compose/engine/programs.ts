@@ -32,7 +32,7 @@ const must = async (
 
 /** Unpacks Debian's engine and its tools into the cache, without installing them into the system. */
 const fetchEngine = ({ env, progress }: Fetch): Promise<string> =>
-  provision({ cache: cacheFolder(env), name: "docker-engine-1", progress }, async (folder) => {
+  provision({ cache: cacheFolder(env), name: "docker-engine-2", progress }, async (folder) => {
     const root = await unpackDebianPackages(folder, ["docker.io", "iptables", "debootstrap"], {
       env,
       progress: (line) => progress(`Docker engine: ${line}`),

@@ -23,9 +23,11 @@ export type StatusReportOptions = {
   readonly service: ServiceName;
   /** The checks that fail now. A change is reported at once. */
   readonly failing: () => Promise<StatusReport["failing"]>;
+  /** The ids of the process's keys, by variable. */
+  readonly keys: NonNullable<StatusReport["keys"]>;
   /** Describes the rest of the process's state, for a report. If it throws, this report is skipped. */
   readonly look: () => Promise<
-    Omit<StatusReport, "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs" | "failing">
+    Omit<StatusReport, "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs" | "failing" | "keys">
   >;
   readonly everyMs?: number;
 };
@@ -34,7 +36,10 @@ export type StatusReportOptions = {
 const instance = `${hostname().replaceAll(/[^A-Za-z0-9_-]/g, "-")}-${process.pid}`;
 
 /** Writes the state of this process into a bucket that the gateway watches: when it changes, and every `everyMs`. `stop` removes it. */
-export const reportStatus = (bus: Bus, { service, failing, look, everyMs = reportEveryMs }: StatusReportOptions) => {
+export const reportStatus = (
+  bus: Bus,
+  { service, failing, keys, look, everyMs = reportEveryMs }: StatusReportOptions,
+) => {
   const connection = connectionOf(bus);
   const bucket = openBucket(bus, "push_status", StatusReport);
   const key = `${service}.${instance}`;
@@ -51,7 +56,16 @@ export const reportStatus = (bus: Bus, { service, failing, look, everyMs = repor
     const found = await look();
     if (signal.aborted) return;
     const begun = performance.now();
-    const report = { service, instance, version, startedAt, at: new Date().toISOString(), failing: now, ...found };
+    const report = {
+      service,
+      instance,
+      version,
+      startedAt,
+      at: new Date().toISOString(),
+      failing: now,
+      keys,
+      ...found,
+    };
     await bucket.put(key, { ...report, ...(brokerMs !== undefined && { brokerMs }) });
     reported = state;
     dueAt = performance.now() + everyMs;

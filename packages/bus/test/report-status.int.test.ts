@@ -22,11 +22,14 @@ test("a process reports its status at intervals, and a stop removes the report",
   const reporting = reportStatus(t.bus, {
     service: "dispatch",
     failing: async () => failing,
+    keys: { HERALD_OPEN_KEYS: ["k2", "k1"] },
     look: async () => ({ streams: [], durables: [] }),
     everyMs: 50,
   });
   const only = () => [...seen.values()][0];
-  await eventually(() => expect(only()).toMatchObject({ service: "dispatch", version, failing }));
+  await eventually(() =>
+    expect(only()).toMatchObject({ service: "dispatch", version, failing, keys: { HERALD_OPEN_KEYS: ["k2", "k1"] } }),
+  );
   expect([...seen.keys()]).toEqual([`dispatch.${only()?.instance}`]);
   failing = [];
   // Each report contains the time that storing the previous one took.
@@ -45,6 +48,7 @@ test("a process whose state changes reports it at once, not at the next interval
   const reporting = reportStatus(t.bus, {
     service: "registry",
     failing: async () => failing,
+    keys: { HERALD_OPEN_KEYS: ["k2", "k1"] },
     look: async () => ({ streams: [], durables: [] }),
     everyMs: 3_600_000,
   });

@@ -684,6 +684,10 @@ export type Operator = {
   name: string;
   role: OperatorRole;
   projects: ProjectGrant[];
+  /** As the identity provider says */
+  email?: string;
+  /** Groups of the groups file at the last sign-in; their roles are added. Absent: never signed in by the identity provider */
+  groups?: string[];
   created_at: string;
   /** When its token was last replaced; absent: never */
   rotated_at?: string;
@@ -703,7 +707,7 @@ export type ProjectRole = Open<"viewer" | "operator" | "admin">;
 export type Session = {
   operator: SignedInOperator;
   /** Send it as `Herald-Csrf` with every change that uses the session cookie */
-  csrf_token: string;
+  csrf_token?: string;
   expires_at: string;
 };
 
@@ -727,6 +731,11 @@ export type SignInCode = {
   expires_at: string;
 };
 
+export type SignedOut = {
+  /** Ends the session at the identity provider too: open it in the browser */
+  logout_url: string;
+};
+
 export type AuditRow = {
   /** 1 for the first row; without gaps */
   sequence: number;
@@ -748,8 +757,8 @@ export type AuditRow = {
 };
 
 export type AuditedOperator = {
-  /** `root`: the holder of HERALD_ADMIN_TOKEN */
-  id: string | "root";
+  /** `root`: the holder of HERALD_ADMIN_TOKEN; `unknown`: someone whose sign-in was refused */
+  id: string | "root" | "unknown";
   name: string;
   role: OperatorRole;
 };
@@ -876,6 +885,8 @@ export type ServiceStatus = {
       since: string;
       reason: string;
     }[];
+    /** The ids of its keys, by variable. The first one encrypts or signs, the others only read: rotate when every replica lists the new one */
+    keys?: Record<string, string[]>;
     /** How long the broker took to store its last report */
     broker_ms?: number;
     /** How long the database took to answer its last ping */
@@ -1275,7 +1286,7 @@ export type OperatorChange = {
 
 export type AuditFilters = {
   /** Only rows of this operator */
-  operator?: string | "root" | undefined;
+  operator?: string | "root" | "unknown" | undefined;
   /** Only rows of this action, named by its operationId */
   action?: string | undefined;
   /** Only rows about this project */
@@ -1346,3 +1357,41 @@ export type VapidKeyPair = {
   public_key?: string | undefined;
   private_key: string;
 };
+
+/** The values that this version of Herald knows, for forms and options. Answers of later versions may contain more. */
+export const knownValues = {
+  deviceStatus: ["active", "inactive"],
+  platform: ["ios", "android", "web"],
+  notificationStatus: ["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"],
+  deliveryStatus: ["pending", "accepted", "failed", "expired", "cancelled", "skipped"],
+  messageStatus: ["waiting", "delivered", "failed"],
+  importFormat: ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"],
+  scope: ["send", "read", "devices", "export"],
+  role: ["member", "viewer", "operator", "admin"],
+  projectRole: ["viewer", "operator", "admin"],
+  environment: ["production", "sandbox"],
+  tokenKind: ["token", "fid"],
+  urgency: ["passive", "active", "time-sensitive", "critical"],
+  eventType: [
+    "io.herald.device.registered.v1",
+    "io.herald.device.updated.v1",
+    "io.herald.device.deactivated.v1",
+    "io.herald.device.deleted.v1",
+    "io.herald.device.subscribed.v1",
+    "io.herald.device.unsubscribed.v1",
+    "io.herald.topic.created.v1",
+    "io.herald.topic.deleted.v1",
+    "io.herald.notification.accepted.v1",
+    "io.herald.notification.completed.v1",
+    "io.herald.notification.cancelled.v1",
+    "io.herald.notification.expired.v1",
+    "io.herald.notification.opened.v1",
+    "io.herald.delivery.accepted.v1",
+    "io.herald.delivery.failed.v1",
+    "io.herald.provider.paused.v1",
+    "io.herald.provider.resumed.v1",
+    "io.herald.webhook.disabled.v1",
+    "io.herald.user.erased.v1",
+    "io.herald.project.deleted.v1",
+  ],
+} as const;

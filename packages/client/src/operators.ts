@@ -7,6 +7,7 @@ import type {
   Operator,
   OperatorChange,
   Session,
+  SignedOut,
   SignInCode,
 } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
@@ -35,9 +36,17 @@ export const createOperators = (http: Http) => ({
 export const createSessions = (http: Http) => ({
   /** Signs in with the client's token or with a sign-in code. Sets the session as a cookie, so it is only for pages that Herald serves. */
   create: (code?: string, options?: PostOptions) => http.post<Session>("/sessions", options, { code }),
+  /** Exchanges a sign-in code for a session that programs send as the client's `token`: `hss_…`, shown only once. */
+  createBearer: (code: string, options?: PostOptions) =>
+    http.create<{ readonly session: Session; readonly token?: string | undefined }>("session", "/sessions", options, {
+      code,
+      bearer: true,
+    }),
   /** The signed-in operator, and the CSRF token of the session. */
   current: (options?: CallOptions) => http.get<CurrentSession>("/sessions/current", options),
-  end: (options?: CallOptions) => http.remove("/sessions/current", options),
+  /** Signs out. Returns the address that ends the identity provider's session too, if it has one. */
+  end: async (options?: CallOptions): Promise<SignedOut | undefined> =>
+    http.delete<SignedOut | undefined>("/sessions/current", options),
   /** Creates a sign-in code that works once, within 10 minutes. */
   createCode: (options?: PostOptions) => http.post<SignInCode>("/sessions/codes", options),
 });

@@ -58,6 +58,7 @@ const answers = [
   contracts.Session,
   contracts.CurrentSession,
   contracts.SignInCode,
+  contracts.SignedOut,
   contracts.AuditRow,
   contracts.AuditCheck,
   contracts.DeadLetter,
@@ -100,6 +101,23 @@ const eventSchemas: [string, z.ZodType][] = Object.values(contracts.events)
   .filter((event) => event.ceType !== contracts.AuditRecordedV1.ceType)
   .map((event) => [event.ceType, event.schema]);
 const eventTypes = eventSchemas.map(([type]) => type);
+
+/** Enums that forms and options offer. */
+const values = {
+  deviceStatus: contracts.DeviceStatus.options,
+  platform: contracts.Platform.options,
+  notificationStatus: contracts.NotificationStatus.options,
+  deliveryStatus: contracts.DeliveryStatus.options,
+  messageStatus: contracts.WebhookMessageStatus.options,
+  importFormat: contracts.ImportFormat.options,
+  scope: contracts.Scope.options,
+  role: contracts.OperatorRole.options,
+  projectRole: contracts.ProjectRole.options,
+  environment: contracts.ApnsEnvironment.options,
+  tokenKind: contracts.FcmTokenKind.options,
+  urgency: contracts.Urgency.options,
+  eventType: eventTypes,
+};
 
 /** Objects share their fields with smaller ones by chance. */
 const minBaseFields = 5;
@@ -229,5 +247,8 @@ ${answered.text()}
 ${eventData}
 
 ${taken.text()}
+
+/** The values that this version of Herald knows, for forms and options. Answers of later versions may contain more. */
+export const knownValues = ${JSON.stringify(values)} as const;
 `);
 };

@@ -1,11 +1,12 @@
-// Runs before everything else: takes the one-time code out of the address, and sets the colours before the first paint.
+// Runs before everything else: takes the one-time code, or why a sign-in failed, out of the address, and sets the colours before the first paint.
 (() => {
   const { hash, pathname, search } = location;
-  const code = new URLSearchParams(hash.slice(1)).get("code");
-  if (code) {
-    history.replaceState(null, "", pathname + search);
-    window.heraldSignInCode = code;
-  }
+  const fragment = new URLSearchParams(hash.slice(1));
+  const code = fragment.get("code");
+  const refusal = fragment.get("sign-in");
+  if (code || refusal) history.replaceState(null, "", pathname + search);
+  if (code) window.heraldSignInCode = code;
+  if (refusal) window.heraldSignInRefusal = refusal;
   let chosen = null;
   try {
     chosen = localStorage.getItem("herald-color-scheme");

@@ -26,6 +26,12 @@ const home = createRoute({
   component: lazyRouteComponent(() => import("./first-project.tsx"), "FirstProject"),
 });
 
+const signInCode = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in-code",
+  component: lazyRouteComponent(() => import("./sign-in-code.tsx"), "SignInCodePage"),
+});
+
 const shell = createRoute({
   getParentRoute: () => root,
   path: "/p/$project",
@@ -46,6 +52,7 @@ const tab = (parent: typeof settings, path: string, load: Load) =>
 
 const tree = root.addChildren([
   home,
+  signInCode,
   shell.addChildren([
     page("/", () => import("./pages/overview.tsx")),
     page("/compose", () => import("./pages/compose.tsx")),

@@ -1,4 +1,5 @@
 import type { SignedInOperator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
@@ -11,6 +12,8 @@ declare global {
   interface Window {
     /** Set by boot.js, which removes the code from the address. */
     heraldSignInCode?: string | undefined;
+    /** The slug of the error with which a sign-in by the identity provider ended. */
+    heraldSignInRefusal?: string | undefined;
   }
 }
 
@@ -24,10 +27,10 @@ export const useSession = (): Signed => {
   return signed;
 };
 
-type Role = "viewer" | "operator" | "admin";
+type Role = (typeof knownValues.projectRole)[number];
 
 /** From the lowest: each role includes those before it. */
-const roles: readonly string[] = ["member", "viewer", "operator", "admin"] satisfies (Role | "member")[];
+const roles: readonly string[] = knownValues.role;
 const includes = (role: string, needed: Role): boolean => roles.indexOf(role) >= roles.indexOf(needed);
 
 /** Whether the operator has a role, or a higher one, for the installation. */
@@ -54,10 +57,21 @@ type State = {
 const signInCode = window.heraldSignInCode;
 window.heraldSignInCode = undefined;
 
+const refusals: Readonly<Record<string, string>> = {
+  "sign-in-expired": "The sign-in took too long or was begun in another tab. Sign in again.",
+  "identity-token-invalid":
+    "Herald could not verify what your company's identity provider said. Tell an admin of Herald.",
+  "sign-in-not-permitted": "You may not use Herald yet. Ask an admin of Herald for a role or a group.",
+  "identity-provider-unavailable": "Your company's identity provider does not answer. Try again in a minute.",
+};
+const refusal =
+  window.heraldSignInRefusal && (refusals[window.heraldSignInRefusal] ?? "The sign-in failed. Try again.");
+
 const usedLink = "This link no longer works: each link works once. Sign in with a token, or create a new link.";
 
 const begin = async (): Promise<State> => ({
   session: signInCode === undefined ? await currentSession() : await signIn({ code: signInCode }),
+  note: refusal,
 });
 let begun: Promise<State> | undefined;
 
@@ -88,9 +102,10 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
       session && {
         session,
         signOut: async () => {
-          await signOut();
+          const logoutUrl = await signOut();
           queries.clear();
-          setState({});
+          if (logoutUrl) location.assign(logoutUrl);
+          else setState({});
         },
       },
     [session, queries],

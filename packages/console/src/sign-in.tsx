@@ -1,12 +1,34 @@
 import type { SignedInOperator } from "@herald/client";
-import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { Button, Divider, Group, PasswordInput, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { signIn } from "./api/session.ts";
+import { hasIdentityProvider, signIn } from "./api/session.ts";
 import { Form } from "./parts/field.tsx";
 import { Problem } from "./parts/page.tsx";
 
 type Props = { readonly note?: string | undefined; readonly onSession: (session: SignedInOperator) => void };
+
+/** Leads to the company's identity provider, and back to this page. */
+const CompanySignIn = () => {
+  const { data } = useQuery({
+    queryKey: ["sign-in"],
+    queryFn: hasIdentityProvider,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (!data) return null;
+  return (
+    <>
+      <Button
+        component="a"
+        href={`/admin/v1/sign-in/oidc?${new URLSearchParams({ return_to: location.pathname })}`}
+        fullWidth
+      >
+        Sign in with your company
+      </Button>
+      <Divider label="or" />
+    </>
+  );
+};
 
 export const SignInForm = ({ note, onSession }: Props) => {
   const [token, setToken] = useState("");
@@ -20,6 +42,7 @@ export const SignInForm = ({ note, onSession }: Props) => {
   return (
     <Form onSubmit={() => token.trim() !== "" && signing.mutate()}>
       {note && <Text c="dimmed">{note}</Text>}
+      <CompanySignIn />
       <PasswordInput
         label="Operator token"
         description="The console exchanges the token for a session cookie and does not store it."

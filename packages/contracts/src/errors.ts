@@ -25,8 +25,11 @@ const refused = <const Status extends number>(status: Status, title: string) =>
 export const errors = {
   "malformed-json": refused(400, "The body is not JSON"),
   "malformed-request": refused(400, "The request is not valid HTTP"),
+  "sign-in-expired": refused(400, "The sign-in has expired or was begun elsewhere"),
   unauthenticated: refused(401, "The credential is missing or unknown"),
+  "identity-token-invalid": refused(401, "The identity provider's token is not valid"),
   forbidden: refused(403, "The credential does not permit this"),
+  "sign-in-not-permitted": refused(403, "This person may not use Herald"),
   "csrf-token-invalid": refused(403, "The CSRF token is missing or wrong"),
   "user-token-invalid": refused(403, "The user token is invalid"),
   "metadata-protected": refused(403, "Clients may not write this field"),
@@ -81,6 +84,12 @@ export const errors = {
   "bus-unavailable": { status: 503, title: "The message bus is unavailable", retry: "unavailable", log: "warn" },
   "database-unavailable": { status: 503, title: "A database is unavailable", retry: "unavailable", log: "warn" },
   "service-unavailable": { status: 503, title: "A service is unavailable", retry: "unavailable", log: "warn" },
+  "identity-provider-unavailable": {
+    status: 503,
+    title: "The identity provider is unavailable",
+    retry: "unavailable",
+    log: "warn",
+  },
   overloaded: { status: 503, title: "Too many requests are in progress", retry: "unavailable", log: "warn" },
   "queue-full": { status: 503, title: "The queue is full", retry: "unavailable", log: "warn" },
 } as const satisfies Record<string, ErrorEntry>;

@@ -14,12 +14,14 @@ export const TokenRecord = z.object({
 });
 export type TokenRecord = z.infer<typeof TokenRecord>;
 
-/** `push_operators`, by the token's hash: the gateway's data to authenticate an operator without a request. */
+/** `push_operators`, by the hash of a token or of an identity: the gateway's data to authenticate an operator without a request. */
 export const OperatorRecord = z.object({
   id: OperatorId,
   name: z.string(),
   role: OperatorRole,
   projects: z.array(ProjectGrant),
+  /** Groups of the groups file that an identity provider named at the last sign-in. */
+  groups: z.array(z.string()).optional(),
   /** Sessions and codes with another value have ended. Absent: the operator was never signed out. */
   signedOutAt: z.iso.datetime().optional(),
 });
@@ -32,6 +34,12 @@ export const SessionRecord = z.object({
   /** The operator's `signedOutAt` at its start: comparing it needs no two clocks that agree. */
   signedOutAt: z.iso.datetime().optional(),
   expiresAt: z.iso.datetime(),
+  /** Of a code: its session ends no later than the one that created it. */
+  sessionEndsAt: z.iso.datetime().optional(),
+  /** Sent as `Authorization: Bearer`, not as a cookie. */
+  bearer: z.literal(true).optional(),
+  /** Ends the session at the identity provider that began it. */
+  logoutUrl: z.string().optional(),
   /** The time when a code was exchanged. */
   usedAt: z.iso.datetime().optional(),
 });

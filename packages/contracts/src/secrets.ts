@@ -11,6 +11,9 @@ const sha256 = (text: string): string => hash("sha256", text, "hex");
 /** SHA-256 of a secret as 64 hex digits: Herald stores only this hash of the secret. */
 export const secretHash = sha256;
 
+/** The key of the record of a person whom an identity provider names. Never the email, which a provider may give to someone else. */
+export const identityHash = (issuer: string, subject: string): string => sha256(`oidc\n${issuer}\n${subject}`);
+
 /** A {@link secretHash}. It becomes the key of a record, so no other text may stand for it. */
 export const SecretHash = z
   .string()

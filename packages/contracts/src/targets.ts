@@ -1,9 +1,9 @@
 import { type Condition, parseCondition } from "./condition.ts";
 import { clausesOf } from "./evaluate-condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
-import { DeviceId } from "./ids.ts";
+import { DeviceId, type ProjectId } from "./ids.ts";
 import type { Lane } from "./platforms.ts";
-import { UserId } from "./users.ts";
+import { UserId, userKey } from "./users.ts";
 
 /** A parsed entry of `targets`. `source` is the entry as sent. */
 export type Target = { readonly source: string } & (
@@ -156,3 +156,7 @@ export const usersOf = (targets: readonly string[]): UserId[] => [
     }),
   ),
 ];
+
+/** The keys of the users among targets. */
+export const userKeysOf = (projectId: ProjectId, targets: readonly string[]): string[] =>
+  usersOf(targets).map((userId) => userKey(projectId, userId));

@@ -17,6 +17,7 @@ export type { Envelope, MasterKeys } from "./envelope/envelope.ts";
 export {
   decrypt,
   encrypt,
+  keyIdsOf,
   parseMasterKeys,
   parseOpenKeys,
   rewrapAll,
@@ -34,7 +35,7 @@ export { createReadBody, defaultBodyLimitBytes, parseJson } from "./http/json-bo
 export { createMemoryLimit, type MemoryLimit, type ReserveMemory } from "./http/memory-limit.ts";
 export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-routes.ts";
 export { allowLongUpload, type HttpServer, startHttp } from "./http/start-http.ts";
-export { createLifecycle, withTimeout } from "./lifecycle.ts";
+export { createLifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { parseRetryAfter } from "./outbound/retry-after.ts";
@@ -48,6 +49,7 @@ export {
   currentRequestId,
   runWithDeadline,
   withRequestId,
+  withTimeout,
 } from "./request-context.ts";
 export { growingPause, isUnavailable, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 export { runService } from "./run-service.ts";

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { withTimeout } from "./request-context.ts";
 
 /** Stops a service in steps. A step that fails is logged, and the next one runs. After the deadline the remaining steps do not run. */
 export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: number }) => {
@@ -40,14 +41,3 @@ export const createLifecycle = ({ log, deadlineMs }: { log: Logger; deadlineMs: 
     },
   };
 };
-
-/** Resolves when `work` has settled, or after `ms`; true if `work` settled in time. Leaves no timer behind. */
-export const withTimeout = (ms: number, work: Promise<unknown>): Promise<boolean> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms);
-    const end = () => {
-      clearTimeout(timer);
-      resolve(true);
-    };
-    work.then(end, end);
-  });

@@ -1,7 +1,65 @@
 import type { z } from "zod";
 import { type DescribeOptions, faultsOf } from "./describe-issues.ts";
 import { HeraldError } from "./herald-error.ts";
-import { cutLists } from "./schema-at.ts";
+import { bareSchemas } from "./schema-at.ts";
+
+/** Places in a value where the schema allows lists with a maximum length. */
+type Place = {
+  /** The maximum length of a list at this place. */
+  readonly max: number | undefined;
+  readonly entries: Place | undefined;
+  readonly fields: readonly (readonly [name: string, place: Place])[];
+};
+
+const places = new WeakMap<z.core.$ZodType, Place | null>();
+
+/** The maximum from `.max()` of a list's schema. */
+const maxLength = (schema: z.core.$ZodType): number | undefined => {
+  const { checks = [] } = schema._zod.def as { checks?: readonly { _zod: { def: { maximum?: number } } }[] };
+  const [lowest] = checks.flatMap(({ _zod: { def } }) => def.maximum ?? []).toSorted((one, other) => one - other);
+  return lowest;
+};
+
+/** Undefined if the value cannot contain a list with a maximum length, which is the usual case. */
+const placeOf = (schema: z.core.$ZodType, above: ReadonlySet<z.core.$ZodType> = new Set()): Place | undefined => {
+  const known = places.get(schema);
+  if (known !== undefined) return known ?? undefined;
+  const options = bareSchemas(schema);
+  // Recursive schemas, and unions, are left to zod.
+  const [only] = options;
+  if (only === undefined || options.length > 1 || above.has(only)) return undefined;
+  const within = new Set([...above, only]);
+  const { shape, element } = only._zod.def as { shape?: Record<string, z.core.$ZodType>; element?: z.core.$ZodType };
+  const entries = element && placeOf(element, within);
+  const fields = Object.entries(shape ?? {}).flatMap(([name, inner]) => {
+    const place = placeOf(inner, within);
+    return place ? [[name, place] as const] : [];
+  });
+  const max = element ? maxLength(only) : undefined;
+  const place = max === undefined && entries === undefined && fields.length === 0 ? null : { max, entries, fields };
+  places.set(schema, place);
+  return place ?? undefined;
+};
+
+const cut = (place: Place, value: unknown): void => {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    if (place.max !== undefined && value.length > place.max + 1) value.length = place.max + 1;
+    if (place.entries) for (const entry of value) cut(place.entries, entry);
+    return;
+  }
+  for (const [name, inner] of place.fields)
+    if (Object.hasOwn(value, name)) cut(inner, (value as Record<string, unknown>)[name]);
+};
+
+/**
+ * Shortens every list that is too long for its schema to one entry above the maximum. Otherwise zod validates all entries, and describes
+ * each wrong one, before it counts them: a hundred thousand entries cost seconds. The shortened list is still refused.
+ */
+export const cutLists = (schema: z.core.$ZodType, value: unknown): void => {
+  const place = placeOf(schema);
+  if (place) cut(place, value);
+};
 
 /** Validates without stack traces, which cost more than the validation. */
 const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodSafeParseResult<z.output<Schema>> => {

@@ -54,3 +54,14 @@ export const createDeadline = (ms: number): Deadline => {
     },
   };
 };
+
+/** Resolves when `work` has settled, or after `ms`; true if `work` settled in time. Leaves no timer behind. */
+export const withTimeout = (ms: number, work: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    const end = () => {
+      clearTimeout(timer);
+      resolve(true);
+    };
+    work.then(end, end);
+  });

@@ -26,7 +26,7 @@ const keepKeys = async (): Promise<ProviderKeys> => {
 
 const explain = (problem: string): string =>
   problem.includes("HERALD_DISPATCH_CUSTOM_ENDPOINTS")
-    ? `${problem}\nThe simulators need that: run infra/init --simulators, then docker compose up --build -d --wait.`
+    ? `${problem}\nThe simulators need that: run infra/init --simulators, then docker compose up -d --wait.`
     : problem;
 
 try {

@@ -50,7 +50,7 @@ describe("infra/init", () => {
     expect(new Set(Object.values(values)).size).toBe(Object.keys(values).length);
     expect(Object.values(values).filter((value) => value.length < 44)).toEqual([]);
     expect(mode.toString(8)).toBe("600");
-    expect(stdout).toContain("docker compose up --build -d --wait");
+    expect(stdout).toContain("docker compose up -d --wait");
     expect(stdout).toContain("http://127.0.0.1:8089/admin/v1/projects");
     expect(stdout).toContain("http://127.0.0.1:8089/console#code=");
     for (const value of Object.values(values)) expect(stdout).not.toContain(value);

@@ -7,7 +7,7 @@ import { z } from "zod";
 export type Part = { readonly name: string; readonly schema: z.ZodObject; readonly source: string };
 
 const root = join(import.meta.dirname, "../../..");
-const sharedSource = "packages/kit/src/config/shared-blocks.ts";
+export const sharedSource = "packages/kit/src/config/shared-blocks.ts";
 
 const oneLine = (comment: string): string =>
   comment
@@ -17,7 +17,7 @@ const oneLine = (comment: string): string =>
     .join(" ");
 
 /** The doc comment of each variable in a source of schemas. */
-const meaningsIn = (source: string): ReadonlyMap<string, string> => {
+export const meaningsIn = (source: string): ReadonlyMap<string, string> => {
   const text = readFileSync(join(root, source), "utf8");
   const found = text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(HERALD_\w+|OTEL_\w+):/g);
   return new Map([...found].map(([, comment = "", name = ""]) => [name, oneLine(comment)]));

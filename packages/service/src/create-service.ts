@@ -18,6 +18,7 @@ import {
   createLifecycle,
   createLogger,
   databaseOf,
+  keyIdsOf,
   type Logger,
   type serviceConfig,
   startHealthServer,
@@ -144,7 +145,7 @@ export const createService = (options: ServiceOptions): Service => {
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
       // Before the database is prepared, so that the status page shows that the service waits for it, and why.
-      reporting = reportStatus(bus, { service: name, failing: health.failing, look });
+      reporting = reportStatus(bus, { service: name, failing: health.failing, keys: keyIdsOf(config), look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;

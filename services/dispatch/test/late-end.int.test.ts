@@ -2,7 +2,7 @@ import { type GroupedSend, newDeviceId, newNotificationIds, newProjectId, type R
 import { createLogger } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSmallSend, type SmallSendDeps } from "../src/delivery/small-send.ts";
+import { createSmallSend, type SmallSendDeps } from "../src/delivery/deliver-sends.ts";
 import { rootBatchId } from "../src/domain/batch.ts";
 import { settleRow } from "../src/domain/settle-row.ts";
 import { createDeliveryStore } from "../src/stores/delivery-store.ts";

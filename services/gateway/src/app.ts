@@ -19,6 +19,7 @@ import {
   createLogger,
   createMemoryLimit,
   type HttpServer,
+  keyIdsOf,
   type Logger,
   startHttp,
   startTelemetry,
@@ -54,6 +55,8 @@ import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
+import { createGroupsFile } from "./sign-in/groups-file.ts";
+import { createIdentityProvider } from "./sign-in/identity-provider.ts";
 import { createEventPositions } from "./streams/event-positions.ts";
 import { createEventStreams } from "./streams/event-streams.ts";
 import { createExportStreams } from "./streams/export-streams.ts";
@@ -80,6 +83,26 @@ type Overrides = {
   readonly heartbeatMs?: number;
   readonly drainTimeoutMs?: number;
   readonly limits?: Partial<FixedLimits>;
+};
+
+const identityProviderOf = (config: GatewayConfig, now: () => Date, log: Logger) => {
+  const {
+    HERALD_GATEWAY_OIDC_ISSUER: issuer,
+    HERALD_GATEWAY_OIDC_CLIENT_ID: clientId,
+    HERALD_GATEWAY_OIDC_URL: url,
+  } = config;
+  if (issuer === undefined || clientId === undefined || url === undefined) return undefined;
+  return createIdentityProvider({
+    issuer,
+    clientId,
+    clientSecret: config.HERALD_GATEWAY_OIDC_CLIENT_SECRET,
+    callback: `${url}/admin/v1/sign-in/callback`,
+    home: `${url}/console/`,
+    scopes: config.HERALD_GATEWAY_OIDC_SCOPES,
+    groupsClaim: config.HERALD_GATEWAY_OIDC_GROUPS_CLAIM,
+    now,
+    log,
+  });
 };
 
 /** The gateway: serves HTTP, talks to the bus, stores nothing. */
@@ -109,7 +132,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     await publish(connection.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectRecords, limits);
-  const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits);
+  const groupsFile = createGroupsFile(config.HERALD_GATEWAY_OIDC_GROUPS_FILE, log);
+  const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits, groupsFile.rightsOf);
   const sessions = createSessionStore({
     replica: sessionRecords,
     bucket: () => openBucket(connection.bus(), "push_sessions", SessionRecord),
@@ -145,6 +169,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const status = createStatusDirectory({
     failing: health.failing,
+    keys: keyIdsOf(config),
     broker: connection.ready,
     now,
   });
@@ -166,6 +191,9 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     projects,
     operators,
     sessions,
+    identityProvider: identityProviderOf(config, now, log),
+    groupsFile,
+    signInSessionMs: config.HERALD_GATEWAY_OIDC_SESSION,
     audit: createAuditPublisher((event) => publishEvent(connection.bus(), event), now),
     idempotency: createIdempotency({
       keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
@@ -214,6 +242,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   let adminServer: HttpServer | undefined;
   return {
     start: async (): Promise<void> => {
+      await groupsFile.start();
       const telemetry = await startTelemetry({
         service: "gateway",
         metricsHost: config.HERALD_HOST,
@@ -251,6 +280,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       lifecycle.onStop("replicas", async () => {
         await Promise.all(replicas.map((replica) => replica.stop()));
       });
+      lifecycle.onStop("groups file", async () => groupsFile.stop());
       lifecycle.onStop("bus", connection.stop);
       lifecycle.onStop("telemetry", async () => {
         unobserve();

@@ -1,13 +1,53 @@
 import { httpConfig, logConfig, natsConfig, parseOpenKeys, telemetryConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
+/** http is for a provider on this machine alone: codes and secrets must not travel unencrypted. */
+const isSafeIssuer = (text: string): boolean => {
+  const { protocol, hostname } = new URL(text);
+  return protocol === "https:" || ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+};
+
+const isOrigin = (text: string): boolean => new URL(text).origin === text;
+
 const maxPerWindow = 10_000_000;
 const maxPerHour = 1_000_000_000;
 /** The most that the broker counts in one response. */
 const maxQueued = 100_000;
 
+/** Sign-in by an identity provider, with OpenID Connect. Docs: docs/how-to/sign-in-with-your-company.md. */
+const oidcConfig = {
+  /**
+   * The identity provider that signs operators in: its exact issuer, https except on this machine. Without it people sign in by
+   * tokens alone.
+   */
+  HERALD_GATEWAY_OIDC_ISSUER: variables
+    .url("https", "http")
+    .refine(isSafeIssuer, "must be https, except on this machine")
+    .optional(),
+  /** Herald's client id at the identity provider. */
+  HERALD_GATEWAY_OIDC_CLIENT_ID: variables.text().optional(),
+  /** Herald's client secret, if the provider gave one. PKCE is used with and without it. */
+  HERALD_GATEWAY_OIDC_CLIENT_SECRET: variables.secret({ min: 1 }).optional(),
+  /**
+   * The origin of the admin port as browsers reach it, without a path. The provider must allow the redirect address
+   * `<this>/admin/v1/sign-in/callback`.
+   */
+  HERALD_GATEWAY_OIDC_URL: variables
+    .url("https", "http")
+    .refine(isOrigin, "must be an origin such as https://herald.example.com, without a path or a slash at its end")
+    .optional(),
+  /** The scopes to ask for, with blanks between them. Okta needs `groups` too. */
+  HERALD_GATEWAY_OIDC_SCOPES: variables.text().default("openid profile email"),
+  /** The claim of the identity token with the person's groups: a list of texts, or one text. */
+  HERALD_GATEWAY_OIDC_GROUPS_CLAIM: variables.text().default("groups"),
+  /** A YAML file with the roles of groups. With it, only people of its groups, and those with a role or grant, may sign in. */
+  HERALD_GATEWAY_OIDC_GROUPS_FILE: variables.text().optional(),
+  /** How long a session lasts. A person who leaves a group keeps its roles for as long at most. */
+  HERALD_GATEWAY_OIDC_SESSION: variables.durationMs({ min: 900_000, max: 86_400_000 }).default(28_800_000),
+};
+
 /** The gateway's environment variables. */
-export const GatewayConfig = z.object({
+const Variables = z.object({
   ...natsConfig,
   ...logConfig,
   ...telemetryConfig,
@@ -72,5 +112,22 @@ export const GatewayConfig = z.object({
    * database is unavailable.
    */
   HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ min: 1, max: maxQueued }).default(50_000),
+  ...oidcConfig,
+});
+
+const ofProvider = ["HERALD_GATEWAY_OIDC_ISSUER", "HERALD_GATEWAY_OIDC_CLIENT_ID", "HERALD_GATEWAY_OIDC_URL"] as const;
+
+export const GatewayConfig = Variables.superRefine((config, context) => {
+  const needed = ofProvider.filter((name) => config[name] !== undefined);
+  if (needed.length === 0 && config.HERALD_GATEWAY_OIDC_GROUPS_FILE === undefined) return;
+  for (const name of ofProvider)
+    if (config[name] === undefined)
+      context.addIssue({
+        code: "custom",
+        path: [name],
+        message: `is not set; sign-in needs all of ${ofProvider.join(", ")}`,
+      });
+  if (!config.HERALD_GATEWAY_OIDC_SCOPES.split(" ").includes("openid"))
+    context.addIssue({ code: "custom", path: ["HERALD_GATEWAY_OIDC_SCOPES"], message: "must include openid" });
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;

@@ -13,6 +13,8 @@ import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
+import type { GroupsFile } from "./sign-in/groups-file.ts";
+import type { IdentityProvider } from "./sign-in/identity-provider.ts";
 import type { EventStreams } from "./streams/event-streams.ts";
 import type { ExportStreams } from "./streams/export-streams.ts";
 import type { DeadLetters } from "./views/dead-letters.ts";
@@ -27,6 +29,11 @@ export type RouteDeps = {
   readonly projects: ProjectDirectory;
   readonly operators: OperatorDirectory;
   readonly sessions: Sessions;
+  /** Undefined: people sign in by tokens alone. */
+  readonly identityProvider: IdentityProvider | undefined;
+  readonly groupsFile: GroupsFile;
+  /** How long a session by the identity provider lasts. */
+  readonly signInSessionMs: number;
   readonly audit: Audit;
   readonly limits: RateLimits;
   readonly projectLimits: ReadProjectLimits;

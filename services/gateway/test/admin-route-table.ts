@@ -33,6 +33,10 @@ export const adminTable: Record<string, Case> = {
     status: 204,
     bad: { force: true },
   },
+  getSignInWays: { route: () => "GET /admin/v1/sign-in", status: 200, badQuery: "?x=1" },
+  // These gateways have no identity provider; sign-in.int.test.ts has one.
+  beginSignIn: { route: () => "GET /admin/v1/sign-in/oidc", status: 404, badQuery: "?return_to=//evil.example" },
+  finishSignIn: { route: () => "GET /admin/v1/sign-in/callback", status: 404, badQuery: "?state=a&state=b" },
   createSession: {
     route: () => "POST /admin/v1/sessions",
     status: 201,

@@ -306,9 +306,34 @@ describe("a sign-in code", () => {
     expect((await signIn({ headers, body: { code: await newCode() } })).status).toBe(201);
   });
 
-  test("can be created only by admins", async () => {
-    const { token } = await newOperator("operator");
-    expect((await system.call("POST /admin/v1/sessions/codes", { token })).status).toBe(403);
+  test("of a session signs in no longer than that session", async () => {
+    const { session } = await newOperator("member");
+    now = () => new Date(Date.now() + 7 * 3_600_000);
+    const made = await system.call("POST /admin/v1/sessions/codes", { headers: session });
+    const { expires_at: end } = (await current(session)).body.data;
+    for (const body of [{ code: made.body.data.code }]) {
+      const { status, body: answer } = await signIn({ body });
+      expect([status, answer.data.expires_at]).toEqual([201, end]);
+    }
+  });
+
+  test("is exchanged by a program for a bearer, which needs no CSRF token and is no cookie", async () => {
+    const { token } = await newOperator("admin");
+    const { headers, body } = await signIn({ body: { code: await newCode(token), bearer: true } });
+    expect([headers.get("set-cookie"), body.data.csrf_token]).toEqual([null, undefined]);
+    expect(body.token).toMatch(/^hss_/);
+    const authorization = `Bearer ${body.token}`;
+    expect((await current({ authorization })).body.data).toMatchObject({ expires_at: body.data.expires_at });
+    expect((await change({}, { authorization })).status).toBe(200);
+    const devices = { headers: { authorization, "herald-project": project.id } };
+    expect((await system.call("GET /api/v1/devices", devices)).status).toBe(200);
+    expect((await current({ cookie: `herald_session=${body.token}` })).status).toBe(401);
+    const { cookie } = await system.session(token);
+    expect((await current({ authorization: `Bearer ${cookie.split("=")[1]}` })).status).toBe(401);
+    const longer = await signIn({ token: body.token });
+    expect(Date.parse(longer.body.data.expires_at)).toBeLessThanOrEqual(Date.parse(body.data.expires_at));
+    expect((await system.call("DELETE /admin/v1/sessions/current", { token: body.token })).status).toBe(204);
+    await eventually(async () => expect((await current({ authorization })).status).toBe(401), soon);
   });
 });
 

@@ -61,12 +61,12 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
-  const { projects, audit, topics, devices, pending, expansions, imports, erasures } = deps;
+  const { projects, operators, audit, topics, devices, pending, expansions, imports, erasures } = deps;
   const { outbox, replication, operatorReplication, masterKeys } = deps;
 
   return {
     prepare: async () => {
-      for (const store of [projects, audit, topics, devices, pending, expansions, imports, erasures])
+      for (const store of [projects, operators, audit, topics, devices, pending, expansions, imports, erasures])
         await store.ensureIndexes();
       await projects.rewrapSecrets(masterKeys, log);
     },

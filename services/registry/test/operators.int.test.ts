@@ -4,6 +4,7 @@ import {
   CreateOperatorRequest,
   DeleteOperator,
   GetOperator,
+  identityHash,
   ListOperators,
   newOperatorId,
   newOperatorToken,
@@ -12,6 +13,7 @@ import {
   OperatorRecord,
   type ProjectGrant,
   RotateOperatorToken,
+  SignInOperator,
   SignOutOperator,
   secretHash,
 } from "@herald/contracts";
@@ -88,6 +90,59 @@ test("tokens that are replaced at the same time leave one that works", async () 
     expect(live).toEqual([current]);
   });
 });
+
+const signIn = (subject: string, fields: { groups?: string[]; everyone?: boolean; name?: string } = {}) => {
+  const person = { name: "Maria", groups: ["staff"], everyone: false, ...fields };
+  const operatorId = newOperatorId(new Date());
+  return registry.ask(SignInOperator, {
+    operatorId,
+    issuer: "https://id.example",
+    subject,
+    email: "m@example.com",
+    ...person,
+  });
+};
+const identityRecord = (subject: string) => recordOf(identityHash("https://id.example", subject));
+
+test("people are known by issuer and subject: one operator, however many sign in at once", async () => {
+  const [first, ...others] = await Promise.all(Array.from({ length: 8 }, () => signIn("maria")));
+  expect(new Set(others.map(({ id }) => id))).toEqual(new Set([first?.id]));
+  expect(first).toMatchObject({ role: "member", projects: [], groups: ["staff"], email: "m@example.com" });
+  expect(await identityRecord("maria")).toMatchObject({ id: first?.id, groups: ["staff"] });
+  expect((await signIn("other")).id).not.toBe(first?.id);
+  expect(await signIn("maria", { name: "M. Diaz", groups: ["b"] })).toMatchObject({ id: first?.id, name: "M. Diaz" });
+  expect(await identityRecord("maria")).toMatchObject({ name: "M. Diaz", groups: ["b"] });
+});
+
+test("a person without group, role or grant is refused, and has lost the earlier groups", async () => {
+  expect(await failure(signIn("nobody", { groups: [] }))).toMatchObject({ code: "sign-in-not-permitted" });
+  expect(await identityRecord("nobody")).toBeUndefined();
+  const { id: operatorId } = await signIn("leaver");
+  expect(await failure(signIn("leaver", { groups: [] }))).toMatchObject({ code: "sign-in-not-permitted" });
+  expect(await identityRecord("leaver")).toMatchObject({ groups: [] });
+  await registry.ask(ChangeOperatorRequest, { operatorId, projects: [grant] });
+  expect(await signIn("leaver", { groups: [] })).toMatchObject({ id: operatorId, projects: [grant] });
+  expect(await signIn("anyone", { groups: [], everyone: true })).toMatchObject({ role: "member" });
+});
+
+test("a token of such an operator has none of the groups' roles, and both end with a deletion", async () => {
+  const { id: operatorId } = await signIn("with-token");
+  const tokenHash = newHash();
+  await registry.ask(RotateOperatorToken, { operatorId, tokenHash });
+  expect([(await recordOf(tokenHash))?.groups, (await identityRecord("with-token"))?.groups]).toEqual([
+    undefined,
+    ["staff"],
+  ]);
+  await registry.ask(DeleteOperator, { operatorId });
+  expect([await recordOf(tokenHash), await identityRecord("with-token")]).toEqual([undefined, undefined]);
+  await documents().insertOne({ ...deletedHalfway, identityHash: identityHash("https://id.example", "with-token") });
+  expect((await signIn("with-token")).id).not.toBe(deletedHalfway._id);
+});
+
+const deletedHalfway: OperatorDocument = {
+  ...{ _id: newOperatorId(new Date()), name: "Maria", role: "member", projects: [] },
+  ...{ createdAt: new Date(), deletedAt: new Date() },
+};
 
 test("a deleted operator is gone from the gateways before the reply, and then from the database", async () => {
   const { operatorId, tokenHash } = await create();

@@ -8,12 +8,41 @@ const variables = Object.fromEntries(
   (Object.keys(busUsers) as BusUserName[]).map((name) => [name, { passwordVariable: passwordVariables[name] }]),
 ) as Record<BusUserName, { passwordVariable: string }>;
 
+const infra = join(import.meta.dirname, "../../../../infra");
+const natsConf = async () => {
+  const [settings = ""] = (await readFile(join(infra, "nats.conf"), "utf8")).split(/^accounts /m);
+  return settings + renderNatsAccounts({ credentials: variables, consumersFile: "consumers.conf" });
+};
+const lineBefore = (text: string, at: number) => text.slice(text.lastIndexOf("\n", at) + 1, at);
+const indented = (text: string, indent: string) => text.trimEnd().replaceAll(/^(?=.)/gm, indent);
+
 test("infra/nats.conf has the users that the contracts need: `npm run docs` writes them", async () => {
-  const path = join(import.meta.dirname, "../../../../infra/nats.conf");
-  const [settings = ""] = (await readFile(path, "utf8")).split(/^accounts /m);
-  await expect(
-    settings + renderNatsAccounts({ credentials: variables, consumersFile: "consumers.conf" }),
-  ).toMatchFileSnapshot(path);
+  await expect(await natsConf()).toMatchFileSnapshot(join(infra, "nats.conf"));
+});
+
+test("infra/helm/nats-values.yaml has the same accounts, as NATS' own chart takes them", async () => {
+  const path = join(infra, "helm/nats-values.yaml");
+  const [settings = ""] = (await readFile(path, "utf8")).split(/^ {4}accounts:/m);
+  // A map in YAML's flow style needs commas. The chart unquotes what is between << and >>.
+  const accounts = renderNatsAccounts({ credentials: variables })
+    .replaceAll(/([^{[\s])$/gm, (end, _last, at, text) => (/#[^"]*$/.test(lineBefore(text, at)) ? end : `${end},`))
+    .replaceAll(/\$(HERALD_\w+)/g, '"<< $$$1 >>"')
+    .replace("accounts {", "accounts: {")
+    .trimEnd()
+    .replace(/,$/, "");
+  await expect(`${settings}${indented(accounts, "    ")}\n`).toMatchFileSnapshot(path);
+});
+
+test("infra/helm/evaluation.yaml contains infra/nats.conf and infra/mongo-users.js", async () => {
+  const path = join(infra, "helm/evaluation.yaml");
+  const [objects = ""] = (await readFile(path, "utf8")).split(/^data:\n/m);
+  const files = {
+    "nats.conf": await natsConf(),
+    "consumers.conf": "# Accounts of consumers.",
+    "mongo-users.js": await readFile(join(infra, "mongo-users.js"), "utf8"),
+  };
+  const data = Object.entries(files).map(([name, text]) => `  ${name}: |\n${indented(text, "    ")}\n`);
+  await expect(`${objects}data:\n${data.join("")}`).toMatchFileSnapshot(path);
 });
 
 test("a consumer's account is an entry to paste, and its values are quoted correctly", () => {

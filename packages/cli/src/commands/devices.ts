@@ -1,6 +1,6 @@
 import type { Device, DeviceNotification } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import {
   type Add,
@@ -38,8 +38,8 @@ const entries = (device: Device): [string, unknown][] => [
 
 const filterOptions = [
   option("--match <target>", "only the active devices that a send to this target reaches, in no order"),
-  option("--status <status>", "only devices with this status").choices(choices.deviceStatus),
-  option("--platform <platform>", "only devices of this platform").choices(choices.platform),
+  option("--status <status>", "only devices with this status").choices(knownValues.deviceStatus),
+  option("--platform <platform>", "only devices of this platform").choices(knownValues.platform),
   option("--user <id>", "only devices of this user"),
   option("--push-token <token>", "only the devices with this push token"),
 ];

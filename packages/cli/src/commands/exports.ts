@@ -1,8 +1,8 @@
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import type { ExportedText, ExportFormat, ExportName } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, createdOptions, labelFilter, option, type TimeChoice } from "../define.ts";
 import { UsageError } from "../failures.ts";
@@ -61,12 +61,12 @@ export const exportRows = async (
 const notificationOption = option("--notification <id>", "only of this notification");
 
 export const notificationFilters = [
-  option("--status <status>", "only notifications with this status").choices(choices.notificationStatus),
+  option("--status <status>", "only notifications with this status").choices(knownValues.notificationStatus),
   option("--kind <kind>", "only of this kind"),
   option("--label <name=value>", "only with this label"),
 ];
 export const deliveryStatus = option("--status <status>", "only deliveries with this status").choices(
-  choices.deliveryStatus,
+  knownValues.deliveryStatus,
 );
 
 const exports = {

@@ -2,8 +2,8 @@ import { openAsBlob } from "node:fs";
 import { access, constants } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Herald, Import } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
@@ -65,12 +65,12 @@ const openFile = async (file: string): Promise<Blob> => {
 /** The id of the import to upload to: resumed or new. */
 const start = async (herald: Herald, { format, dryRun, resume }: Options): Promise<string> => {
   if (resume !== undefined) return resume;
-  if (format === undefined) throw new UsageError(`--format must be one of ${choices.importFormat.join(", ")}.`);
+  if (format === undefined) throw new UsageError(`--format must be one of ${knownValues.importFormat.join(", ")}.`);
   return (await herald.imports.create({ format, dry_run: dryRun === true })).id;
 };
 
 type Options = {
-  readonly format?: (typeof choices.importFormat)[number];
+  readonly format?: (typeof knownValues.importFormat)[number];
   readonly dryRun?: boolean;
   readonly resume?: string;
 };
@@ -80,7 +80,7 @@ export const addImport = (group: Command, add: Add) => {
     usage: "import <file>",
     does: "Import devices from a file: NDJSON, CSV or lines, also as .gz",
     options: [
-      option("--format <format>", "whose export it is").choices(choices.importFormat),
+      option("--format <format>", "whose export it is").choices(knownValues.importFormat),
       option("--dry-run", "report what would happen, and change nothing"),
       option("--resume <id>", "continue an import whose upload broke"),
     ],

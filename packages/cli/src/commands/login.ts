@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { Herald, HeraldAdmin, HeraldError } from "@herald/client";
 import type { Command } from "commander";
+import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { type Profile, saveProfile } from "../profiles.ts";
@@ -25,16 +26,50 @@ const check = async (call: Promise<unknown>, what: string): Promise<void> => {
   });
 };
 
+/** Signs in at the identity provider: the console shows a code, which becomes a bearer. */
+const signInByCompany = async ({
+  settings,
+  terminal,
+  ask,
+  signal,
+}: Context): Promise<{ url: string; bearer: string; ends: string }> => {
+  const { url } = settings;
+  if (url === undefined) throw new UsageError("Signing in needs Herald's address.", "Give it as --url.");
+  const { sessions } = new HeraldAdmin({ url, session: {} });
+  if (!terminal.canAsk) throw new UsageError("--sso asks for a code.", "Run it in a terminal.");
+  const begin = `${url.replace(/\/+$/, "")}/admin/v1/sign-in/oidc?return_to=/console/sign-in-code`;
+  terminal.print(`Open this address in a browser, sign in, and copy the code that it shows:\n${begin}`);
+  const code = (await ask("Code (hoc_…): ", true)).trim();
+  const { session, token } = await sessions.createBearer(code, { signal });
+  if (token === undefined) throw new UsageError("The answer with the session got lost.", "Run this again.");
+  return { url, bearer: token, ends: session.expires_at };
+};
+
 export const addLogin = (program: Command, add: Add) =>
-  add<{ local?: boolean }>(program, {
+  add<{ local?: boolean; sso?: boolean }>(program, {
     usage: "login",
     does: "Save Herald's address and your tokens as a profile",
-    options: [option("--local", "use the system that `npm start` runs in this folder")],
+    options: [
+      option("--local", "use the system that `npm start` runs in this folder"),
+      option("--sso", "sign in with your company's identity provider, in a browser"),
+    ],
     examples: [
       ["login --local", "sign in to the system that npm start runs here"],
       ["login --url https://herald.example.com --profile production", "prompts for the tokens without echoing them"],
+      ["login --sso --url https://herald.example.com", "signs you in by your company, for hours"],
     ],
-    run: async ({ settings, terminal, env, signal, profileName, ask, result }, _, { local }) => {
+    run: async (context, _, { local, sso }) => {
+      const { settings, terminal, env, signal, profileName, ask, result } = context;
+      if (sso) {
+        const { url, bearer, ends } = await signInByCompany(context);
+        const profile = { url, token: settings.token, admin_token: bearer, project: settings.project };
+        const file = await saveProfile(env, profileName, profile);
+        return result(
+          { profile: profileName, file, url, expires_at: ends },
+          () =>
+            `${terminal.paint("green", "Signed in")} to ${url} until ${ends} as profile ${profileName}, in ${file}.`,
+        );
+      }
       const given = local ? await readLocal() : settings;
       const want = async (value: string | undefined, question: string, secret: boolean): Promise<string | undefined> =>
         value ?? (terminal.canAsk ? (await ask(question, secret)).trim() || undefined : undefined);

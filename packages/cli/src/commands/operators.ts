@@ -1,12 +1,12 @@
 import type { AuditRow, Operator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Entries, ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 
-type Role = (typeof choices.role)[number];
+type Role = (typeof knownValues.role)[number];
 
 const grantsOf = ({ projects }: Operator): string => projects.map(({ id, role }) => `${id}=${role}`).join(", ");
 
@@ -28,9 +28,9 @@ const grantOption = (meaning: string) => repeated("--grant <project=role>", mean
 const parseGrants = ({ grant }: Grants) => {
   if (grant === undefined || grant.join() === "none") return grant && [];
   return Object.entries(parsePairs(grant, "--grant")).map(([id, role]) => {
-    const known = choices.projectRole.find((one) => one === role);
+    const known = knownValues.projectRole.find((one) => one === role);
     if (known) return { id, role: known };
-    throw new UsageError(`--grant ${id}=${role}: the role must be one of ${choices.projectRole.join(", ")}.`);
+    throw new UsageError(`--grant ${id}=${role}: the role must be one of ${knownValues.projectRole.join(", ")}.`);
   });
 };
 
@@ -46,7 +46,7 @@ export const addOperators = (group: Command, add: Add) => {
     does: "Create an operator and show the token, only this once",
     options: [
       option("--name <name>", "name of the person").makeOptionMandatory(),
-      option("--role <role>", roleHelp).choices(choices.role).makeOptionMandatory(),
+      option("--role <role>", roleHelp).choices(knownValues.role).makeOptionMandatory(),
       grantOption("role in one project; may be repeated"),
     ],
     examples: [
@@ -64,7 +64,7 @@ export const addOperators = (group: Command, add: Add) => {
     does: "Change an operator's name, role or grants, within a second and also for sessions in progress",
     options: [
       option("--name <name>", "new name"),
-      option("--role <role>", "new role").choices(choices.role),
+      option("--role <role>", "new role").choices(knownValues.role),
       grantOption("replaces all grants; may be repeated; `none` removes them"),
     ],
     run: ({ admin, record }, [id = ""], { name, role, grant }) =>

@@ -14,8 +14,8 @@ const entries = (project: Project): [string, unknown][] => [
 ];
 
 const limitColumns = columnsFor<ProjectLimit>(
-  { title: "LIMIT", value: ({ name }) => name },
-  { title: "COUNTS", value: ({ description }) => description },
+  // In one column, which is never truncated: on a narrow terminal it has a line of its own.
+  { title: "LIMIT", value: ({ name, description }) => `${name}: ${description}` },
   { title: "USED", value: ({ used }) => used ?? "", right: true },
   { title: "MOST", value: ({ limit }) => limit, right: true },
   { title: "IN", value: ({ seconds }) => (seconds === undefined ? "" : `${seconds} s`) },

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import type { ApnsSettings, ProviderSettings, ProviderView, TestPush } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { Argument, type Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, addDelete, option } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
@@ -97,7 +97,7 @@ export const addProviders = (group: Command, add: Add) => {
       option("--key-id <id>", "10 characters; default: taken from the file name"),
       option("--certificate <file>", "PEM, instead of team and key id"),
       option("--environment <environment>", "for devices that do not name theirs")
-        .choices(choices.environment)
+        .choices(knownValues.environment)
         .default("production"),
       ...elsewhereOptions,
     ],
@@ -152,9 +152,9 @@ export const addProviders = (group: Command, add: Add) => {
       does: "Send one test push and show the response of the provider",
       options: [
         option("--push-token <token>", "the device's token, or a subscription's endpoint").makeOptionMandatory(),
-        option("--platform <platform>", "fcm: of the device (default: android)").choices(choices.platform),
-        option("--environment <environment>", "apns: of the device").choices(choices.environment),
-        option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(choices.tokenKind),
+        option("--platform <platform>", "fcm: of the device (default: android)").choices(knownValues.platform),
+        option("--environment <environment>", "apns: of the device").choices(knownValues.environment),
+        option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(knownValues.tokenKind),
         option("--p256dh <key>", "webpush: the subscription's key"),
         option("--auth <secret>", "webpush: the subscription's secret"),
       ],

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import type { DryRun, NewNotification, Notification } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, numberOption, option, parsePairs, repeated, shareOption } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
@@ -130,7 +130,7 @@ export const addSend = (program: Command, add: Add) =>
       numberOption("--ttl <seconds>", "time to live"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
       option("--collapse-id <id>", "replaces an earlier notification with this id"),
-      option("--urgency <urgency>", "how much it may interrupt").choices(choices.urgency),
+      option("--urgency <urgency>", "how much it may interrupt").choices(knownValues.urgency),
       shareOption("--relevance <score>", "0 to 1, its order in the summary of iOS"),
       option("--thread <id>", "grouped with others of this thread"),
       option("--android-channel <id>", "notification channel of the Android app"),

@@ -1,6 +1,6 @@
 import type { Stats, StatsQuery } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import { type Add, labelFilter, option } from "../define.ts";
 import { plot } from "../terminal/plot.ts";
 import { columnsFor, createTable } from "../terminal/table.ts";
@@ -70,7 +70,7 @@ export const addStats = (program: Command, add: Add) =>
       option("--user <id>", "of notifications that named this user"),
       option("--kind <kind>", "of notifications of this kind"),
       option("--label <name=value>", "of notifications with this label"),
-      option("--platform <platform>", "of one platform").choices(choices.platform),
+      option("--platform <platform>", "of one platform").choices(knownValues.platform),
       option("--by <dimension>", "totals by platform, kind, topic or label:<name>"),
     ],
     examples: [

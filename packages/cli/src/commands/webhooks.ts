@@ -1,6 +1,6 @@
 import type { EventType, Webhook, WebhookMessage, WebhookWithSecret } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { choices } from "../choices.ts";
 import type { Context, ListChoice } from "../context.ts";
 import {
   type Add,
@@ -64,7 +64,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "create <url>",
     does: "Create a webhook and show its secret, only this once",
     options: [
-      repeated("--event <type>", "only events of this type; repeatable", choices.eventType),
+      repeated("--event <type>", "only events of this type; repeatable", knownValues.eventType),
       option("--description <text>", "description"),
     ],
     run: async (context, [url = ""], { event: events, description }) =>
@@ -93,7 +93,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "messages <id>",
     does: "List its messages, one per event",
     options: [
-      option("--status <status>", "only messages with this status").choices(choices.messageStatus),
+      option("--status <status>", "only messages with this status").choices(knownValues.messageStatus),
       ...listOptions,
     ],
     run: ({ herald, rows }, [id = ""], { status, ...choice }) =>

@@ -63,7 +63,15 @@ export const currentSession = async (): Promise<SignedInOperator | undefined> =>
   }
 };
 
-export const signOut = async (): Promise<void> => {
-  await admin.sessions.end();
+/** Resolves to the address that ends the identity provider's session too, if there is one. */
+export const signOut = async (): Promise<string | undefined> => {
+  const ended = await admin.sessions.end();
   csrfToken = "";
+  return ended?.logout_url;
+};
+
+/** Whether people can sign in by their company's identity provider. */
+export const hasIdentityProvider = async (): Promise<boolean> => {
+  const answer = await fetch("/admin/v1/sign-in");
+  return answer.ok && ((await answer.json()) as { readonly data: { readonly oidc: boolean } }).data.oidc;
 };

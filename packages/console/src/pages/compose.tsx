@@ -8,7 +8,7 @@ import { useProjectName } from "../api/projects.ts";
 import { Field } from "../parts/field.tsx";
 import { count } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Page, Panel } from "../parts/page.tsx";
+import { Note, Page, Panel } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
 import { isEmpty, moreOf, notificationOf, useDraft } from "./compose/draft.ts";
@@ -73,11 +73,7 @@ const Compose = ({ id }: { readonly id: string }) => {
                 error={field("title")}
                 maxLength={300}
                 rightSectionWidth={64}
-                rightSection={
-                  <Text span size="xs" c="dimmed">
-                    {draft.title.length} / 256
-                  </Text>
-                }
+                rightSection={<Note>{draft.title.length} / 256</Note>}
               />
               <Textarea
                 label="Text"

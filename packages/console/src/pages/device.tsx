@@ -42,7 +42,6 @@ export default function DevicePage() {
               {nextStatus === "active" ? "Activate" : "Deactivate"}
             </Button>
             <Confirm
-              label="Delete"
               title="Delete this device?"
               verb="Delete the device"
               size="sm"
@@ -51,9 +50,8 @@ export default function DevicePage() {
                 refresh();
                 void navigate({ to: `/p/${id}/devices` });
               }}
-            >
-              It gets no more notifications, and its credential stops working. The app can register it again.
-            </Confirm>
+              about="It gets no more notifications, and its credential stops working. The app can register it again."
+            />
           </>
         )
       }

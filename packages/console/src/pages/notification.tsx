@@ -11,7 +11,7 @@ import { ChoiceFilter, useFilters } from "../parts/filters.tsx";
 import { count, duration, exactTime, percent, platformNames, Status, Time } from "../parts/format.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
-import { Copyable, Facts, mono, Page, Panel, Problem } from "../parts/page.tsx";
+import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
 
@@ -50,9 +50,7 @@ const Funnel = ({ notification }: { readonly notification: Notification }) => {
             <Text ta="right" fz="inherit" component="b" fw={700}>
               {count(value)}
             </Text>
-            <Text span size="xs" c="dimmed">
-              {note}
-            </Text>
+            <Note>{note}</Note>
           </li>
         ))}
       </ul>
@@ -82,9 +80,7 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
           <a className="link mono" href={`/docs/errors#${reason}`} target="_blank" rel="noreferrer">
             {reason}
           </a>
-          <Text span size="xs" c="dimmed" className="grow">
-            {status}
-          </Text>
+          <Note className="grow">{status}</Note>
           <b>{count(devices)}</b>
         </li>
       ))}
@@ -195,9 +191,8 @@ export default function NotificationPage() {
               size="sm"
               act={() => herald.notifications.cancel(ntf)}
               onDone={refresh}
-            >
-              Devices that already received it keep it. No more devices get it.
-            </Confirm>
+              about="Devices that already received it keep it. No more devices get it."
+            />
           )}
         </>
       }
@@ -207,9 +202,7 @@ export default function NotificationPage() {
         {!isFinal && counts.devices > 0 && (
           <Paper withBorder p="md" role="status">
             <Progress value={(done / counts.devices) * 100} animated aria-label={progress} />
-            <Text span size="xs" c="dimmed">
-              {progress}
-            </Text>
+            <Note>{progress}</Note>
           </Paper>
         )}
         <div className="columns wide">

@@ -7,7 +7,7 @@ import { useRead, useRows } from "../api/read.ts";
 import { ComposeButton } from "../parts/compose-button.tsx";
 import { count, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Page, Panel, Problem } from "../parts/page.tsx";
+import { Note, Page, Panel, Problem } from "../parts/page.tsx";
 import { Attention, useProviders } from "./overview/attention.tsx";
 import { useLatest } from "./overview/latest.ts";
 import { Plot } from "./overview/plot.tsx";
@@ -144,9 +144,9 @@ const Running = () => {
             <Link to={`/p/${id}/notifications/${ntf}`} className="link cut" dir="auto">
               {title ?? body ?? "(silent)"}
             </Link>
-            <Text span size="xs" c="dimmed">
+            <Note>
               <Time at={send_at ?? created_at} />
-            </Text>
+            </Note>
             <Status value={status} />
             {running.length > 0 && counts.devices > 0 && (
               <Progress

@@ -8,7 +8,7 @@ import { Field } from "../parts/field.tsx";
 import { TextFilter, useFilters } from "../parts/filters.tsx";
 import { FormDialog } from "../parts/form.tsx";
 import { count, Time } from "../parts/format.tsx";
-import { type Column, List } from "../parts/list.tsx";
+import { type Column, List, rowActions } from "../parts/list.tsx";
 import { Page, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 
@@ -64,22 +64,18 @@ export default function Topics() {
       ),
     },
     { title: "Created", wide: true, right: true, cell: (row) => <Time at={row.created_at} /> },
-    {
-      title: "",
-      right: true,
-      cell: (row) =>
+    rowActions(
+      (row) =>
         may && (
           <Confirm
-            label="Delete"
             title={`Delete the topic ${row.name}?`}
             verb="Delete the topic"
             act={() => herald.topics.delete(row.id)}
             onDone={refresh}
-          >
-            {count(row.devices)} devices lose their subscription. Notifications already sent stay as they are.
-          </Confirm>
+            about={`${count(row.devices)} devices lose their subscription. Notifications already sent stay as they are.`}
+          />
         ),
-    },
+    ),
   ];
   const create = may && <Button onClick={() => setCreating(true)}>New topic</Button>;
   return (

@@ -37,10 +37,8 @@ export default function UserPage() {
               refresh();
               void navigate({ to: `/p/${id}/users` });
             }}
-          >
-            Their devices are deleted, and the user is erased from databases within an hour and from streams within 30
-            days. This cannot be undone.
-          </Confirm>
+            about="Their devices are deleted, and the user is erased from databases within an hour and from streams within 30 days. This cannot be undone."
+          />
         )
       }
     >

@@ -4,9 +4,12 @@ import { type ReactNode, useState } from "react";
 import { Problem } from "./page.tsx";
 
 type Props = {
-  readonly label: ReactNode;
+  /** Default: `Delete`. */
+  readonly label?: string;
   readonly title: string;
-  readonly children: ReactNode;
+  /** What follows from the act. */
+  readonly about?: string;
+  readonly children?: ReactNode;
   /** The label of the dialog's button: a verb with its object. */
   readonly verb: string;
   readonly act: () => Promise<unknown>;
@@ -16,7 +19,17 @@ type Props = {
 };
 
 /** A button that asks for confirmation before it acts. */
-export const Confirm = ({ label, title, children, verb, act, onDone, danger = true, size = "compact-sm" }: Props) => {
+export const Confirm = ({
+  label = "Delete",
+  title,
+  about,
+  children,
+  verb,
+  act,
+  onDone,
+  danger = true,
+  size = "compact-sm",
+}: Props) => {
   const [opened, setOpened] = useState(false);
   const acting = useMutation({
     mutationFn: act,
@@ -36,7 +49,8 @@ export const Confirm = ({ label, title, children, verb, act, onDone, danger = tr
       </Button>
       <Modal opened={opened} onClose={() => setOpened(false)} title={title}>
         <Stack>
-          <Text component="div">{children}</Text>
+          {about && <Text>{about}</Text>}
+          {children}
           {acting.error && <Problem error={acting.error} />}
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={() => setOpened(false)}>

@@ -1,6 +1,7 @@
-import { Select, Text, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type CSSProperties, useState } from "react";
+import { Note } from "./page.tsx";
 
 /** The filters of a list live in the page's address, so that a link shows the same rows. */
 export const useFilters = () => {
@@ -69,11 +70,7 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
       aria-label={label}
       placeholder={label}
       {...(type === "date" && {
-        leftSection: (
-          <Text span size="xs" c="dimmed">
-            {label}
-          </Text>
-        ),
+        leftSection: <Note>{label}</Note>,
         leftSectionWidth: 44,
       })}
       value={typed}

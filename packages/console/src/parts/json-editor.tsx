@@ -1,7 +1,8 @@
-import { Button, JsonInput } from "@mantine/core";
+import { JsonInput } from "@mantine/core";
 import { useState } from "react";
 import { FormDialog } from "./form.tsx";
 import { type Json, objectOf } from "./json.ts";
+import { SmallButton } from "./small-button.tsx";
 
 /** The JSON merge patch that turns `before` into `after`: removed fields are null. */
 export const patchOf = (before: Json, after: Json): Json => ({
@@ -32,9 +33,7 @@ export const JsonEditor = ({ title, value, save, onDone }: Props) => {
   };
   return (
     <>
-      <Button size="compact-sm" variant="default" onClick={() => setText(JSON.stringify(value, null, 2))}>
-        Edit
-      </Button>
+      <SmallButton onClick={() => setText(JSON.stringify(value, null, 2))}>Edit</SmallButton>
       {text !== undefined && (
         <FormDialog title={title} verb="Save" act={act} onClose={close} ready={parsed !== undefined} size="lg">
           <JsonInput

@@ -1,10 +1,11 @@
 import type { Pagination } from "@herald/client";
-import { Button, Skeleton, Stack, Table, VisuallyHidden } from "@mantine/core";
+import { Skeleton, Stack, Table, VisuallyHidden } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useFilters } from "./filters.tsx";
 import { count } from "./format.tsx";
 import { Empty, type EmptyProps, Panel, Problem } from "./page.tsx";
+import { SmallButton } from "./small-button.tsx";
 
 export type Column<Row> = {
   readonly title: ReactNode;
@@ -13,6 +14,9 @@ export type Column<Row> = {
   readonly wide?: boolean;
   readonly cell: (row: Row) => ReactNode;
 };
+
+/** The last column: buttons that act on a row. */
+export const rowActions = <Row,>(cell: Column<Row>["cell"]): Column<Row> => ({ title: "", right: true, cell });
 
 export type ListPage<Row> = { readonly data: readonly Row[]; readonly pagination?: Pagination | undefined };
 
@@ -107,24 +111,20 @@ export function List<Row>(props: Props<Row>) {
             {count(pagination.from)}–{count(pagination.to)} of {count(pagination.count)}
           </span>
           <span className="grow" />
-          <PagerButton disabled={pagination.page <= 1} onClick={() => setPage(pagination.page - 1)}>
+          <SmallButton disabled={pagination.page <= 1} onClick={() => setPage(pagination.page - 1)}>
             Previous
-          </PagerButton>
-          <PagerButton disabled={pagination.page >= pagination.pages} onClick={() => setPage(pagination.page + 1)}>
+          </SmallButton>
+          <SmallButton disabled={pagination.page >= pagination.pages} onClick={() => setPage(pagination.page + 1)}>
             Next
-          </PagerButton>
+          </SmallButton>
         </nav>
       )}
       {onMore && (
         <nav className="pager" aria-label={label}>
           <span className="grow" />
-          <PagerButton onClick={onMore}>More</PagerButton>
+          <SmallButton onClick={onMore}>More</SmallButton>
         </nav>
       )}
     </Panel>
   );
 }
-
-const PagerButton = (props: { disabled?: boolean; onClick: () => void; children: string }) => (
-  <Button size="compact-sm" variant="default" {...props} />
-);

@@ -29,14 +29,20 @@ type Props<Row> = {
   readonly queryKey: readonly unknown[];
   readonly load: (page: number) => Promise<ListPage<Row>>;
   readonly columns: (tools: RowTools) => readonly Column<Row>[];
-  readonly keyOf: (row: Row) => string;
   readonly empty: EmptyProps;
   /** The button that adds a row, its form, and the title of the secret. Absent for operators who may not add rows. */
   readonly add?: { readonly label: string; readonly Form: ComponentType<NewProps>; readonly made: string } | false;
 };
 
 /** A list whose rows people add and change: tokens, webhooks, keys, operators. */
-export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty, add }: Props<Row>) {
+export function ManagedList<Row extends { readonly id: string }>({
+  title,
+  queryKey,
+  load,
+  columns,
+  empty,
+  add,
+}: Props<Row>) {
   const { page } = useFilters();
   const [creating, setCreating] = useState(false);
   const [shown, setShown] = useState<{ readonly secret: Secret }>();
@@ -60,7 +66,7 @@ export function ManagedList<Row>({ title, queryKey, load, columns, keyOf, empty,
         query={query}
         actions={add && <Button onClick={() => setCreating(true)}>{add.label}</Button>}
         columns={columns(tools)}
-        keyOf={keyOf}
+        keyOf={({ id }) => id}
         label={title}
         empty={empty}
       />

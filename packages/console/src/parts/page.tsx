@@ -1,5 +1,5 @@
 import { HeraldError } from "@herald/client";
-import { Alert, Button, CopyButton, Group, Stack, Text } from "@mantine/core";
+import { Alert, Button, CopyButton, Group, Stack, Text, type TextProps } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 import { useGone } from "../api/live.tsx";
 import { isUnreachable, sentencesOf } from "../api/problems.ts";
@@ -156,4 +156,9 @@ export const JsonCode = ({ value }: { readonly value: unknown }) => (
   <pre className="code" tabIndex={0}>
     {JSON.stringify(value, null, 2)}
   </pre>
+);
+
+/** A remark in small, pale letters. */
+export const Note = (props: TextProps & { readonly children: ReactNode }) => (
+  <Text span size="xs" c="dimmed" {...props} />
 );

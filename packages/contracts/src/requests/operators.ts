@@ -3,7 +3,7 @@ import { defineList, defineRequest } from "../envelope.ts";
 import { AuditCheck, AuditRow } from "../http/v1/audit.ts";
 import { Operator, OperatorRole, ProjectGrant } from "../http/v1/operators.ts";
 import { KeysetRequest, keysetPageOf, PageRequest, timeRange } from "../http/v1/pagination.ts";
-import { OperatorReference } from "../http/v1/sessions.ts";
+import { AuditedReference } from "../http/v1/sessions.ts";
 import { OperatorId, ProjectId } from "../ids.ts";
 import { SecretHash } from "../secrets.ts";
 
@@ -27,6 +27,23 @@ export const ChangeOperatorRequest = defineRequest(
   },
   Operator,
 );
+/**
+ * Signs in a person whom an identity provider names, and stores what it says of them. The first sign-in creates the operator `operatorId`,
+ * a member. Fails with sign-in-not-permitted if the person has no group, role or grant, unless `everyone` may sign in.
+ */
+export const SignInOperator = defineRequest(
+  "registry.operators.sign-in",
+  {
+    ...operator,
+    issuer: z.string(),
+    subject: z.string().min(1),
+    name: z.string(),
+    email: z.string().optional(),
+    groups: z.array(z.string()),
+    everyone: z.boolean(),
+  },
+  Operator,
+);
 /** Ends the sessions and sign-in codes that exist. The token stays valid. */
 export const SignOutOperator = defineRequest("registry.operators.sign-out", operator, Operator);
 /** Replaces the token. The earlier token and its sessions become invalid. */
@@ -42,7 +59,7 @@ export const ListAudit = defineRequest(
   "registry.audit.list",
   {
     page: KeysetRequest,
-    operator: OperatorReference.optional(),
+    operator: AuditedReference.optional(),
     action: z.string().optional(),
     targetProjectId: ProjectId.optional(),
     ...timeRange,

@@ -1,5 +1,4 @@
 import { ConfigError } from "../config/read-config.ts";
-import type { MasterKeys } from "../envelope/envelope.ts";
 import { scrub } from "../redact.ts";
 import { version } from "../version.ts";
 import { readBackup, writeBackup } from "./backup-file.ts";
@@ -7,8 +6,8 @@ import { readBackup, writeBackup } from "./backup-file.ts";
 export type BackupCommands = {
   /** `registry`, `dispatch`, `analytics` or `broker`. */
   readonly part: string;
-  /** The key rings that the part's secrets are encrypted with. */
-  readonly keys: readonly MasterKeys[];
+  /** Ids of the keys that the part's secrets are encrypted with. */
+  readonly keys: readonly string[];
   readonly read: () => AsyncIterable<Uint8Array>;
   /** Resolves to what was restored, in words. `replace`: removes what is there, which is refused otherwise. */
   readonly restore: (frames: AsyncGenerator<Uint8Array>, options: { readonly replace: boolean }) => Promise<string>;
@@ -22,16 +21,15 @@ restore --replace restores one, and removes what is there`;
 const [exitUsage, exitConfig] = [64, 78];
 
 const run = async (args: readonly string[], { part, keys, read, restore }: BackupCommands): Promise<string> => {
-  const ids = [...new Set(keys.flatMap((ring) => ring.map(({ id }) => id)))];
   const [command, option] = args;
   if (command === "backup") {
     if (process.stdout.isTTY)
       throw new Error("the backup is binary: send it into a file, as in `backup > registry.backup`");
-    await writeBackup(process.stdout, { herald: version, part, at: new Date().toISOString(), keys: ids }, read());
+    await writeBackup(process.stdout, { herald: version, part, at: new Date().toISOString(), keys }, read());
     return `backed up ${part}`;
   }
   const { header, frames } = await readBackup(process.stdin, part);
-  const missing = header.keys.filter((id) => !ids.includes(id));
+  const missing = header.keys.filter((id) => !keys.includes(id));
   if (missing.length > 0)
     throw new Error(
       `its secrets are encrypted with the keys ${missing.join(", ")}, which the configuration lacks: add them to the key rings, after the first key`,

@@ -109,6 +109,14 @@ const keyRingOf =
     return first === undefined ? { problem: "at least one key is required" } : { keys: [first, ...rest] };
   };
 
+/** The ids of the keys in a configuration, by variable: the first one of each is in use, the others only read. */
+export const keyIdsOf = (config: object): Record<string, string[]> =>
+  Object.fromEntries(
+    Object.entries(config)
+      .filter(([name]) => name.endsWith("_KEYS"))
+      .map(([name, ring]: [string, MasterKeys]) => [name, ring.map(({ id }) => id)]),
+  );
+
 /** Parses the keys that wrap data keys. */
 export const parseMasterKeys = keyRingOf("32 bytes", (bytes) => bytes === keyBytes);
 

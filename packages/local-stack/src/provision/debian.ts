@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findBinary, runCommand, secondsSince } from "../processes/run-command.ts";
 
@@ -22,8 +22,8 @@ export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | unde
  * Downloads packages with their dependencies from Debian's next suite and unpacks them into `<folder>/root`. It uses a separate apt
  * state, so it installs nothing into the system and needs no root. It verifies signatures with the machine's keyring and records the
  * packages' names and versions in `<folder>/packages.txt`. With `ownSuite` it uses the machine's own sources and skips dependencies that
- * the machine has installed: such programs need no loader of their own. `without` matches dependencies that the programs never load; apt
- * takes them for installed. A new suite may name one differently: then it is downloaded too.
+ * the machine has installed: such programs need no loader of their own. The packages themselves are unpacked in any case. `without` matches
+ * dependencies that the programs never load; apt takes them for installed. A new suite may name one differently: then it is downloaded too.
  */
 export async function unpackDebianPackages(
   folder: string,
@@ -36,24 +36,22 @@ export async function unpackDebianPackages(
   const archives = join(apt, "cache", "archives");
   await mkdir(join(apt, "state", "lists", "partial"), { recursive: true });
   await mkdir(join(archives, "partial"), { recursive: true });
-  await writeFile(join(apt, "status"), "");
+  const installed = ownSuite ? await readFile("/var/lib/dpkg/status", "utf8") : "";
+  await writeFile(join(apt, "status"), withoutPackages(installed, packages));
   const signedBy = existsSync(debianKeyring) ? ` [signed-by=${debianKeyring}]` : "";
   await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${debianSuite} main\n`);
 
   const nextSuite = {
-    "Dir::State::status": join(apt, "status"),
     "Dir::Etc::sourcelist": join(apt, "sources.list"),
     "Dir::Etc::sourceparts": "/dev/null",
     "Dir::Etc::preferencesparts": "/dev/null",
   };
-  const machineSuite = {
-    "Dir::State::status": "/var/lib/dpkg/status",
-    "Debug::NoLocking": "true", // apt installs nothing here, and only root could lock
-  };
   const settings = {
     "Dir::State": join(apt, "state"),
+    "Dir::State::status": join(apt, "status"),
     "Dir::Cache": join(apt, "cache"),
-    ...(ownSuite ? machineSuite : nextSuite),
+    ...(!ownSuite && nextSuite),
+    "Debug::NoLocking": "true", // apt installs nothing here, and only root could lock
     "APT::Install-Recommends": "false",
     "APT::Sandbox::User": "", // only this user can write to the folder, not apt's own user
     "Acquire::Languages": "none",
@@ -119,6 +117,13 @@ Description: none
 Provides: ${provides}
 `;
 };
+
+/** The machine's list of installed packages without some of them, so that apt downloads those although they are installed. */
+export const withoutPackages = (status: string, packages: readonly string[]): string =>
+  status
+    .split("\n\n")
+    .filter((entry) => !packages.includes(/^Package: (.+)$/m.exec(entry)?.[1] ?? ""))
+    .join("\n\n");
 
 /** The site that the machine's own apt uses, because its mirror or proxy is known to work. */
 export async function debianSite(env: NodeJS.ProcessEnv): Promise<string> {

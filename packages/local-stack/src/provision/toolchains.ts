@@ -1,10 +1,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { findBinary, runCommand, secondsSince } from "../processes/run-command.ts";
-import { cacheFolder, provision } from "./provision.ts";
 
 /** An install takes half a minute on two cores. After ten minutes it hangs. */
-const installTimeoutMs = 600_000;
+export const installTimeoutMs = 600_000;
 
 /** The places in which Herald looks for Go, for error messages. */
 export const goAccepted = "Go (https://go.dev/dl) on PATH, in $GOROOT, /usr/local/go or ~/go";
@@ -21,6 +20,8 @@ export async function findGo(env: NodeJS.ProcessEnv): Promise<string> {
   return go;
 }
 
+type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
+
 /** Downloads and compiles a pinned Go program into the folder. Throws with the reason if Go is missing or fails. */
 export async function goInstall(module: string, folder: string, { env, progress }: Fetch): Promise<void> {
   const go = await findGo(env);
@@ -35,26 +36,3 @@ export async function goInstall(module: string, folder: string, { env, progress 
   progress(`downloaded its sources in ${await run("-n")} s; compiling`);
   progress(`compiled in ${await run("-ldflags=-s -w")} s`);
 }
-
-type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
-
-/** The folder of a pinned Go program, compiled once into the user's cache. Throws with the reason if Go is missing. */
-export const goProgram = (name: string, module: string, { env, progress }: Fetch): Promise<string> =>
-  provision({ cache: cacheFolder(env), name, progress }, (folder) => {
-    progress(`${name}: downloading ${module}`);
-    return goInstall(module, folder, { env, progress: (line) => progress(`${name}: ${line}`) });
-  });
-
-/**
- * A folder with the pinned Python packages, fetched once into the user's cache. Run `python3` with the folder as `PYTHONPATH`. It is not
- * a virtual environment, because a virtual environment cannot be renamed. Throws with the reason if Python or pip is missing.
- */
-export const pipInstall = (name: string, requirements: readonly string[], { env, progress }: Fetch): Promise<string> =>
-  provision({ cache: cacheFolder(env), name, progress }, async (folder) => {
-    const python = await findBinary("python3", env.PATH);
-    if (!python) throw new Error(`${name} needs python3 on the PATH`);
-    progress(`${name}: fetching from PyPI`);
-    const args = ["-m", "pip", "install", "--quiet", "--no-input", "--target", folder, ...requirements];
-    const { ok, why } = await runCommand(python, args, { env, timeoutMs: installTimeoutMs });
-    if (!ok) throw new Error(`pip install ${requirements.join(" ")}: ${why}`);
-  });

@@ -12,11 +12,16 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-test("one start holds a data folder", async () => {
+test("one start holds a data folder until its stop", async () => {
   expect(await whoRuns(dataDir)).toBeUndefined();
-  expect(await takeRunLock(dataDir)).toEqual({ wasKilled: false });
+  const listeners = process.listenerCount("exit");
+  const { wasKilled, release } = await takeRunLock(dataDir);
+  expect(wasKilled).toBe(false);
   expect(await whoRuns(dataDir)).toBe(process.pid);
   await expect(takeRunLock(dataDir)).rejects.toThrow(`Herald runs on ${dataDir} already, as process ${process.pid}`);
+  release();
+  expect(await whoRuns(dataDir)).toBeUndefined();
+  expect(process.listenerCount("exit")).toBe(listeners);
 });
 
 test("the lock of a killed start is taken over", async () => {
@@ -24,7 +29,7 @@ test("the lock of a killed start is taken over", async () => {
   await once(child, "exit");
   await writeFile(join(dataDir, "start.pid"), String(child.pid));
   expect(await whoRuns(dataDir)).toBeUndefined();
-  expect(await takeRunLock(dataDir)).toEqual({ wasKilled: true });
+  expect(await takeRunLock(dataDir)).toMatchObject({ wasKilled: true });
   expect(await readFile(join(dataDir, "start.pid"), "utf8")).toBe(String(process.pid));
 });
 

@@ -13,8 +13,8 @@ export async function whoRuns(dataDir: string): Promise<number | undefined> {
   return pid > 0 && isAlive(pid) ? pid : undefined;
 }
 
-/** Allows one start per data folder. `wasKilled`: the previous start left its lock behind. */
-export async function takeRunLock(dataDir: string): Promise<{ wasKilled: boolean }> {
+/** Allows one start per data folder. `wasKilled`: the previous start left its lock behind. The end of this process releases it, too. */
+export async function takeRunLock(dataDir: string): Promise<{ wasKilled: boolean; release: () => void }> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = lockFile(dataDir);
   const take = () => writeFile(file, String(process.pid), { flag: "wx" });
@@ -32,11 +32,13 @@ export async function takeRunLock(dataDir: string): Promise<{ wasKilled: boolean
     await rm(file, { force: true });
     await take();
   }
-  process.once("exit", () => {
+  const release = () => {
+    process.off("exit", release);
     // Another start may have taken over the lock, or the folder is gone.
     if (existsSync(file) && readFileSync(file, "utf8") === String(process.pid)) rmSync(file, { force: true });
-  });
-  return { wasKilled };
+  };
+  process.on("exit", release);
+  return { wasKilled, release };
 }
 
 /** `.herald/local.json`: the addresses of all parts, for scripts. It exists only while Herald is ready. */

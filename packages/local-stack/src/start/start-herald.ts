@@ -57,7 +57,7 @@ export type RunningHerald = Awaited<ReturnType<typeof startHerald>>;
 export async function startHerald(start: StartOptions) {
   const { root, dataDir, env, console: withConsole = false, history = false, startedFrom, say, logLine } = start;
   const ports = await readPorts(env);
-  const { wasKilled } = await takeRunLock(dataDir);
+  const { wasKilled, release } = await takeRunLock(dataDir);
   localFile(dataDir).remove(); // left by a start that was killed
   const withDocker = "version" in (await dockerEngine(env));
   const ownPorts = allPorts.filter((name) => !(withDocker && (name === "nats" || name === "mongo")));
@@ -119,6 +119,7 @@ export async function startHerald(start: StartOptions) {
     await stopAll(serviceNames);
     await stopAll(["simulators"]);
     await stopAll(["nats", "mongo"]);
+    release();
   };
 
   // Bundle while broker and database start.

@@ -1,14 +1,13 @@
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { createBacklog } from "./backlog.ts";
-import { createDeliverSend, createDeliverSends, createSendAsLarge } from "./deliver-sends.ts";
+import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
-import { createSmallSend } from "./small-send.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;

@@ -2,7 +2,7 @@ import { type DeviceId, servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
-import { isSpike } from "../domain/outcome.ts";
+import { isSpike } from "../domain/notification-counts.ts";
 import { type Settlement, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";

@@ -1,11 +1,7 @@
-import { erasedTarget, type NotificationContent, type ProjectId, userKey, usersOf } from "@herald/contracts";
+import { erasedTarget, type NotificationContent, type ProjectId, userKeysOf } from "@herald/contracts";
 
 /** A user who was erased at a time. `key`: the user's `userKey`. */
 export type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
-
-/** The keys of the users among targets. */
-export const userKeysOf = (projectId: ProjectId, targets: readonly string[]): string[] =>
-  usersOf(targets).map((userId) => userKey(projectId, userId));
 
 /** Tests whether a target is the erased user. */
 export const isTargetOf =

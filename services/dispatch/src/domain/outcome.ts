@@ -45,17 +45,3 @@ type Unanswered = {
   /** The outcome is from a second server, tried after the device's own server. The device's own server works. */
   readonly elsewhere?: true | undefined;
 };
-
-/** Token verdicts of one notification so far: responses about the device itself. */
-export type Verdicts = { readonly judged: number; readonly unregistered: number };
-
-/** With fewer verdicts, a share means nothing. */
-const minJudged = 50;
-const maxUnregistered = 0.2;
-
-/**
- * Whether the provider calls so many tokens of a notification dead that the verdict is doubtful: a wrong environment or credential
- * looks the same. In that case, no device is retired.
- */
-export const isSpike = ({ judged, unregistered }: Verdicts): boolean =>
-  judged >= minJudged && unregistered > judged * maxUnregistered;

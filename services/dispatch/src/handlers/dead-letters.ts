@@ -14,8 +14,7 @@ import {
 import { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { rootBatchId } from "../domain/batch.ts";
-import { rootOf } from "../stores/delivery-document.ts";
-import { claimOf } from "./deliver-batch.ts";
+import { claimOf, rootOf } from "../stores/delivery-document.ts";
 
 /**
  * Gives the devices of a dead-lettered message their final state: failed with `internal`.

@@ -1,4 +1,4 @@
-import { defineHandler, type MessageDelivery } from "@herald/bus";
+import { defineHandler } from "@herald/bus";
 import {
   DeliverBatchV1,
   DueV1,
@@ -14,7 +14,7 @@ import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
 import { pauseCheckMs } from "../domain/settle-row.ts";
-import { type BatchFacts, type Claim, type DeliveryDocument, rootOf } from "../stores/delivery-document.ts";
+import { type BatchFacts, type Claim, claimOf, type DeliveryDocument, rootOf } from "../stores/delivery-document.ts";
 
 /** One durable for each lane and platform, so that neither a broadcast nor a slow provider delays another lane or platform. */
 export const deliverDurables = [
@@ -25,15 +25,6 @@ export const deliverDurables = [
   "dispatch-broadcast-android",
   "dispatch-broadcast-web",
 ] as const;
-
-/** Identifies a message, equal for all its redeliveries. The time alone is not enough, because two messages can share it. */
-export const claimOf = ({
-  publishedAt,
-  sequence,
-}: Pick<MessageDelivery<unknown>, "publishedAt" | "sequence">): Claim => ({
-  at: publishedAt.getTime(),
-  sequence,
-});
 
 /** If a batch for single users waited longer in its queue, dispatch asks registry again who uses its devices. */
 const ownersMaxAgeMs = 2_000;

@@ -4,7 +4,7 @@ import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { DeliverSends, SendMessage } from "../delivery/deliver-sends.ts";
-import { claimOf } from "./deliver-batch.ts";
+import { claimOf } from "../stores/delivery-document.ts";
 
 /** Stores an accepted notification. Its expansion starts at its project's turn, or at its `send_at`. */
 export const startNotification = ({

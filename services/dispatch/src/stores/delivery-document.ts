@@ -85,6 +85,12 @@ export type EmbeddedRow = Omit<
 /** Identifies the message for which a row is sent: when its stream stored it, and its sequence number there. */
 export type Claim = { readonly at: number; readonly sequence: number };
 
+/** The claim of a message, equal for all its redeliveries. The time alone is not enough, because two messages can share it. */
+export const claimOf = ({ publishedAt, sequence }: { publishedAt: Date; sequence: number }): Claim => ({
+  at: publishedAt.getTime(),
+  sequence,
+});
+
 /** The dead-letter handler's claim on a row. */
 export const deadLetterClaim: Claim = { at: 0, sequence: 0 };
 

@@ -16,10 +16,10 @@ import {
   type Tag,
   toTags,
   userKey,
+  userKeysOf,
 } from "@herald/contracts";
 import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
-import { userKeysOf } from "../domain/erase-targets.ts";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 

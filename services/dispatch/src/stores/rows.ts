@@ -6,7 +6,6 @@ import {
   type DeliveryDocument,
   deliveryCollection,
   deliveryHints,
-  type EmbeddedRow,
   packedAt,
   packedCount,
   resultAt,
@@ -33,19 +32,6 @@ export const rowSourceFields = {
   "expanded.at": 1,
   "expanded.pages": 1,
 } as const;
-
-/** A row as it is stored in its notification. */
-export const embed = ({
-  projectId: _p,
-  notificationId: _n,
-  lane: _l,
-  generation: _g,
-  tags: _k,
-  claim: _c,
-  starts: _t,
-  outbox: _o,
-  ...row
-}: DeliveryDocument): EmbeddedRow => row;
 
 /** The rows stored in a notification, as documents of `deliveries`. */
 export const embeddedRows = ({ _id, projectId, rows = [], claim, tags }: RowSource): DeliveryDocument[] =>

@@ -1,5 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { type GroupedSend, idTime, type NotificationId, type ProjectId, sendGroupOf } from "@herald/contracts";
+import {
+  type GroupedSend,
+  idTime,
+  type NotificationId,
+  type ProjectId,
+  sendGroupOf,
+  userKeysOf,
+} from "@herald/contracts";
 import {
   anyOf,
   beginsWith,
@@ -14,7 +21,7 @@ import {
   projectAfter,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Erased, eraseTargets, userKeysOf } from "../domain/erase-targets.ts";
+import { type Erased, eraseTargets } from "../domain/erase-targets.ts";
 import type { Claim } from "./delivery-document.ts";
 
 /** Small sends of one project and one message that wait for their project's turn, before any of their devices is known. */

@@ -5,6 +5,7 @@ import { addFailures, addTallies, emptyTally, type FinalStatus } from "../domain
 import type { Settlement } from "../domain/settle-row.ts";
 import {
   type Claim,
+  type DeliveryDocument,
   deliveryCollection,
   type EmbeddedRow,
   newRow,
@@ -24,7 +25,20 @@ import {
   toRecord,
 } from "./notification-document.ts";
 import { ended, firstStepOfSmall, toDeliveringMoved, toEndOfSmall } from "./notification-steps.ts";
-import { embed, embeddedRows, type RowSource } from "./rows.ts";
+import { embeddedRows, type RowSource } from "./rows.ts";
+
+/** A row as it is stored in its notification. */
+const embed = ({
+  projectId: _p,
+  notificationId: _n,
+  lane: _l,
+  generation: _g,
+  tags: _k,
+  claim: _c,
+  starts: _t,
+  outbox: _o,
+  ...row
+}: DeliveryDocument): EmbeddedRow => row;
 
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };

@@ -4,6 +4,7 @@ import type { TLSSocket } from "node:tls";
 import {
   AuthenticateDevice,
   isOperatorToken,
+  isSessionSecret,
   type OperatorRole,
   operatorHeaders,
   ProjectId,
@@ -59,20 +60,23 @@ const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 export const createAuthenticate = ({ tokens, operators, sessions, projects, sendRequest, limits }: Deps) => {
   const permit = permitOperator(projects);
 
-  /** The operator of a session cookie. */
+  /** The operator of a session, which is sent in the way for which it was made. */
   const verifySession = async (
+    way: "cookie" | "authorization",
     secret: string,
     access: Access,
     sent: RequestCredentials,
     address: string,
   ): Promise<Caller> => {
     const session = await sessions.find(secret, address);
-    const operator = session && (await operators.findByHash(session.operatorTokenHash, address));
+    const isOther = (session?.bearer === true) !== (way === "authorization");
+    const operator = session && !isOther ? await operators.findByHash(session.operatorTokenHash, address) : undefined;
     if (session === undefined || operator === undefined || session.signedOutAt !== operator.signedOutAt) {
       await limits.countFailure(address);
-      throw invalidCredential("cookie: the session has ended; sign in again");
+      throw invalidCredential(`${way}: the session has ended; sign in again`);
     }
-    checkSessionUse(session, sent);
+    // Other sites' pages cannot send the header.
+    if (way === "cookie") checkSessionUse(session, sent);
     return permit({ operator, session }, access, sent);
   };
 
@@ -84,6 +88,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     address: string,
   ): Promise<Caller | undefined> => {
     const byOperator = access.by.includes("operator");
+    if (isSessionSecret(credential)) return verifySession("authorization", credential, access, sent, address);
     if (byOperator || sent.project !== undefined || isOperatorToken(credential)) {
       const operator = await operators.find(credential, address);
       if (operator !== undefined || byOperator) return operator && permit({ operator }, access, sent);
@@ -123,7 +128,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     // If the body may identify the client, a browser's cookie counts only when the request names a project.
     const usesSession = !sent.withoutOperators && !access.signsIn && (!isClient || sent.project !== undefined);
     if (authorization === undefined && session !== undefined && usesSession)
-      return verifySession(session, access, sent, address);
+      return verifySession("cookie", session, access, sent, address);
     if (authorization === undefined && isClient) return { kind: "client" };
     if (authorization === undefined) {
       await limits.countFailure(address);
@@ -171,7 +176,7 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
   return value === undefined ? undefined : String(value);
 };
 
-const cookieOf = (header: string | undefined, wanted: string): string | undefined => {
+export const cookieOf = (header: string | undefined, wanted: string): string | undefined => {
   for (const pair of header?.split(";", 100) ?? []) {
     const [name, value] = pair.split("=", 2);
     if (name?.trim() === wanted) return value?.trim();

@@ -69,7 +69,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     start: () => {},
     stop: async () => {},
   };
-  const operators = createOperatorDirectory(adminToken, none, limits);
+  const operators = createOperatorDirectory(adminToken, none, limits, (own) => own);
   const bucket = (): never => {
     throw new Error("no test here has a session");
   };

@@ -24,8 +24,14 @@ export type ActingOperator = {
   readonly signedOutAt?: string | undefined;
 };
 
-/** The session of an operator's cookie. */
-export type OperatorSession = { readonly hash: string; readonly csrfToken: string; readonly expiresAt: Date };
+/** The session of an operator's cookie, or of its bearer. */
+export type OperatorSession = {
+  readonly hash: string;
+  readonly csrfToken: string;
+  readonly expiresAt: Date;
+  readonly bearer?: true | undefined;
+  readonly logoutUrl?: string | undefined;
+};
 
 /** The authenticated caller. A `client` sent no credential: its body must prove its rights. */
 export type Caller =
@@ -106,8 +112,8 @@ export const signInAccess: Access<"operator" | "client"> = {
   signsIn: true,
   countsAsSignIn: true,
 };
-/** Creates a sign-in code. */
-export const createCode: Access<"operator"> = { ...adminOnly, countsAsSignIn: true };
+/** Creates a sign-in code for oneself. */
+export const createCode: Access<"operator"> = { ...anyOperator, countsAsSignIn: true };
 
 const highest = (roles: readonly OperatorRole[]): OperatorRole =>
   roles.reduce((role, other) => (roleIncludes(role, other) ? role : other), "viewer");

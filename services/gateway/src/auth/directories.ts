@@ -19,7 +19,7 @@ import {
   tokenKey,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import { HeraldError, meter, notFound } from "@herald/kit";
 import type { z } from "zod";
 import type { ActingOperator } from "./caller.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -86,6 +86,8 @@ export const createTokenDirectory = (replica: BucketReplica<TokenRecord>, limits
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
+type Rights = Pick<ActingOperator, "role" | "projects">;
+
 export type OperatorDirectory = ReturnType<typeof createOperatorDirectory>;
 
 /** Operators by the hash of their token, and the holder of HERALD_ADMIN_TOKEN as `root`. */
@@ -93,7 +95,12 @@ export const createOperatorDirectory = (
   adminToken: string,
   replica: BucketReplica<OperatorRecord>,
   limits: RateLimits,
+  /** Adds the rights of groups. */
+  rightsOf: (own: Rights, groups: readonly string[] | undefined) => Rights,
 ) => {
+  const rootRequests = meter().createCounter("herald.gateway.root_requests", {
+    description: "Requests with HERALD_ADMIN_TOKEN or a session of it",
+  });
   const adminDigest = digest(adminToken);
   const root: ActingOperator = {
     id: "root",
@@ -104,17 +111,21 @@ export const createOperatorDirectory = (
   };
   const read = async (tokenHash: string, address: string): Promise<ActingOperator | undefined> => {
     const record = await readRecord(replica, limits, tokenHash, address);
-    return record && { ...record, tokenHash };
+    return record && { ...record, ...rightsOf(record, record.groups), tokenHash };
+  };
+  const asRoot = (): ActingOperator => {
+    rootRequests.add(1);
+    return root;
   };
   return {
     /** The operator of a token; undefined when it is unknown or replaced, or its operator was deleted. */
     find: async (token: string, address: string) => {
-      if (timingSafeEqual(digest(token), adminDigest)) return root;
+      if (timingSafeEqual(digest(token), adminDigest)) return asRoot();
       return isOperatorToken(token) ? read(secretHash(token), address) : undefined;
     },
     /** The operator whose current token has this hash, with its current role. */
     findByHash: async (tokenHash: string, address: string) =>
-      tokenHash === root.tokenHash ? root : read(tokenHash, address),
+      tokenHash === root.tokenHash ? asRoot() : read(tokenHash, address),
   };
 };
 

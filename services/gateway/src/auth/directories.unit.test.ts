@@ -131,7 +131,10 @@ describe("an operator", () => {
   const record: OperatorRecord = { id: newOperatorId(now), name: "Maria", role: "viewer", projects: [] };
   const operators = (seen: Record<string, OperatorRecord>, stored: Record<string, OperatorRecord>) => {
     const { replica, limits, ...rest } = createReplica(seen, stored);
-    return { ...createOperatorDirectory("admin-token", replica, limits), ...rest };
+    return {
+      ...createOperatorDirectory("admin-token", replica, limits, (own) => own),
+      ...rest,
+    };
   };
 
   test.each([

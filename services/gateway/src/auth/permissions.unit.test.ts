@@ -14,6 +14,7 @@ const everywhere = (role: ProjectRole): Need => ({ role, grant: role });
 /** Routes under `/admin/v1` that do not follow the rule of {@link neededFor}. */
 const exceptions: Readonly<Record<string, Need>> = {
   createSession: { role: "member" },
+  createSignInCode: { role: "member" },
   getCurrentSession: { role: "member" },
   deleteCurrentSession: { role: "member" },
   listProjects: { role: "member" },
@@ -29,6 +30,8 @@ const exceptions: Readonly<Record<string, Need>> = {
 
 /** Routes under `/api/v1` whose body, not a credential, says who the caller is. */
 const forApps = ["identify", "openNotification", "getWebPushKey"];
+/** Routes that sign people in, so they have no credential yet. */
+const withoutCredential = ["getSignInWays", "beginSignIn", "finishSignIn"];
 
 const ofScope = { read: "viewer", send: "operator", devices: "operator", export: "admin" } as const;
 
@@ -39,6 +42,7 @@ const neededFor = ({ operationId, method, path, access }: Route): Need | undefin
     const roles = (access.scopes ?? []).map((scope) => ofScope[scope]);
     return everywhere((["admin", "operator", "viewer"] as const).find((role) => roles.includes(role)) ?? "admin");
   }
+  if (withoutCredential.includes(operationId)) return undefined;
   if (exceptions[operationId]) return exceptions[operationId];
   const role = method === "get" ? "viewer" : "admin";
   return path.startsWith("/admin/v1/projects/{id}") ? everywhere(role) : { role };

@@ -9,7 +9,6 @@ import {
   type SessionRecord,
   secretHash,
   sessionKey,
-  sessionMs,
   signInCodeKey,
   signInCodeMs,
 } from "@herald/contracts";
@@ -23,6 +22,13 @@ type Deps = {
   readonly bucket: () => Bucket<SessionRecord>;
   readonly limits: RateLimits;
   readonly now: () => Date;
+};
+
+type NewSession = {
+  readonly ms: number;
+  readonly until?: Date | undefined;
+  readonly bearer?: true | undefined;
+  readonly logoutUrl?: string | undefined;
 };
 
 /** Derived from the cookie's secret, so only the secret's holder has it and it need not be stored. */
@@ -50,18 +56,24 @@ export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
   };
 
   return {
-    /** Starts a session of 8 h; the operator's oldest ends if it has 20. `secret` is the cookie's value. */
-    start: async (operator: ActingOperator) => {
+    /** Starts a session; the operator's oldest ends if it has 20. `secret` is the value of the cookie, or the bearer. */
+    start: async (operator: ActingOperator, { ms, until, bearer, logoutUrl }: NewSession) => {
       await makeRoom(operator.tokenHash);
       const secret = newSessionSecret();
       const sessionHash = secretHash(secret);
-      const expiresAt = after(sessionMs);
-      const record = { ...ofOperator(operator), expiresAt: expiresAt.toISOString() };
-      await bucket().create(sessionKey(sessionHash), record, { ttlMs: sessionMs });
+      const latest = after(ms);
+      const expiresAt = until !== undefined && until < latest ? until : latest;
+      const record = {
+        ...ofOperator(operator),
+        expiresAt: expiresAt.toISOString(),
+        ...(bearer && { bearer }),
+        ...(logoutUrl !== undefined && { logoutUrl }),
+      };
+      await bucket().create(sessionKey(sessionHash), record, { ttlMs: ms });
       return { secret, hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt };
     },
 
-    /** The session of a cookie; undefined when it is unknown, expired or ended. Does not check that its operator still exists. */
+    /** The session of a cookie or bearer; undefined when it is unknown, expired or ended. Does not check that its operator still exists. */
     find: async (secret: string, address: string) => {
       if (!isSessionSecret(secret)) return undefined;
       const sessionHash = secretHash(secret);
@@ -72,11 +84,15 @@ export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
 
     end: ({ hash: sessionHash }: OperatorSession) => bucket().delete(sessionKey(sessionHash)),
 
-    /** Creates a sign-in code that can be exchanged once within 10 minutes. */
-    createCode: async (operator: ActingOperator) => {
+    /** Creates a sign-in code that can be exchanged once within 10 minutes, for a session that ends at `sessionEndsAt` at the latest. */
+    createCode: async (operator: ActingOperator, sessionEndsAt: Date | undefined) => {
       const code = newSignInCode();
       const expiresAt = after(signInCodeMs);
-      const record = { ...ofOperator(operator), expiresAt: expiresAt.toISOString() };
+      const record = {
+        ...ofOperator(operator),
+        expiresAt: expiresAt.toISOString(),
+        ...(sessionEndsAt && { sessionEndsAt: sessionEndsAt.toISOString() }),
+      };
       await bucket().create(signInCodeKey(secretHash(code)), record, { ttlMs: signInCodeMs });
       return { code, expiresAt };
     },

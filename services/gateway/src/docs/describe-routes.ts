@@ -1,13 +1,4 @@
-import {
-  type ErrorCode,
-  type EventContract,
-  EventMessage,
-  errors,
-  events,
-  Problem,
-  PutDevice,
-  sessionCookieName,
-} from "@herald/contracts";
+import { type ErrorCode, errors, Problem, PutDevice, sessionCookieName } from "@herald/contracts";
 import { version } from "@herald/kit";
 import { z } from "zod";
 import {
@@ -21,6 +12,7 @@ import {
 import { type CallerKind, roleOf } from "../auth/caller.ts";
 import { type Route, tags } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
+import { describeWebhooks } from "./describe-webhooks.ts";
 import { addExamples } from "./example-of.ts";
 
 const securityOf: Record<CallerKind, Record<string, string[]>> = {
@@ -196,45 +188,6 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
   };
 };
 
-const signatureHeaders = z.object({
-  "webhook-id": z.string().meta({
-    description: "The message's id; a repeated message has the same",
-    examples: ["msg_06bq4ghm31tz5d2ns8y7k9w0ac"],
-  }),
-  "webhook-timestamp": z
-    .string()
-    .meta({ description: "The time of this attempt, in seconds since 1970", examples: ["1896080400"] }),
-  "webhook-signature": z.string().meta({
-    description:
-      "`v1,` and an HMAC-SHA256 in base64; two of them, separated by a space, for a day after a secret was rotated",
-    examples: ["v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="],
-  }),
-});
-
-/** The operation that a webhook receiver implements for one event type. */
-const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperationObject => ({
-  operationId: `receive${name.replace(/V\d+$/, "")}`,
-  tags: ["Events"],
-  summary: ceType,
-  description:
-    "Posted to webhooks whose `events` contain this type or are empty. Verify the signature before you read the body.",
-  security: [],
-  requestParams: { header: signatureHeaders },
-  requestBody: {
-    required: true,
-    content: {
-      "application/json": {
-        schema: EventMessage.extend({ type: z.literal(ceType), data: schema }).meta({ id: `${name}Message` }),
-      },
-    },
-  },
-  responses: {
-    "2XX": { description: "Received. Respond within 20 seconds and process the event afterwards" },
-    "410": { description: "The receiver no longer exists: Herald disables the webhook" },
-    default: { description: "Herald retries later, with growing delays" },
-  },
-});
-
 /** Adds keywords that zod leaves out of JSON Schema, and removes those that only zod understands. */
 const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
   const { id, examples } = z.globalRegistry.get(zodSchema) ?? {};
@@ -257,11 +210,6 @@ const description = `Register devices, send notifications to them, and read the 
 
 Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; responses may gain fields. Enums in responses are open: a later version may add values, so do not treat an unknown one as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
 
-/** A webhook is deleted with its project, so it never receives that event. Events of the installation belong to no project. */
-const webhookEvents = (Object.values(events) as unknown as EventContract[]).filter(
-  ({ ceType }) => ceType !== events.ProjectDeletedV1.ceType && ceType !== events.AuditRecordedV1.ceType,
-);
-
 /** The OpenAPI document, made from the same declarations as the HTTP routes. */
 export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof createDocument> => {
   const paths: ZodOpenApiPathsObject = {};
@@ -275,7 +223,7 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       servers: [{ url: "/" }],
       tags: tags.map((name) => ({ name })),
       paths,
-      webhooks: Object.fromEntries(webhookEvents.map((contract) => [contract.ceType, { post: webhookOf(contract) }])),
+      webhooks: describeWebhooks(),
       components: {
         // Herald validates each entry of `PUT /devices` separately, so no body schema contains this one.
         schemas: { PutDevice },

@@ -1,10 +1,8 @@
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { ActingOperator, Caller } from "../auth/caller.ts";
+import type { ActingOperator } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { HandledRequest, Route } from "./route.ts";
-
-const operatorOf = (caller: Caller): ActingOperator | undefined => ("operator" in caller ? caller.operator : undefined);
 
 /** The path without user ids, because an audit row outlives an erased user. */
 const targetOf = ({ path }: Route, params: HandledRequest["params"]): string =>
@@ -39,18 +37,17 @@ const stateAfter = (route: Route, { body }: HandledRequest) => {
 };
 
 /**
- * Records an operator's change before the change is made: without an event on disk there is no change. Ignores other callers, reads and
- * dry runs. Throws bus-unavailable, and the errors of the reader.
+ * Records an operator's change before the change is made: without an event on disk there is no change. Ignores reads and dry
+ * runs. Throws bus-unavailable, and the errors of the reader.
  */
 export const recordChange = async (
+  { id, name, role }: ActingOperator,
   route: Route,
   reader: Route | undefined,
   request: HandledRequest,
   deps: RouteDeps,
 ): Promise<void> => {
-  const operator = operatorOf(request.caller);
-  if (operator === undefined || route.method === "get" || isDryRun(request.body)) return;
-  const { id, name, role } = operator;
+  if (route.method === "get" || isDryRun(request.body)) return;
   const projectId = projectOf(route, request);
   const before = reader && (await stateBefore(reader, request, deps));
   const after = stateAfter(route, request);

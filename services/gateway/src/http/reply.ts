@@ -11,6 +11,25 @@ export const created = replyWith(201);
 export const accepted = replyWith(202);
 export const noContent = () => ({ status: 204 as const, body: undefined });
 
+type Cookie = {
+  readonly name: string;
+  readonly value: string;
+  readonly secure: boolean;
+  readonly expires: Date;
+  readonly sameSite?: "Strict" | "Lax";
+};
+
+/** A `Set-Cookie`. Scripts cannot read the cookie, and browsers do not send it with requests from other sites. */
+export const cookie = ({ name, value, secure, expires, sameSite = "Strict" }: Cookie): string =>
+  [
+    `${name}=${value}`,
+    "Path=/",
+    `Expires=${expires.toUTCString()}`,
+    "HttpOnly",
+    `SameSite=${sameSite}`,
+    ...(secure ? ["Secure"] : []),
+  ].join("; ");
+
 type Search = { readonly path: string; readonly search: URLSearchParams };
 
 /** Parses the paging parameters, order and time range of a list. Throws validation-failed when they contradict each other. */

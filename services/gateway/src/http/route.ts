@@ -35,12 +35,15 @@ type BodyOf<One extends ResponseSpec> = One extends { stream: true } | { downloa
     ? z.input<Schema>
     : undefined;
 
+/** A list: the header several times, as cookies need it. */
+export type ReplyHeaders = Readonly<Record<string, string | string[]>>;
+
 /** A reply that the route declares: a status, its body, and additional headers. */
 export type RouteReply<All extends ResponseSpecs = ResponseSpecs> = {
   [Status in keyof All & number]: {
     readonly status: Status;
     readonly body: BodyOf<All[Status]>;
-    readonly headers?: Readonly<Record<string, string>>;
+    readonly headers?: ReplyHeaders;
   };
 }[keyof All & number];
 

@@ -21,7 +21,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";
-import type { HandledRequest, PathParam, Route, RouteReply, StreamBody } from "./route.ts";
+import type { HandledRequest, PathParam, ReplyHeaders, Route, RouteReply, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
 
@@ -93,9 +93,7 @@ const locateFaults = (error: unknown, bodyFields: ReadonlySet<string>): void => 
   });
 };
 
-type Headers = Readonly<Record<string, string>>;
-
-const setHeaders = (response: ServerResponse, headers: Headers = {}): void => {
+const setHeaders = (response: ServerResponse, headers: ReplyHeaders = {}): void => {
   for (const name in headers) response.setHeader(name, headers[name] ?? "");
 };
 
@@ -105,7 +103,7 @@ const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-a
 /** A smaller response costs no more than its connection. Larger ones count until the client has read them. */
 const smallResponseBytes = 16_384;
 
-const startResponse = (response: ServerResponse, status: number, headers?: Headers): void => {
+const startResponse = (response: ServerResponse, status: number, headers?: ReplyHeaders): void => {
   response.statusCode = status;
   // Responses contain personal data: caches must not store them.
   response.setHeader("cache-control", "no-store");
@@ -135,7 +133,7 @@ const send = async (
 };
 
 /** A route's streamed response, to answer HEAD; undefined if it has none. */
-const streamOf = (route: Route): { readonly status: number; readonly headers: Headers } | undefined => {
+const streamOf = (route: Route): { readonly status: number; readonly headers: ReplyHeaders } | undefined => {
   for (const [status, { stream, download }] of Object.entries(route.responses)) {
     if (stream) return { status: Number(status), headers: streamHeaders };
     if (download) return { status: Number(status), headers: { ...streamHeaders, "content-type": download[0] } };
@@ -207,7 +205,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
         address,
         secure,
       };
-      await recordChange(route, reader, handling, deps);
+      if ("operator" in caller && caller.operator) await recordChange(caller.operator, route, reader, handling, deps);
       const reply = await route.handle(deps, handling).catch((error: unknown) => {
         locateFaults(error, bodyFields);
         throw error;

@@ -21,7 +21,7 @@ export type FirstTry = {
 export type Answered = {
   readonly status: number;
   readonly body: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
 };
 
 export type Asked = {

@@ -12,7 +12,7 @@ export const shownMs = buckets.push_status.ttlMs;
 type Replica = ServiceStatus["replicas"][number];
 
 const replicaOf = ({ report, at }: Heard, now: Date): Replica => {
-  const { instance, version, startedAt, failing, brokerMs, databaseMs } = report;
+  const { instance, version, startedAt, failing, keys, brokerMs, databaseMs } = report;
   const silent = now.getTime() - at.getTime() > silentMs;
   return {
     instance,
@@ -21,6 +21,7 @@ const replicaOf = ({ report, at }: Heard, now: Date): Replica => {
     started_at: startedAt,
     last_seen_at: at.toISOString(),
     failing,
+    ...(keys && { keys }),
     ...(brokerMs !== undefined && { broker_ms: brokerMs }),
     ...(databaseMs !== undefined && { database_ms: databaseMs }),
   };
@@ -59,7 +60,7 @@ export const systemStatus = (heard: readonly Heard[], broker: true | string, now
   };
 };
 
-type Deps = Pick<StatusReportOptions, "failing"> & {
+type Deps = Pick<StatusReportOptions, "failing" | "keys"> & {
   /** True, or the reason why the bus is unavailable. */
   readonly broker: () => true | string;
   readonly now: () => Date;
@@ -67,7 +68,7 @@ type Deps = Pick<StatusReportOptions, "failing"> & {
 
 export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 
-export const createStatusDirectory = ({ failing, broker, now }: Deps) => {
+export const createStatusDirectory = ({ failing, keys, broker, now }: Deps) => {
   const heard = new Map<string, Heard>();
   let parts: { stop(): Promise<void> }[] = [];
   return {
@@ -93,7 +94,7 @@ export const createStatusDirectory = ({ failing, broker, now }: Deps) => {
       );
       parts = [
         watching,
-        reportStatus(bus, { service: "gateway", failing, look: async () => ({ streams: [], durables: [] }) }),
+        reportStatus(bus, { service: "gateway", failing, keys, look: async () => ({ streams: [], durables: [] }) }),
       ];
     },
     stop: async () => {

@@ -4,14 +4,16 @@ import {
   CreateOperatorRequest,
   DeleteOperator,
   GetOperator,
+  identityHash,
   ListOperators,
   type Operator,
   type OperatorId,
   OperatorRecord,
   RotateOperatorToken,
+  SignInOperator,
   SignOutOperator,
 } from "@herald/contracts";
-import { notFound } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import { at, pageOf, type Serve } from "./rows.ts";
 
 type Row = { readonly view: Operator; readonly tokenHash: string };
@@ -29,8 +31,9 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
   const save = async (view: Operator, tokenHash: string): Promise<Operator> => {
     const earlier = operators.get(view.id)?.tokenHash;
     operators.set(view.id, { view, tokenHash });
-    const { id, name, role, projects, signed_out_at: signedOutAt } = view;
-    await bucket.put(tokenHash, { id, name, role, projects, ...(signedOutAt && { signedOutAt }) });
+    const { id, name, role, projects, groups, signed_out_at: signedOutAt } = view;
+    const more = { ...(groups && { groups }), ...(signedOutAt && { signedOutAt }) };
+    await bucket.put(tokenHash, { id, name, role, projects, ...more });
     if (earlier !== undefined && earlier !== tokenHash) await bucket.delete(earlier);
     return view;
   };
@@ -57,6 +60,14 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
   serve(RotateOperatorToken, ({ operatorId, tokenHash }) =>
     save({ ...rowOf(operatorId).view, rotated_at: at() }, tokenHash),
   );
+  serve(SignInOperator, ({ operatorId, issuer, subject, everyone, ...person }) => {
+    const hash = identityHash(issuer, subject);
+    const known = [...operators.values()].find(({ tokenHash }) => tokenHash === hash)?.view;
+    const fresh = { id: operatorId, role: "member" as const, projects: [], created_at: at() };
+    if (!everyone && person.groups.length === 0 && known === undefined)
+      throw new HeraldError("sign-in-not-permitted", "sign-in: no group of this person is in the groups file");
+    return save({ ...(known ?? fresh), ...person }, hash);
+  });
   serve(DeleteOperator, async ({ operatorId }) => {
     const { tokenHash } = rowOf(operatorId);
     operators.delete(operatorId);

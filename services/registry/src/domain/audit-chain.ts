@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync } from "node:crypto";
-import type { OperatorReference, OperatorRole, ProjectId } from "@herald/contracts";
+import type { AuditedReference, OperatorRole, ProjectId } from "@herald/contracts";
 
 type Key = { readonly id: string; readonly secret: Buffer };
 /** The first key makes hashes; every key can verify them. */
@@ -8,7 +8,7 @@ type Keys = readonly [Key, ...Key[]];
 /** The content of an audit row. `before` and `after` are JSON text, so that the database cannot reorder their fields. */
 export type AuditFacts = {
   readonly eventId: string;
-  readonly operator: { readonly id: OperatorReference; readonly name: string; readonly role: OperatorRole };
+  readonly operator: { readonly id: AuditedReference; readonly name: string; readonly role: OperatorRole };
   readonly action: string;
   readonly targetProjectId?: ProjectId;
   readonly target: string;

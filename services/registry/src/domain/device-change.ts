@@ -179,6 +179,12 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
   return fields.flatMap(([field, name]) => (sameJson(before[field], after[field]) ? [] : [name]));
 };
 
+/** Whether the fields that clients do not see are the same. */
+const sameInside = (one: DeviceState, other: DeviceState): boolean =>
+  (["userTokenIat", "userClaimed", "inactiveReason", "installationBy"] as const).every(
+    (field) => one[field] === other[field],
+  );
+
 const patched = (data: AppData, patch: AppData | undefined): AppData =>
   patch === undefined ? data : mergePatch(data, patch);
 
@@ -257,10 +263,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   const names = compare(before, state);
   const same =
     names.length === 0 &&
-    before.userTokenIat === state.userTokenIat &&
-    before.userClaimed === state.userClaimed &&
-    before.inactiveReason === state.inactiveReason &&
-    before.installationBy === state.installationBy &&
+    sameInside(before, state) &&
     // Compared without order: a subscription appends its facet at the end.
     before.facets.length === state.facets.length &&
     state.facets.every((facet) => before.facets.includes(facet));
@@ -300,11 +303,6 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (status === "active") state = active(state);
   if (status === "inactive") state = { ...state, status: "inactive", inactiveReason: "requested" };
   const names = compare(before, state);
-  const same =
-    state.inactiveReason === before.inactiveReason &&
-    state.userTokenIat === before.userTokenIat &&
-    state.installationBy === before.installationBy &&
-    state.userClaimed === before.userClaimed;
-  if (names.length === 0 && same) return { state: before, changed: [], subscribed: [] };
+  if (names.length === 0 && sameInside(before, state)) return { state: before, changed: [], subscribed: [] };
   return { state, changed: names, subscribed: [] };
 };

@@ -179,17 +179,15 @@ export const createProjectReplication = (deps: {
   };
 };
 
-const operatorRecord = ({
-  _id: id,
-  name,
-  role,
-  projects,
-  signedOutAt,
-}: Omit<OperatorDocument, "tokenHash">): OperatorRecord => ({
+const operatorRecord = (
+  { _id: id, name, role, projects, signedOutAt }: OperatorDocument,
+  groups: readonly string[] | undefined,
+): OperatorRecord => ({
   id,
   name,
   role,
   projects: [...projects],
+  ...(groups && { groups: [...groups] }),
   ...(signedOutAt && { signedOutAt: signedOutAt.toISOString() }),
 });
 
@@ -197,8 +195,11 @@ const operatorRecord = ({
 export const createOperatorReplication = (operators: OperatorStore, bucket: Bucket<OperatorRecord>) =>
   createReplication<OperatorDocument, OperatorRecord>({
     buckets: [{ bucket, keys: ">" }],
-    entriesOf: ({ _id, tokenHash, replacedHashes = [], deletedAt, ...operator }) => [
-      { bucket, key: tokenHash, value: deletedAt ? undefined : operatorRecord({ _id, ...operator }) },
+    entriesOf: ({ tokenHash, identityHash, replacedHashes = [], deletedAt, ...operator }) => [
+      // A token outlives the membership of a group, which is known only at a sign-in: it has none of the groups' roles.
+      ...[{ key: tokenHash }, { key: identityHash, groups: operator.groups }].flatMap(({ key, groups }) =>
+        key === undefined ? [] : [{ bucket, key, value: deletedAt ? undefined : operatorRecord(operator, groups) }],
+      ),
       ...replacedHashes.map((key) => ({ bucket, key, value: undefined })),
     ],
     find: operators.find,

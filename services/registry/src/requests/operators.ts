@@ -4,13 +4,16 @@ import {
   CreateOperatorRequest,
   DeleteOperator,
   GetOperator,
+  identityHash,
   ListOperators,
   type Operator,
   RotateOperatorToken,
+  SignInOperator,
   SignOutOperator,
 } from "@herald/contracts";
-import { existing, notFound } from "@herald/kit";
+import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
+import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import type { OperatorDocument } from "../stores/operator-store.ts";
 
@@ -19,10 +22,14 @@ const operatorView = ({ _id, name, role, projects, createdAt, ...last }: Operato
   name,
   role,
   projects: [...projects],
+  ...(last.email && { email: last.email }),
+  ...(last.groups && { groups: [...last.groups] }),
   created_at: createdAt.toISOString(),
   ...(last.rotatedAt && { rotated_at: last.rotatedAt.toISOString() }),
   ...(last.signedOutAt && { signed_out_at: last.signedOutAt.toISOString() }),
 });
+
+type SignInRequest = z.infer<typeof SignInOperator.request>;
 
 const operatorNotFound = () => notFound("operator-not-found", "operator");
 
@@ -34,7 +41,34 @@ export const handleOperatorRequests = ({ bus, operators, operatorReplication, no
     return operatorView(operator);
   };
 
+  const signIn = async ({ operatorId, issuer, subject, everyone, ...person }: SignInRequest): Promise<Operator> => {
+    const identity = { identityHash: identityHash(issuer, subject), ...person, email: person.email };
+    const mayEnter = everyone || person.groups.length > 0;
+    const refusal = new HeraldError(
+      "sign-in-not-permitted",
+      "sign-in: no group of this person is in the groups file, and no admin of Herald has granted a role",
+    );
+    for (;;) {
+      const known = await operators.findByIdentity(identity.identityHash);
+      // Completes a deletion that was interrupted, or is under way.
+      if (known?.deletedAt) await operatorReplication.replicate(known);
+      else if (known) {
+        const operator = await operators.changeIdentity(known._id, identity);
+        if (operator === null) continue;
+        await operatorReplication.replicate(operator);
+        if (!mayEnter && operator.role === "member" && operator.projects.length === 0) throw refusal;
+        return operatorView(operator);
+      } else {
+        if (!mayEnter) throw refusal;
+        const operator = await operators.insertIdentity(operatorId, identity, now());
+        if (operator) return replicated(Promise.resolve(operator));
+      }
+    }
+  };
+
   return [
+    handleRequest(bus, SignInOperator, signIn),
+
     handleRequest(bus, CreateOperatorRequest, ({ operatorId, ...fields }) =>
       replicated(operators.save({ _id: operatorId, ...fields, createdAt: now() })),
     ),

@@ -1,5 +1,14 @@
 import type { OperatorId, OperatorRole, PageOf, PageRequest, ProjectGrant } from "@herald/contracts";
-import { type Counts, findPage, findSome, guardStore } from "@herald/mongo";
+import {
+  type Counts,
+  ensureIndexes,
+  findPage,
+  findSome,
+  guardStore,
+  having,
+  type IndexSpec,
+  isDuplicateKey,
+} from "@herald/mongo";
 import type { Db } from "mongodb";
 import { notDeleted } from "./tombstones.ts";
 
@@ -8,8 +17,12 @@ export type OperatorDocument = {
   readonly name: string;
   readonly role: OperatorRole;
   readonly projects: readonly ProjectGrant[];
-  /** SHA-256 of the token. */
-  readonly tokenHash: string;
+  /** SHA-256 of the token. Absent: the operator signs in by the identity provider alone. */
+  readonly tokenHash?: string;
+  /** The hash of issuer and subject at the identity provider. */
+  readonly identityHash?: string;
+  readonly email?: string;
+  readonly groups?: readonly string[];
   /** Hashes of replaced tokens. They stay until the gateways' copies are removed. */
   readonly replacedHashes?: readonly string[];
   readonly createdAt: Date;
@@ -19,6 +32,18 @@ export type OperatorDocument = {
   /** Set: the operator has no access. The document stays until the gateways' copy is removed. */
   readonly deletedAt?: Date;
 };
+
+/** What an identity provider says of a person. */
+type Identity = Required<Pick<OperatorDocument, "identityHash" | "name" | "groups">> & {
+  readonly email: string | undefined;
+};
+
+const identityIndex = {
+  fields: { identityHash: 1 },
+  purpose: "unique",
+  unique: true,
+  partial: having("identityHash"),
+} as const satisfies IndexSpec;
 
 export type OperatorStore = ReturnType<typeof createOperatorStore>;
 
@@ -47,8 +72,11 @@ export const createOperatorStore = (db: Db, counts: Counts) => {
       const before = await operators.findOne({ _id: id, ...notDeleted });
       if (before === null || before.tokenHash === tokenHash) return before;
       const after = await operators.findOneAndUpdate(
-        { _id: id, ...notDeleted, tokenHash: before.tokenHash },
-        { $set: { tokenHash, ...(rotatedAt && { rotatedAt }) }, $push: { replacedHashes: before.tokenHash } },
+        { _id: id, ...notDeleted, tokenHash: before.tokenHash ?? { $exists: false } },
+        {
+          $set: { tokenHash, ...(rotatedAt && { rotatedAt }) },
+          ...(before.tokenHash && { $push: { replacedHashes: before.tokenHash } }),
+        },
         { returnDocument: "after" },
       );
       if (after !== null) return after;
@@ -58,8 +86,47 @@ export const createOperatorStore = (db: Db, counts: Counts) => {
   return guardStore({
     find: (id: OperatorId): Promise<OperatorDocument | null> => operators.findOne({ _id: id, ...notDeleted }),
 
+    ensureIndexes: () => ensureIndexes(operators, [identityIndex]),
+
+    /** The operator of an identity, also a deleted one. */
+    findByIdentity: (identityHash: string): Promise<OperatorDocument | null> => operators.findOne({ identityHash }),
+
+    /** Stores what the identity provider says of an operator. Null: deleted. */
+    changeIdentity: (id: OperatorId, { name, groups, email }: Identity) =>
+      operators.findOneAndUpdate(
+        { _id: id, ...notDeleted },
+        {
+          $set: { name, groups, ...(email !== undefined && { email }) },
+          ...(email === undefined && { $unset: { email: 1 } }),
+        },
+        { returnDocument: "after" },
+      ),
+
+    /** Null: an operator of this identity exists. */
+    insertIdentity: async (_id: OperatorId, { email, ...identity }: Identity, createdAt: Date) => {
+      const fresh: OperatorDocument = {
+        _id,
+        ...identity,
+        ...(email && { email }),
+        role: "member",
+        projects: [],
+        createdAt,
+      };
+      try {
+        await operators.insertOne(fresh);
+        return fresh;
+      } catch (error) {
+        if (isDuplicateKey(error)) return null;
+        throw error;
+      }
+    },
+
     /** Inserts an operator, or gives the token to an existing one. Null: the operator was deleted. */
-    save: async ({ _id, tokenHash, ...fresh }: OperatorDocument): Promise<OperatorDocument | null> => {
+    save: async ({
+      _id,
+      tokenHash,
+      ...fresh
+    }: OperatorDocument & { readonly tokenHash: string }): Promise<OperatorDocument | null> => {
       const { upsertedCount } = await operators.updateOne(
         { _id },
         { $setOnInsert: { tokenHash, ...fresh } },

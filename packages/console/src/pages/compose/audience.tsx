@@ -4,7 +4,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { count, platformNames } from "../../parts/format.tsx";
 import { LockScreen, type Shown, shownBy } from "../../parts/lock-screen.tsx";
-import { JsonCode, Panel, Problem } from "../../parts/page.tsx";
+import { JsonCode, Note, Panel, Problem } from "../../parts/page.tsx";
 
 const platforms = ["ios", "android", "web"] as const;
 
@@ -25,16 +25,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   const total = data?.devices.total;
   return (
     <Stack className="sticky">
-      <Panel
-        title="Audience"
-        actions={
-          isFetching && (
-            <Text span size="xs" c="dimmed">
-              counting…
-            </Text>
-          )
-        }
-      >
+      <Panel title="Audience" actions={isFetching && <Note>counting…</Note>}>
         {error && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
         {!error && !hasTargets && <Text c="dimmed">Add a target to count its devices.</Text>}
         {!error && data && hasTargets && (

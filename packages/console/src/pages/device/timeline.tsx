@@ -4,7 +4,7 @@ import { useProject } from "../../api/clients.ts";
 import { useFirstRows } from "../../api/read.ts";
 import { FindForm } from "../../parts/field.tsx";
 import { Status, Time } from "../../parts/format.tsx";
-import { type Column, List } from "../../parts/list.tsx";
+import { type Column, List, rowActions } from "../../parts/list.tsx";
 import { Panel } from "../../parts/page.tsx";
 
 /** The notifications for a device, newest first: those it was sent, and why it did not get the others. */
@@ -39,15 +39,11 @@ export const Timeline = ({ device }: { readonly device: string }) => {
       ),
     },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
-    {
-      title: "",
-      right: true,
-      cell: (row) => (
-        <Link className="link" to={trace(row.notification.id)}>
-          Why?
-        </Link>
-      ),
-    },
+    rowActions((row) => (
+      <Link className="link" to={trace(row.notification.id)}>
+        Why?
+      </Link>
+    )),
   ];
   return (
     <>

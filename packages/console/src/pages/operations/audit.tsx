@@ -9,7 +9,8 @@ import { ChoiceFilter, DayFilters, dayStart, TextFilter, useFilters } from "../.
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { type Column, List } from "../../parts/list.tsx";
-import { Copyable, Facts, JsonCode, mono, Problem } from "../../parts/page.tsx";
+import { Copyable, Facts, JsonCode, mono, Note, Problem } from "../../parts/page.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRole } from "../../session-context.tsx";
 
 const State = ({ title, value }: { readonly title: string; readonly value: AuditRow["before"] }) =>
@@ -59,13 +60,13 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
   return (
     <Stack px="md" py={14}>
       <Group gap={8}>
-        <Text span size="xs" c="dimmed" className="grow">
+        <Note className="grow">
           Each change, sign-in and send of an operator, newest first. Each row has the hash of the row before it.
-        </Text>
+        </Note>
         {mayCheck && (
-          <Button size="compact-sm" variant="default" loading={checking.isPending} onClick={() => checking.mutate()}>
+          <SmallButton loading={checking.isPending} onClick={() => checking.mutate()}>
             Check all rows
-          </Button>
+          </SmallButton>
         )}
         <Button component="a" href={exportAddress(filters)} download="audit.ndjson" size="compact-sm" variant="default">
           Export as NDJSON
@@ -133,10 +134,7 @@ export default function Audit() {
       title: "Operator",
       cell: (row) => (
         <span className="break" dir="auto">
-          {row.operator.name}{" "}
-          <Text span size="xs" c="dimmed">
-            {row.operator.role}
-          </Text>
+          {row.operator.name} <Note>{row.operator.role}</Note>
         </span>
       ),
     },

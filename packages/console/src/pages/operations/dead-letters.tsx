@@ -8,6 +8,7 @@ import { useAct, useFirstRows, useRefresh } from "../../api/read.ts";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Facts, mono, Problem } from "../../parts/page.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRole } from "../../session-context.tsx";
 
 const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onClose: () => void }) => {
@@ -99,14 +100,12 @@ export default function DeadLetters() {
               onChange={(event) => setAll(event.currentTarget.checked)}
             />
             {waiting.length > 0 && mayWrite && (
-              <Button
-                size="compact-sm"
-                variant="default"
+              <SmallButton
                 loading={replaying.isPending}
                 onClick={() => replaying.mutate(() => admin.deadLetters.replayMany(waiting.map(({ id }) => id)))}
               >
                 {waiting.length === 1 ? "Replay it" : `Replay these ${waiting.length}`}
-              </Button>
+              </SmallButton>
             )}
           </Group>
         }

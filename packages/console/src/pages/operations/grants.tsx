@@ -1,4 +1,5 @@
 import type { NewOperator, Operator } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { CloseButton, Group, Select, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
@@ -8,8 +9,6 @@ import { useProjectsNamed } from "../../api/projects.ts";
 import { FormDialog } from "../../parts/form.tsx";
 
 export type Grant = NonNullable<NewOperator["projects"]>[number];
-
-export const projectRoles = ["viewer", "operator", "admin"] as const;
 
 const typingMs = 200;
 
@@ -58,7 +57,7 @@ export const GrantFields = ({ value, onChange }: Props) => {
             size="xs"
             w={104}
             aria-label={`Role in ${id}`}
-            data={[...projectRoles]}
+            data={knownValues.projectRole}
             value={role}
             allowDeselect={false}
             onChange={(next) => onChange(value.map((one) => (one.id === id ? { id, role: next ?? role } : one)))}

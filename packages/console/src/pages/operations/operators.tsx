@@ -1,16 +1,18 @@
 import type { NewOperator, Operator } from "@herald/client";
-import { Button, Group, Select } from "@mantine/core";
+import { knownValues } from "@herald/client/known-values";
+import { Button, Group, Select, Text } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { count, Time } from "../../parts/format.tsx";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRole } from "../../session-context.tsx";
-import { type Grant, GrantFields, GrantsDialog, projectRoles } from "./grants.tsx";
+import { type Grant, GrantFields, GrantsDialog } from "./grants.tsx";
 
-const roles = ["member", ...projectRoles] as const satisfies readonly Role[];
 type Role = NewOperator["role"];
 
 const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
@@ -24,7 +26,7 @@ const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
       <Select
         label="Role"
         description="A member has only the projects below. A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
-        data={[...roles]}
+        data={knownValues.role}
         value={role}
         allowDeselect={false}
         onChange={(next) => setRole(next as Role)}
@@ -49,14 +51,9 @@ const Grants = ({
   if (!may) return shown;
   return (
     <>
-      <Button
-        size="compact-sm"
-        variant="default"
-        aria-label={`Projects of ${row.name}: ${row.projects.length}`}
-        onClick={() => setOpen(true)}
-      >
+      <SmallButton aria-label={`Projects of ${row.name}: ${row.projects.length}`} onClick={() => setOpen(true)}>
         {shown}
-      </Button>
+      </SmallButton>
       {open && (
         <GrantsDialog
           operator={row}
@@ -78,7 +75,6 @@ export default function Operators() {
       title="Operators"
       queryKey={["operators"]}
       load={(page) => admin.operators.list({ perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{
         title: "No operators yet",
         text: "Give each person a token of their own: the admin token is for setting Herald up.",
@@ -90,6 +86,11 @@ export default function Operators() {
           cell: (row) => (
             <span className="break" dir="auto">
               {row.name}
+              {row.groups && (
+                <Text component="div" size="xs" c="dimmed">
+                  {row.groups.length === 0 ? "in no group" : `in ${row.groups.join(", ")}`}
+                </Text>
+              )}
             </span>
           ),
         },
@@ -100,7 +101,7 @@ export default function Operators() {
               size="xs"
               w={104}
               aria-label={`Role: ${row.name}`}
-              data={[...roles]}
+              data={knownValues.role}
               value={row.role}
               allowDeselect={false}
               disabled={!may}
@@ -110,10 +111,8 @@ export default function Operators() {
         },
         { title: "Projects", right: true, cell: (row) => <Grants row={row} may={may} refresh={refresh} /> },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        {
-          title: "",
-          right: true,
-          cell: (row) =>
+        rowActions(
+          (row) =>
             may && (
               <Group gap={8} justify="flex-end">
                 <Confirm
@@ -123,9 +122,8 @@ export default function Operators() {
                   danger={false}
                   act={() => admin.operators.signOut(row.id)}
                   onDone={refresh}
-                >
-                  Every session ends within a second. The token stays valid.
-                </Confirm>
+                  about="Every session ends within a second. The token stays valid."
+                />
                 <Confirm
                   label="New token"
                   title={`Make a new token for ${row.name}?`}
@@ -133,21 +131,18 @@ export default function Operators() {
                   danger={false}
                   act={async () => showSecret((await admin.operators.rotateToken(row.id)).token)}
                   onDone={refresh}
-                >
-                  The earlier token and its sessions end within a second.
-                </Confirm>
+                  about="The earlier token and its sessions end within a second."
+                />
                 <Confirm
-                  label="Delete"
                   title={`Delete ${row.name}?`}
                   verb="Delete the operator"
                   act={() => admin.operators.delete(row.id)}
                   onDone={refresh}
-                >
-                  Their token and sessions end within a second.
-                </Confirm>
+                  about="Their token and sessions end within a second."
+                />
               </Group>
             ),
-        },
+        ),
       ]}
     />
   );

@@ -5,7 +5,7 @@ import { admin } from "../../api/clients.ts";
 import { useRead } from "../../api/read.ts";
 import { count, Status, Time } from "../../parts/format.tsx";
 import { type Column, Rows } from "../../parts/list.tsx";
-import { mono, Panel, Problem } from "../../parts/page.tsx";
+import { mono, Note, Panel, Problem } from "../../parts/page.tsx";
 
 const pollMs = 3_000;
 
@@ -53,13 +53,11 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
             <li key={replica.instance}>
               <div className="running">
                 <span className="cut mono">{replica.instance}</span>
-                <Text span size="xs" c="dimmed">
-                  {replica.version}
-                </Text>
+                <Note>{replica.version}</Note>
                 {replica.state === "ready" ? (
-                  <Text span size="xs" c="dimmed">
+                  <Note>
                     started <Time at={replica.started_at} />
-                  </Text>
+                  </Note>
                 ) : (
                   <Status value="unready" />
                 )}
@@ -97,9 +95,9 @@ export default function StatusPage() {
                   </Link>{" "}
                   {one.reason} <span className="muted">{one.host}</span>
                 </span>
-                <Text span size="xs" c="dimmed">
+                <Note>
                   <Time at={one.since} />
-                </Text>
+                </Note>
                 <Status value={one.state} />
               </li>
             ))}
@@ -114,9 +112,9 @@ export default function StatusPage() {
                 <Link className="link break" to={`/p/${project_id}`}>
                   {project_id}
                 </Link>
-                <Text span size="xs" c="dimmed">
+                <Note>
                   since <Time at={since} />
-                </Text>
+                </Note>
                 <span>{count(sends)}</span>
               </li>
             ))}

@@ -6,6 +6,7 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
 import { objectOf } from "../../parts/json.ts";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { Copyable } from "../../parts/page.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
@@ -44,7 +45,6 @@ export default function Identity() {
       title="Identity keys"
       queryKey={[id, "identity-keys"]}
       load={(page) => admin.identityKeys.list(id, { perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{
         title: "No identity keys",
         text: "Your backend signs user tokens with it, so that an app can log in only its own user.",
@@ -54,22 +54,18 @@ export default function Identity() {
         { title: "Id", cell: (row) => <Copyable value={row.id} /> },
         { title: "Algorithm", cell: (row) => row.algorithm },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        {
-          title: "",
-          right: true,
-          cell: (row) =>
+        rowActions(
+          (row) =>
             may && (
               <Confirm
-                label="Delete"
                 title="Delete this key?"
                 verb="Delete the key"
                 act={() => admin.identityKeys.delete(id, row.id)}
                 onDone={refresh}
-              >
-                User tokens signed with it are refused from now on.
-              </Confirm>
+                about="User tokens signed with it are refused from now on."
+              />
             ),
-        },
+        ),
       ]}
     />
   );

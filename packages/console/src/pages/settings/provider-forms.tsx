@@ -1,18 +1,10 @@
 import type { ProviderView } from "@herald/client";
-import {
-  Button,
-  FileButton,
-  JsonInput,
-  PasswordInput,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  Textarea,
-} from "@mantine/core";
+import { FileButton, JsonInput, PasswordInput, SegmentedControl, SimpleGrid, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 
 type Props = {
   /** The current settings, without secrets. */
@@ -58,11 +50,7 @@ const useElsewhere = (settings: Props["settings"]) => {
 /** Puts a chosen file's text into a field. */
 const FromFile = ({ accept, onText }: { readonly accept: string; readonly onText: (text: string) => void }) => (
   <FileButton accept={accept} onChange={(file) => void file?.text().then(onText)}>
-    {(props) => (
-      <Button {...props} size="compact-sm" variant="default">
-        Read from a file
-      </Button>
-    )}
+    {(props) => <SmallButton {...props}>Read from a file</SmallButton>}
   </FileButton>
 );
 

@@ -6,6 +6,7 @@ import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Time } from "../../parts/format.tsx";
 import { Facts, mono, Panel, Problem } from "../../parts/page.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 import { useProviders } from "../overview/attention.tsx";
 import { ApnsForm, FcmForm, WebPushForm } from "./provider-forms.tsx";
@@ -65,20 +66,16 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
             </Button>
           )}
           {may && view !== undefined && (
-            <Button size="compact-sm" variant="default" onClick={() => setDialog("edit")}>
-              {view ? "Replace" : "Add"}
-            </Button>
+            <SmallButton onClick={() => setDialog("edit")}>{view ? "Replace" : "Add"}</SmallButton>
           )}
           {view && may && (
             <Confirm
-              label="Delete"
               title={`Remove ${title}?`}
               verb="Remove the provider"
               act={() => admin.providers.delete(id, name)}
               onDone={refresh}
-            >
-              Its devices get no notifications until you add it again. They stay registered.
-            </Confirm>
+              about="Its devices get no notifications until you add it again. They stay registered."
+            />
           )}
         </Group>
       }

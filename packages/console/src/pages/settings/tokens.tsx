@@ -6,6 +6,7 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
@@ -63,7 +64,6 @@ export default function Tokens() {
       title="Project tokens"
       queryKey={[id, "tokens"]}
       load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
       add={may && { label: "New token", Form: NewToken, made: "The new token" }}
       columns={({ refresh }) => [
@@ -71,10 +71,8 @@ export default function Tokens() {
         { title: "Scopes", cell: (row) => row.scopes.join(", ") },
         { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        {
-          title: "",
-          right: true,
-          cell: (row) =>
+        rowActions(
+          (row) =>
             may && (
               <Confirm
                 label="Revoke"
@@ -82,11 +80,10 @@ export default function Tokens() {
                 verb="Revoke the token"
                 act={() => admin.tokens.revoke(id, row.id)}
                 onDone={refresh}
-              >
-                It is refused everywhere within a second.
-              </Confirm>
+                about="It is refused everywhere within a second."
+              />
             ),
-        },
+        ),
       ]}
     />
   );

@@ -1,12 +1,13 @@
 import type { VapidKey } from "@herald/client";
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "../../api/clients.ts";
 import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
-import { type Column, Rows } from "../../parts/list.tsx";
+import { type Column, Rows, rowActions } from "../../parts/list.tsx";
 import { Copyable, Problem } from "../../parts/page.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 /** Rotation of the Web Push keys: stage the next key, make it current, and retire the earlier key once few subscriptions use it. */
@@ -33,10 +34,8 @@ export const VapidKeys = () => {
     },
     { title: "Subscriptions", right: true, cell: (key) => count(key.devices) },
     { title: "Since", right: true, wide: true, cell: (key) => <Time at={key.current_since ?? key.created_at} /> },
-    {
-      title: "",
-      right: true,
-      cell: (key) =>
+    rowActions(
+      (key) =>
         may && (
           <>
             {key.status === "next" && (
@@ -47,9 +46,8 @@ export const VapidKeys = () => {
                 danger={false}
                 act={() => admin.vapidKeys.makeCurrent(id, key.id)}
                 onDone={refresh}
-              >
-                Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key.
-              </Confirm>
+                about="Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key."
+              />
             )}
             {key.status === "earlier" && (
               <Confirm
@@ -58,13 +56,12 @@ export const VapidKeys = () => {
                 verb="Retire"
                 act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
                 onDone={refresh}
-              >
-                {count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.
-              </Confirm>
+                about={`${count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.`}
+              />
             )}
           </>
         ),
-    },
+    ),
   ];
   return (
     <Stack>
@@ -73,9 +70,9 @@ export const VapidKeys = () => {
           VAPID keys
         </Text>
         {may && !hasNext && (
-          <Button size="compact-sm" variant="default" loading={staging.isPending} onClick={() => staging.mutate()}>
+          <SmallButton loading={staging.isPending} onClick={() => staging.mutate()}>
             Stage the next key
-          </Button>
+          </SmallButton>
         )}
       </Group>
       {staging.error && <Problem error={staging.error} />}

@@ -7,11 +7,11 @@ import { useAct, useRead, useRefresh, useRows } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { ChoiceFilter, useFilters } from "../../parts/filters.tsx";
 import { exactTime, Status, Time } from "../../parts/format.tsx";
-import { type Column, List, Rows } from "../../parts/list.tsx";
+import { type Column, List, Rows, rowActions } from "../../parts/list.tsx";
 import { Facts, JsonCode, Panel, Problem } from "../../parts/page.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
-import { shortName } from "./event-types.ts";
-import { webhookState } from "./webhooks.tsx";
+import { SmallButton } from "../../parts/small-button.tsx";
+import { shortName, webhookState } from "./webhooks.tsx";
 
 const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[] = [
   { title: "At", cell: ({ at }) => exactTime(at) },
@@ -83,19 +83,9 @@ export default function WebhookPage() {
     { title: "Attempts", right: true, wide: true, cell: (row) => row.attempt_count },
     { title: "Last error", wide: true, cell: (row) => <span className="break">{row.last_error}</span> },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
-    {
-      title: "",
-      right: true,
-      cell: (row) => (
-        <Button
-          size="compact-sm"
-          variant="default"
-          onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}
-        >
-          Send again
-        </Button>
-      ),
-    },
+    rowActions((row) => (
+      <SmallButton onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}>Send again</SmallButton>
+    )),
   ];
   return (
     <Stack>
@@ -114,26 +104,21 @@ export default function WebhookPage() {
               >
                 Send a test message
               </Button>
-              <Button
-                size="compact-sm"
-                variant="default"
+              <SmallButton
                 onClick={() =>
                   acting.mutate(() => herald.webhooks.recover(webhook, new Date(Date.now() - 86_400_000 * 7)))
                 }
               >
                 Send failed ones again
-              </Button>
-              <Button
-                size="compact-sm"
-                variant="default"
+              </SmallButton>
+              <SmallButton
                 onClick={() =>
                   acting.mutate(async () => setMade({ secret: (await herald.webhooks.rotateSecret(webhook)).secret }))
                 }
               >
                 New secret
-              </Button>
+              </SmallButton>
               <Confirm
-                label="Delete"
                 title="Delete this webhook?"
                 verb="Delete the webhook"
                 act={() => herald.webhooks.delete(webhook)}
@@ -141,9 +126,8 @@ export default function WebhookPage() {
                   refresh();
                   void navigate({ to: `/p/${id}/settings/webhooks` });
                 }}
-              >
-                Messages that wait are dropped.
-              </Confirm>
+                about="Messages that wait are dropped."
+              />
             </Group>
           }
         >

@@ -1,4 +1,5 @@
 import type { EventType, Webhook } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { MultiSelect, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -6,9 +7,12 @@ import { useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Status } from "../../parts/format.tsx";
+import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { useMayWrite } from "../../session-context.tsx";
-import { eventTypes, shortName } from "./event-types.ts";
+
+/** For display: `notification.opened`. */
+export const shortName = (type: string): string => type.replace("io.herald.", "").replace(".v1", "");
 
 export const webhookState = ({ enabled, failing_since, disabled_reason }: Webhook): string => {
   if (!enabled) return disabled_reason === undefined || disabled_reason === "requested" ? "disabled" : disabled_reason;
@@ -35,7 +39,7 @@ const NewWebhookForm = ({ onClose, onMade }: NewProps) => {
       <MultiSelect
         label="Events"
         placeholder={events.length === 0 ? "all" : undefined}
-        data={eventTypes.map((type) => ({ value: type, label: shortName(type) }))}
+        data={knownValues.eventType.map((type) => ({ value: type, label: shortName(type) }))}
         value={events}
         onChange={(next) => setEvents(next as EventType[])}
         searchable
@@ -52,7 +56,6 @@ export default function Webhooks() {
       title="Webhooks"
       queryKey={[id, "webhooks"]}
       load={(page) => herald.webhooks.list({ perPage: 100 }).page(page)}
-      keyOf={(row) => row.id}
       empty={{
         title: "No webhooks yet",
         text: "Herald posts each event to a webhook, signed, until your server accepts it.",
@@ -77,22 +80,18 @@ export default function Webhooks() {
           cell: (row) =>
             row.events === null ? "all" : row.events.length === 1 ? "1 type" : `${row.events.length} types`,
         },
-        {
-          title: "",
-          right: true,
-          cell: (row) => (
-            <Switch
-              size="xs"
-              aria-label={`Enabled: ${row.url}`}
-              checked={row.enabled}
-              disabled={!may}
-              onChange={(event) => {
-                const enabled = event.currentTarget.checked;
-                change(() => herald.webhooks.update(row.id, { enabled }));
-              }}
-            />
-          ),
-        },
+        rowActions((row) => (
+          <Switch
+            size="xs"
+            aria-label={`Enabled: ${row.url}`}
+            checked={row.enabled}
+            disabled={!may}
+            onChange={(event) => {
+              const enabled = event.currentTarget.checked;
+              change(() => herald.webhooks.update(row.id, { enabled }));
+            }}
+          />
+        )),
       ]}
     />
   );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ProjectId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Instant, keysetQuery } from "./pagination.ts";
-import { AuditedOperator, OperatorReference } from "./sessions.ts";
+import { AuditedOperator, AuditedReference } from "./sessions.ts";
 
 const Hash = z
   .string()
@@ -37,7 +37,7 @@ export type AuditRow = z.infer<typeof AuditRow>;
 
 /** The filters of `GET /admin/v1/audit`; all optional. */
 export const auditFilters = {
-  operator: OperatorReference.optional().meta({ description: "Only rows of this operator" }),
+  operator: AuditedReference.optional().meta({ description: "Only rows of this operator" }),
   action: z
     .string()
     .regex(/^[A-Za-z]{1,64}$/, "must be an operationId, such as changeProject")

@@ -52,6 +52,18 @@ export const Operator = named("Operator", {
   name: z.string().meta({ examples: ["Maria Lopez"] }),
   role: OperatorRole,
   projects: z.array(ProjectGrant),
+  email: z
+    .string()
+    .optional()
+    .meta({ description: "As the identity provider says", examples: ["maria@example.com"] }),
+  groups: z
+    .array(z.string())
+    .optional()
+    .meta({
+      description:
+        "Groups of the groups file at the last sign-in; their roles are added. Absent: never signed in by the identity provider",
+      examples: [["shop-team"]],
+    }),
   created_at: z.iso.datetime(),
   rotated_at: z.iso.datetime().optional().meta({ description: "When its token was last replaced; absent: never" }),
   signed_out_at: z.iso

@@ -54,6 +54,12 @@ const Backlog = z.object({
   since: time.meta({ description: "When the oldest of them was accepted" }),
 });
 
+const KeyIds = z.record(z.string(), z.array(z.string())).meta({
+  description:
+    "The ids of its keys, by variable. The first one encrypts or signs, the others only read: rotate when every replica lists the new one",
+  examples: [{ HERALD_OPEN_KEYS: ["k2", "k1"] }],
+});
+
 /** A process's report on itself, written to the bucket `push_status` every few seconds. */
 export const StatusReport = z.object({
   service: ServiceName,
@@ -62,6 +68,7 @@ export const StatusReport = z.object({
   startedAt: time,
   at: time,
   failing: z.array(FailingCheck),
+  keys: KeyIds.optional(),
   /** The time to store the last report; absent before the first. */
   brokerMs: milliseconds.optional(),
   databaseMs: milliseconds.optional(),
@@ -83,6 +90,7 @@ const ReplicaStatus = z.object({
   started_at: time,
   last_seen_at: time,
   failing: z.array(FailingCheck).meta({ description: "Why it is not ready; empty when it is" }),
+  keys: KeyIds.optional(),
   broker_ms: milliseconds.optional().meta({ description: "How long the broker took to store its last report" }),
   database_ms: milliseconds.optional().meta({ description: "How long the database took to answer its last ping" }),
 });

@@ -1,0 +1,219 @@
+import { readFileSync } from "node:fs";
+import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { busUsers } from "@herald/bus/permissions";
+import { readConfig, variableInfo } from "@herald/kit";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  compose,
+  type Environment,
+  type Part,
+  parts,
+  read,
+  root,
+  schemas,
+  services,
+} from "../../packages/local-stack/test/deployed-parts.ts";
+import { type Helm, type Manifest, manifestsIn, run, startHelm, template, whySkipped } from "./helm.ts";
+import { valueSets } from "./value-sets.ts";
+
+type Variable = { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } };
+
+const skipped = await whySkipped("no part was read from the chart");
+let helm: Helm;
+const rendered: Record<string, Manifest[]> = {};
+let secrets: Manifest[] = [];
+beforeAll(async () => {
+  if (skipped !== undefined) return;
+  helm = await startHelm();
+  for (const [name, values] of Object.entries(valueSets)) rendered[name] = await template(helm, values);
+  secrets = manifestsIn((await initialise()).first);
+});
+afterAll(() => helm?.remove());
+
+/** The output of `infra/init --kubernetes`, twice. */
+const initialise = async () => {
+  const folder = await mkdtemp(join(tmpdir(), "herald-init-"));
+  try {
+    await mkdir(join(folder, "infra"));
+    await cp(join(root, "infra/init"), join(folder, "infra/init"));
+    const init = async (...args: string[]) => {
+      const { ok, stdout, stderr } = await run(join(folder, "infra/init"), ["--kubernetes", ...args], process.env);
+      expect(ok, stderr).toBe(true);
+      return stdout;
+    };
+    return { first: await init(), again: await init(), elsewhere: await init("db.example.com:27018") };
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+};
+
+const find = (set: string, kind: RegExp, component: string) => {
+  const found = (rendered[set] ?? []).find(
+    (manifest) => kind.test(manifest.kind) && manifest.metadata.labels["app.kubernetes.io/component"] === component,
+  );
+  if (found === undefined) throw new Error(`${set} has no ${kind} of ${component}`);
+  return found;
+};
+const podOf = (part: string, set = "defaults") => find(set, /^(Deployment|Job)$/, part).spec.template.spec;
+const variablesOf = (part: Part, set?: string): Variable[] => podOf(part, set).containers[0].env;
+const secretsOf = (part: Part) =>
+  variablesOf(part).flatMap(({ name, valueFrom }) =>
+    valueFrom ? [{ variable: name, ...valueFrom.secretKeyRef }] : [],
+  );
+const plainOf = (part: Part, set?: string): Environment =>
+  Object.fromEntries(variablesOf(part, set).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
+const inSecret = (name: string, key: string): string =>
+  (secrets.find(({ metadata }) => metadata.name === name) as { stringData?: Environment } | undefined)?.stringData?.[
+    key
+  ] ?? `init makes no ${key} in ${name}`;
+const environmentOf = (part: Part, set?: string): Environment => ({
+  ...plainOf(part, set),
+  ...Object.fromEntries(secretsOf(part).map(({ variable, name, key }) => [variable, inSecret(name, key)])),
+});
+const infoOf = (part: Part, name: string) => {
+  const schema = Object.entries(schemas[part].shape).find(([key]) => key === name)?.[1];
+  return schema && variableInfo(schema);
+};
+
+describe.runIf(skipped === undefined)("the parts", () => {
+  test.each(parts.flatMap((part) => Object.keys(valueSets).map((set) => [part, set] as const)))(
+    "%s gets all that it needs and nothing that it does not know, with %s",
+    (part, set) => {
+      const env = environmentOf(part, set);
+      const foreign = Object.keys(env).filter((name) => infoOf(part, name) === undefined);
+      expect(foreign.filter((name) => !/^(OTEL|NODE)_/.test(name))).toEqual([]);
+      expect(readConfig(schemas[part], env)).toMatchObject({ HERALD_NATS_USER: busUsers[part].user });
+      expect(env).toHaveProperty("HERALD_NATS_PASSWORD");
+      expect(podOf(part, set).containers[0].image).toContain(`/herald/${part === "bootstrap" ? "bus" : part}`);
+    },
+  );
+
+  test.each(parts)("%s has every secret by reference, and no secret of another", (part) => {
+    // The broker's URL contains no password: that is a separate variable.
+    const plain = Object.keys(plainOf(part)).filter((name) => name !== "HERALD_NATS_URL");
+    expect(plain.filter((name) => infoOf(part, name)?.secret)).toEqual([]);
+    // One service signs open tokens and another verifies them, so both share this secret.
+    const foreign = secretsOf(part).filter(({ name }) => name !== `herald-${part}` && name !== "herald-open-keys");
+    expect(foreign).toEqual([]);
+  });
+
+  test("large numbers, sizes and digests arrive as they were written", () => {
+    expect(plainOf("gateway", "production")).toMatchObject({
+      HERALD_GATEWAY_QUOTA_SENDS: "20000000",
+      OTEL_BSP_MAX_QUEUE_SIZE: "4000000",
+    });
+    expect(podOf("gateway", "production").containers[0].image).toMatch(
+      /^registry\.example\.com\/herald\/gateway@sha256:/,
+    );
+    expect(podOf("gateway", "own pods").containers[0].image).toBe("your-registry.invalid/herald/gateway:0.1.0-rc.1");
+    expect(podOf("gateway").containers[0].image).toBe("your-registry.invalid/herald/gateway:0.1.0");
+  });
+
+  test.each(services)("%s is asked where it listens, and gets time to stop", (part) => {
+    const config = readConfig(schemas[part], environmentOf(part));
+    const own = (field: string) => Reflect.get(config, `HERALD_${field}`);
+    const port = own("PORT");
+    const [container] = podOf(part).containers;
+    expect(container.livenessProbe.httpGet).toEqual({ path: "/livez", port });
+    // The gateway depends on the broker until it has been ready once.
+    expect(container.startupProbe?.httpGet.path).toBe(part === "gateway" ? "/readyz" : undefined);
+    expect(container.readinessProbe.httpGet).toEqual({ path: part === "gateway" ? "/livez" : "/readyz", port });
+    expect(own("HOST")).toBe("0.0.0.0");
+    expect(container.ports.map(({ containerPort }: { containerPort: number }) => containerPort)).toEqual(
+      [port, own("GATEWAY_ADMIN_PORT"), own("METRICS_PORT")].filter((known) => known !== undefined),
+    );
+    expect(`${podOf(part).terminationGracePeriodSeconds}s`).toBe(compose.services[part]?.stop_grace_period);
+    expect(
+      podOf(part).topologySpreadConstraints.map(({ topologyKey }: { topologyKey: string }) => topologyKey),
+    ).toEqual(["topology.kubernetes.io/zone", "kubernetes.io/hostname"]);
+  });
+
+  test.each([...parts, "ferretdb"])("%s runs with as few rights as it can have", (part) => {
+    expect(podOf(part, "PostgreSQL")).toMatchObject({
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: "RuntimeDefault" } },
+      containers: [
+        {
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ["ALL"] },
+          },
+          resources: { requests: { memory: expect.any(String) }, limits: { memory: expect.any(String) } },
+        },
+      ],
+    });
+  });
+
+  test("what operators set for pods reaches every pod", () => {
+    for (const part of parts) {
+      expect(find("own pods", /^(Deployment|Job)$/, part).spec.template).toMatchObject({
+        metadata: { labels: { "example.com/cost-center": "42" }, annotations: { "example.com/team": "push" } },
+        spec: {
+          nodeSelector: { "kubernetes.io/arch": "arm64" },
+          priorityClassName: "system-cluster-critical",
+          volumes: [{ name: "ca" }],
+          containers: [{ imagePullPolicy: "Always", volumeMounts: [{ name: "ca", mountPath: "/etc/ca" }] }],
+        },
+      });
+      expect(podOf(part, "production").imagePullSecrets).toEqual([{ name: "registry-login" }]);
+    }
+  });
+
+  type Rule = { ports: { port: number | string }[]; to?: unknown; from?: unknown };
+  const portsOf = (rules: Rule[]) => rules.flatMap(({ ports }) => ports.map(({ port }) => port));
+  test.each([
+    ["bootstrap", [], [53, 53, 4222]],
+    ["gateway", ["metrics", "http"], [53, 53, 4222]],
+    ["registry", ["metrics"], [53, 53, 4222, 27017]],
+    ["dispatch", ["metrics"], [53, 53, 4222, 27017, 443]],
+    ["analytics", ["metrics"], [53, 53, 4222, 27017, 443]],
+  ] as const)("the network lets %s in by %j and out by %j", (part, into, out) => {
+    const { spec } = find("defaults", /^NetworkPolicy$/, part);
+    expect(spec.policyTypes).toEqual(["Ingress", "Egress"]);
+    expect(portsOf(spec.ingress)).toEqual(into);
+    expect(portsOf(spec.egress)).toEqual(out);
+    expect(spec.podSelector.matchLabels["app.kubernetes.io/component"]).toBe(part);
+  });
+
+  test("peers narrow the network, and FerretDB is the database if it is enabled", () => {
+    const { ingress, egress } = find("production", /^NetworkPolicy$/, "gateway").spec;
+    expect(portsOf(ingress)).toEqual(["metrics", "http", "admin"]);
+    expect(ingress.every(({ from }: Rule) => from !== undefined)).toBe(true);
+    expect(portsOf(egress)).toEqual([53, 53, 4223, 4223, 4318]);
+    const [, nats, database, internet] = find("production", /^NetworkPolicy$/, "dispatch").spec.egress as Rule[];
+    expect([nats, database, internet].every((rule) => rule?.to !== undefined)).toBe(true);
+
+    const [, , toFerretdb] = find("PostgreSQL", /^NetworkPolicy$/, "registry").spec.egress as Rule[];
+    const ferretdb = find("PostgreSQL", /^Deployment$/, "ferretdb");
+    expect(toFerretdb).toEqual({
+      ports: [{ port: 27017 }],
+      to: [{ podSelector: { matchLabels: ferretdb.spec.selector.matchLabels } }],
+    });
+    expect(portsOf(find("PostgreSQL", /^NetworkPolicy$/, "ferretdb").spec.egress)).toEqual([53, 53, 5432]);
+    expect(rendered["own pods"]?.filter(({ kind }) => kind === "NetworkPolicy")).toEqual([]);
+  });
+
+  test("infra/init makes every Secret of the chart and of the brokers, and keeps its values", async () => {
+    const { first, again, elsewhere } = await initialise();
+    expect(again).toBe(first);
+    expect(elsewhere).toContain("@db.example.com:27018");
+    const made = manifestsIn(first).flatMap((secret) =>
+      Object.keys((secret as unknown as { stringData: Environment }).stringData).map(
+        (key) => `${secret.metadata.name} ${key}`,
+      ),
+    );
+    const referred = parts.flatMap((part) => secretsOf(part).map(({ name, key }) => `${name} ${key}`));
+    const brokers = [...read("infra/helm/evaluation.yaml").matchAll(/\$?(HERALD_(NATS|MONGO)_PASSWORD_[A-Z]+)/g)].map(
+      ([, variable = "", of = ""]) => `herald-${of.toLowerCase()} ${variable}`,
+    );
+    const users = ["REGISTRY", "DISPATCH", "ANALYTICS"].map((name) => `herald-mongo HERALD_MONGO_PASSWORD_${name}`);
+    expect(made.toSorted()).toEqual([...new Set([...referred, ...brokers, ...users])].toSorted());
+    expect(readFileSync(join(root, "infra/helm/nats-values.yaml"), "utf8")).toContain(
+      "secretRef: { name: herald-nats }",
+    );
+  });
+});

@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { isSpike } from "./notification-counts.ts";
+
+test.each([
+  [49, 49, false],
+  [50, 10, false],
+  [50, 11, true],
+  [1000, 200, false],
+  [1000, 201, true],
+  [0, 0, false],
+])("of %i verdicts %i unregistered: spike %s", (judged, unregistered, expected) => {
+  expect(isSpike({ judged, unregistered })).toBe(expected);
+});

@@ -1,0 +1,222 @@
+import { HeraldError, type Logger } from "@herald/kit";
+import type { ClientAuth, Configuration, CustomFetch, IDToken, ServerMetadata } from "openid-client";
+
+export type IdentityProviderOptions = {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  /** Where the provider sends people back to. */
+  readonly callback: string;
+  /** The page after a sign-out. */
+  readonly home: string;
+  readonly scopes: string;
+  readonly groupsClaim: string;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
+
+/** What the browser keeps while the provider signs the person in. */
+export type SignInFlow = { readonly state: string; readonly nonce: string; readonly verifier: string };
+
+/** What the provider says of a person. */
+export type Person = {
+  readonly subject: string;
+  readonly name: string;
+  readonly email: string | undefined;
+  readonly groups: readonly string[];
+};
+
+export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
+
+const timeoutSeconds = 5;
+const retryAfterSeconds = 5;
+/** Providers change their addresses rarely, and keys are read at each sign-in. */
+const metadataMs = 600_000;
+/** A token with a thousand groups has 40 KB. */
+const maxAnswerBytes = 262_144;
+const maxGroups = 1_000;
+const maxName = 100;
+const maxEmail = 254;
+const maxSubject = 255;
+/** Clocks of two companies differ by seconds. */
+const toleranceSeconds = 30;
+
+const isLoopback = ({ hostname }: URL): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+
+const unavailable = (why: string): HeraldError =>
+  new HeraldError("identity-provider-unavailable", `sign-in: the identity provider ${why}`, { retryAfterSeconds });
+const invalid = (why: string): HeraldError => new HeraldError("identity-token-invalid", `sign-in: ${why}`);
+
+const readAtMost = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of response.body ?? []) {
+    bytes += part.length;
+    if (bytes > maxAnswerBytes) throw invalid(`the identity provider answered more than ${maxAnswerBytes} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+};
+
+/** Bounds what a provider can make the gateway read, and never sends a secret unencrypted to another host. */
+const boundedFetch: CustomFetch = async (address, options) => {
+  const url = new URL(address);
+  if (url.protocol !== "https:" && !isLoopback(url)) throw invalid("an address of the identity provider is not https");
+  const response = await fetch(url, { ...options, redirect: "manual" } as RequestInit);
+  const body = await readAtMost(response);
+  const { status, statusText, headers } = response;
+  return new Response(body.length > 0 ? body : null, { status, statusText, headers });
+};
+
+/** Text of the provider for people: without control characters, and short. */
+const shortText = (value: unknown, max: number): string | undefined =>
+  typeof value === "string" ? value.replaceAll(/\p{C}/gu, "").trim().slice(0, max) || undefined : undefined;
+
+const groupsIn = (claim: unknown): readonly string[] => {
+  if (claim === undefined) return [];
+  const groups: unknown = typeof claim === "string" ? [claim] : claim;
+  if (!Array.isArray(groups) || !groups.every((group) => typeof group === "string"))
+    throw invalid("the groups of the identity token are not a list of texts");
+  if (groups.length > maxGroups) throw invalid(`the identity token has more than ${maxGroups} groups`);
+  return groups;
+};
+
+const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
+  const { sub: subject, iat } = claims;
+  if (subject === "" || subject.length > maxSubject)
+    throw invalid(`the subject must have 1 to ${maxSubject} characters`);
+  if (iat > now.getTime() / 1_000 + toleranceSeconds) throw invalid("the identity token was issued in the future");
+  const email = shortText(claims.email, maxEmail);
+  return {
+    subject,
+    name:
+      shortText(claims.name, maxName) ??
+      shortText(claims.preferred_username, maxName) ??
+      email ??
+      subject.slice(0, maxName),
+    email,
+    groups: groupsIn(claims[groupsClaim]),
+  };
+};
+
+/** Signs people in by OpenID Connect: the authorization code flow with PKCE. Its library is imported at the first sign-in. */
+export const createIdentityProvider = (options: IdentityProviderOptions) => {
+  const { issuer, clientId, clientSecret, callback, home, scopes, groupsClaim, now, log } = options;
+  const library = () => import("openid-client");
+  let known: { readonly metadata: ServerMetadata; readonly until: number } | undefined;
+
+  const clientAuth = async ({
+    token_endpoint_auth_methods_supported: methods,
+  }: ServerMetadata): Promise<ClientAuth> => {
+    const { ClientSecretBasic, ClientSecretPost, None } = await library();
+    if (clientSecret === undefined) return None();
+    return methods?.includes("client_secret_post") ? ClientSecretPost(clientSecret) : ClientSecretBasic(clientSecret);
+  };
+
+  const insecure = async () => (new URL(issuer).protocol === "http:" ? [(await library()).allowInsecureRequests] : []);
+
+  const discover = async (): Promise<ServerMetadata> => {
+    if (known && known.until > now().getTime()) return known.metadata;
+    const { discovery, customFetch } = await library();
+    const found = await discovery(new URL(issuer), clientId, undefined, undefined, {
+      execute: await insecure(),
+      timeout: timeoutSeconds,
+      [customFetch]: boundedFetch,
+    });
+    const metadata = found.serverMetadata();
+    known = { metadata, until: now().getTime() + metadataMs };
+    return metadata;
+  };
+
+  /** A configuration for one sign-in: it reads the provider's keys, so that rotated keys work at once. */
+  const configure = async (): Promise<Configuration> => {
+    const client = await library();
+    const metadata = await discover().catch((error: unknown) => {
+      if (error instanceof HeraldError) throw error;
+      log.warn({ err: error }, "cannot read the configuration of the identity provider");
+      throw unavailable("does not answer, or is not the configured issuer");
+    });
+    const settings = { [client.clockTolerance]: toleranceSeconds };
+    const config = new client.Configuration(metadata, clientId, settings, await clientAuth(metadata));
+    config.timeout = timeoutSeconds;
+    config[client.customFetch] = boundedFetch;
+    // Without it the library trusts TLS and verifies no signature.
+    client.enableNonRepudiationChecks(config);
+    for (const allow of await insecure()) allow(config);
+    return config;
+  };
+
+  const failureOf = async (error: unknown): Promise<unknown> => {
+    const { AuthorizationResponseError, ClientError, ResponseBodyError } = await library();
+    const cause = error instanceof Error ? error.cause : undefined;
+    if (error instanceof HeraldError) return error;
+    if (cause instanceof HeraldError) return cause;
+    log.warn({ err: error }, "a sign-in by the identity provider failed");
+    if (error instanceof AuthorizationResponseError)
+      return error.error === "access_denied"
+        ? new HeraldError("sign-in-not-permitted", "sign-in: the identity provider refused this person")
+        : unavailable("refused the request; the gateway's log says why");
+    if (error instanceof ResponseBodyError)
+      return error.error === "invalid_grant"
+        ? new HeraldError("sign-in-expired", "sign-in: the code was used before or has expired; sign in again")
+        : unavailable("refused this client; the gateway's log says why");
+    const code = error instanceof ClientError ? error.code : undefined;
+    if (code === undefined || code === "OAUTH_TIMEOUT" || code === "OAUTH_RESPONSE_IS_NOT_CONFORM")
+      return unavailable("does not answer");
+    return invalid("the identity token is not valid; the gateway's log says why");
+  };
+
+  return {
+    issuer,
+    /** Begins a sign-in: the provider's address for the browser. Throws identity-provider-unavailable. */
+    begin: async (): Promise<{ readonly address: string; readonly flow: SignInFlow }> => {
+      const config = await configure();
+      const client = await library();
+      const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
+      const address = client.buildAuthorizationUrl(config, {
+        redirect_uri: callback,
+        scope: scopes,
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      });
+      return { address: address.href, flow: { state, nonce, verifier } };
+    },
+    /**
+     * Exchanges the provider's code, in the query of the callback, for what it says of the person. `onToken` is called when the provider has
+     * answered with a token, valid or not. Throws sign-in-expired, sign-in-not-permitted, identity-token-invalid or
+     * identity-provider-unavailable.
+     */
+    finish: async (query: string, { state, nonce, verifier }: SignInFlow, onToken: () => void): Promise<Person> => {
+      const config = await configure();
+      const client = await library();
+      const { token_endpoint: tokenEndpoint } = config.serverMetadata();
+      config[client.customFetch] = async (url, request) => {
+        const response = await boundedFetch(url, request);
+        if (url === tokenEndpoint && response.ok) onToken();
+        return response;
+      };
+      try {
+        const tokens = await client.authorizationCodeGrant(config, new URL(`${callback}?${query}`), {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          idTokenExpected: true,
+        });
+        const claims = tokens.claims();
+        if (claims === undefined) throw invalid("the identity provider sent no identity token");
+        return personOf(claims, groupsClaim, now());
+      } catch (error) {
+        throw await failureOf(error);
+      }
+    },
+    /** Where the browser ends its session at the provider; undefined if the provider has no such page. */
+    logoutUrl: async (): Promise<string | undefined> => {
+      const config = await configure();
+      if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
+      const { buildEndSessionUrl } = await library();
+      return buildEndSessionUrl(config, { post_logout_redirect_uri: home }).href;
+    },
+  };
+};
