@@ -5,8 +5,8 @@ type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
 /** The folder of a pinned Go program, compiled once into the user's cache. Throws with the reason if Go is missing. */
 export const goProgram = (name: string, module: string, { env, progress }: Fetch): Promise<string> =>
   provision({ cache: cacheFolder(env), name, progress }, (folder) => {
-    progress(`${name}: compiling ${module}`);
-    return goInstall(module, folder, env);
+    progress(`${name}: downloading ${module}`);
+    return goInstall(module, folder, { env, progress: (line) => progress(`${name}: ${line}`) });
   });
 
 /**

@@ -20,9 +20,13 @@ const usedActions = yamlIn(".github/workflows").flatMap((path) => captures(path,
 
 /** Of others: those that this tree builds have a name of this machine, or one that the user replaces. */
 const usedImages = [
-  ...["docker-compose.yml", "packages/local-stack/docker-compose.yml", "infra/helm/evaluation.yaml"].flatMap((path) =>
-    captures(path, /^ *image: (?:&\w+ )?(.+)$/gm),
-  ),
+  ...[
+    "docker-compose.yml",
+    "packages/local-stack/docker-compose.yml",
+    "infra/postgresql/compose.yaml",
+    "infra/helm/evaluation.yaml",
+  ].flatMap((path) => captures(path, /^ *image: (?:&\w+ )?(.+)$/gm)),
+  ...captures("infra/postgresql/Dockerfile", /^FROM (\S+)/gm),
   ...captures("infra/Dockerfile", /^FROM (?:--\S+ )?(\S+)/gm).filter((from) => from !== "base"),
 ].filter((image) => !/^(localhost\/|your-registry\.invalid\/|\*)/.test(image));
 

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findGo } from "@herald/local-stack";
-import { goProgram } from "../test-tools.ts";
 import { parseAllDocuments } from "yaml";
+import { goProgram } from "../test-tools.ts";
 
 /** Helm as the tests use it: the pinned version, with folders of its own. */
 

@@ -3,11 +3,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { durables } from "@herald/contracts";
 import { findBinary } from "@herald/local-stack";
-import { pipInstall } from "../test-tools.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { writeChart } from "../../infra/release/chart.ts";
 import type { ImageReferences } from "../../infra/release/images.ts";
+import { pipInstall } from "../test-tools.ts";
 import {
   chart,
   type Helm,

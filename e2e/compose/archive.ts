@@ -3,10 +3,10 @@ import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, startProcess } from "@herald/local-stack";
-import { goProgram } from "../test-tools.ts";
 import { eventually } from "@herald/testing";
 import { must } from "../../infra/release/must.ts";
 import { shellBlocks } from "../harness/shell-blocks.ts";
+import { goProgram } from "../test-tools.ts";
 import { readDemo, sendAndOpen } from "./first-push.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -7,7 +7,7 @@ import { busUsers } from "@herald/bus/permissions";
 import { readConfig } from "@herald/kit";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { images } from "../src/versions.ts";
-import { compose, type Environment, type Part, parts, read, root, schemas } from "./deployed-parts.ts";
+import { compose, type Environment, type Part, parts, read, readCompose, root, schemas } from "./deployed-parts.ts";
 
 const reference = /\$\{(\w+)(?::([-?])([^}]*))?\}/g;
 
@@ -75,6 +75,36 @@ describe("infra/init", () => {
     expect(stdout).toContain("docker compose run --rm demo");
     await expect(initialise(folder, "--simulator")).rejects.toThrow("--simulator is not an option");
   });
+
+  test("uses PostgreSQL when asked to, in a checkout and in an archive", async () => {
+    const { values } = await initialise(folder, "--database", "postgresql", "--simulators");
+    expect(values).toMatchObject({
+      COMPOSE_FILE: "docker-compose.yml:infra/postgresql/compose.yaml",
+      COMPOSE_PROFILES: "simulators",
+    });
+    await expect(initialise(folder, "--database", "mongodb")).rejects.toThrow("remove that line");
+    await expect(initialise(folder, "--database", "mysql")).rejects.toThrow("mongodb or postgresql, not 'mysql'");
+    await expect(initialise(folder, "--database")).rejects.toThrow("mongodb or postgresql, not ''");
+    await rm(join(folder, ".env"));
+    await writeFile(join(folder, "compose.yaml"), "");
+    const archive = await initialise(folder, "--database", "postgresql");
+    expect(archive.values.COMPOSE_FILE).toBe("compose.yaml:infra/postgresql/compose.yaml");
+  });
+});
+
+test("PostgreSQL has as few rights as MongoDB, and only the network of the databases", () => {
+  const own = readCompose("infra/postgresql/compose.yaml").services;
+  expect(own.postgresql).toMatchObject({
+    read_only: true,
+    cap_drop: ["ALL"],
+    security_opt: ["no-new-privileges:true"],
+    user: "999:999",
+    networks: ["data"],
+  });
+  expect(own.postgresql).not.toHaveProperty("ports");
+  // What the file says nothing of, such as networks and rights, stays as docker-compose.yml has it.
+  for (const name of ["mongo", "mongo-users"]) expect(compose.services).toHaveProperty(name);
+  expect(own.mongo).not.toHaveProperty("networks");
 });
 
 describe("docker-compose.yml", () => {

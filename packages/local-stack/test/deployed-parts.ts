@@ -34,4 +34,6 @@ export type Part = keyof typeof schemas;
 export const parts = Object.keys(schemas) as Part[];
 export const services = parts.filter((part) => part !== "bootstrap");
 
-export const compose: Compose = parse(read("docker-compose.yml"), { merge: true });
+/** Ignores the tags that say how a file overrides another. */
+export const readCompose = (path: string): Compose => parse(read(path), { merge: true, logLevel: "error" });
+export const compose = readCompose("docker-compose.yml");

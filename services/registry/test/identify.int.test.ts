@@ -47,6 +47,28 @@ describe("identification by a client", () => {
     expect((await identify(token)).created).toBe(true);
   });
 
+  test("with an FCM token before, the device's credential and its Firebase Installation ID keeps the device", async () => {
+    const android = { platform: "android" };
+    const { device, credential } = await identify("fcm-token:1", { ...android, metadata: { plan: "pro" } });
+    expect(credential).toBeDefined();
+    const fid = { ...android, tokenKind: "fid", previousToken: "fcm-token:1", provenDevice: device.id };
+    for (const _ of [1, 2]) {
+      expect(await identify("cAbCdEfGhIjKlMnOpQrStU", fid)).toEqual({
+        created: false,
+        device: { id: device.id, status: "active" },
+      });
+    }
+    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({
+      token: "cAbCdEfGhIjKlMnOpQrStU",
+      token_kind: "fid",
+      metadata: { plan: "pro" },
+    });
+    // Back to a registration token: what it is not named, it is not.
+    const back = { ...android, tokenKind: "token", previousToken: "cAbCdEfGhIjKlMnOpQrStU", provenDevice: device.id };
+    expect(await identify("fcm-token:2", back)).toMatchObject({ created: false, device: { id: device.id } });
+    expect(await stored(device.id)).toMatchObject({ token: "fcm-token:2", tokenKind: "token" });
+  });
+
   test("with the previous token and no proof is a new device, as if that token were unknown", async () => {
     const { device } = await registry.register(projectId, token, { topics: ["news"], userId: "ann" });
     const other = await registry.register(projectId, apnsToken("other"));

@@ -89,3 +89,6 @@ export function isAtLeast(version: string, minimum: string): boolean {
   const [minMajor = 0, minMinor = 0] = minimum.split(".").map(Number);
   return major > minMajor || (major === minMajor && minor >= minMinor);
 }
+
+/** Whole seconds since a time of `Date.now()`, to show how long a step took. */
+export const secondsSince = (begunAt: number): number => Math.round((Date.now() - begunAt) / 1_000);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findBinary, runCommand } from "../processes/run-command.ts";
+import { findBinary, runCommand, secondsSince } from "../processes/run-command.ts";
 
 /** The Debian suite with PostgreSQL 18, DocumentDB and a recent enough nats-server. */
 const debianSuite = "forky";
@@ -22,14 +22,15 @@ export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | unde
  * Downloads packages with their dependencies from Debian's next suite and unpacks them into `<folder>/root`. It uses a separate apt
  * state, so it installs nothing into the system and needs no root. It verifies signatures with the machine's keyring and records the
  * packages' names and versions in `<folder>/packages.txt`. With `ownSuite` it uses the machine's own sources and skips dependencies that
- * the machine has installed: such programs need no loader of their own. The packages themselves are unpacked in any case.
+ * the machine has installed: such programs need no loader of their own. The packages themselves are unpacked in any case. `without` matches
+ * dependencies that the programs never load; apt takes them for installed. A new suite may name one differently: then it is downloaded too.
  */
 export async function unpackDebianPackages(
   folder: string,
   packages: readonly string[],
-  options: { env: NodeJS.ProcessEnv; progress: (line: string) => void; ownSuite?: boolean },
+  options: { env: NodeJS.ProcessEnv; progress: (line: string) => void; ownSuite?: boolean; without?: RegExp },
 ): Promise<string> {
-  const { env, progress, ownSuite = false } = options;
+  const { env, progress, ownSuite = false, without } = options;
   const from = ownSuite ? "this machine's sources" : `Debian ${debianSuite}`;
   const apt = join(folder, "apt");
   const archives = join(apt, "cache", "archives");
@@ -54,6 +55,8 @@ export async function unpackDebianPackages(
     "APT::Install-Recommends": "false",
     "APT::Sandbox::User": "", // only this user can write to the folder, not apt's own user
     "Acquire::Languages": "none",
+    // Descriptions for software centres: a third of what an update downloads.
+    "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
     "Acquire::Retries": "2",
     "Acquire::http::Timeout": "15",
     "Acquire::https::Timeout": "15",
@@ -62,22 +65,32 @@ export async function unpackDebianPackages(
     "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
   };
   const flags = Object.entries(settings).flatMap(([key, value]) => ["-o", `${key}=${value}`]);
-  const run = async (args: string[]) => {
-    const result = await runCommand("apt-get", [...flags, ...args], {
+  const run = async (args: string[], tool = "apt-get") => {
+    const result = await runCommand(tool, [...flags, ...args], {
       env: { ...env, LC_ALL: "C" },
       timeoutMs: aptTimeoutMs,
     });
-    if (!result.ok) throw new Error(`apt-get ${args[0]} (${from}): ${result.why}`);
+    if (!result.ok) throw new Error(`${tool} ${args[0]} (${from}): ${result.why}`);
+    return result.stdout;
   };
+  let begunAt = Date.now();
   // Some of the machine's sources may be unreachable although these packages do not need them.
   await run(ownSuite ? ["update"] : ["update", "--error-on=any"]);
+  if (without) {
+    const all = await run(["depends", "--recurse", "--important", ...packages], "apt-cache");
+    const names = all.split("\n").filter((name) => without.test(name));
+    if (names.length > 0) await writeFile(join(apt, "status"), takenForInstalled(names));
+  }
   progress(`downloading ${packages.join(" and ")} with dependencies from ${from}`);
   await run(["install", "--download-only", "--yes", ...packages]);
 
   const root = join(folder, "root");
   await mkdir(root);
   const debs = (await readdir(archives)).filter((name) => name.endsWith(".deb")).sort();
-  progress(`unpacking ${debs.length} packages`);
+  const sizes = await Promise.all(debs.map(async (deb) => (await stat(join(archives, deb))).size));
+  const megabytes = Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1_000_000);
+  progress(`downloaded ${megabytes} MB in ${secondsSince(begunAt)} s; unpacking ${debs.length} packages`);
+  begunAt = Date.now();
   const left = debs.values();
   const unpackOthers = async () => {
     for (const deb of left) await unpackDeb(join(archives, deb), root, env);
@@ -88,8 +101,22 @@ export async function unpackDebianPackages(
   await Promise.all(unpacking);
   await writeFile(join(folder, "packages.txt"), `${debs.map((deb) => deb.replace(/\.deb$/, "")).join("\n")}\n`);
   await rm(apt, { recursive: true });
+  progress(`unpacked in ${secondsSince(begunAt)} s`);
   return root;
 }
+
+/** A package in apt's record of what is installed, which provides all these names in a version that is new enough for everything. */
+const takenForInstalled = (names: readonly string[]): string => {
+  const provides = [...new Set(names)].map((name) => `${name} (= 999:1)`).join(", ");
+  return `Package: herald-leaves-out
+Status: install ok installed
+Version: 1
+Architecture: all
+Maintainer: none
+Description: none
+Provides: ${provides}
+`;
+};
 
 /** The machine's list of installed packages without some of them, so that apt downloads those although they are installed. */
 export const withoutPackages = (status: string, packages: readonly string[]): string =>

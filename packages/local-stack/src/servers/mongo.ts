@@ -16,7 +16,8 @@ const mongod = (path: string): OwnMongo => ({ kind: "mongod", path });
 /** Uses the cache before the network, because one engine cannot read the other's data. */
 async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<StepAnswer<OwnMongo>> {
   const cache = cacheFolder(env);
-  const cached = await cachedMongod(cache);
+  const mayBeMongod = env.HERALD_LOCAL_DATABASE !== "ferretdb";
+  const cached = mayBeMongod && (await cachedMongod(cache));
   if (cached) return { found: mongod(cached), why: `fetched earlier: ${cached}` };
   const ferret = cachedFerret(await ferretFolder(cache, env).catch(() => cache));
   if (ferret) {
@@ -27,7 +28,9 @@ async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<StepA
     const why = "would be fetched: mongod from its maker where that is in reach, else FerretDB 2 on DocumentDB";
     return { found: mongod(""), why };
   }
-  const mongodOr = await fetchMongod(cache, progress).catch((error: Error) => error);
+  const mongodOr = mayBeMongod
+    ? await fetchMongod(cache, progress).catch((error: Error) => error)
+    : new Error("HERALD_LOCAL_DATABASE names FerretDB");
   if (typeof mongodOr === "string") return { found: mongod(mongodOr), why: `fetched: ${mongodOr}` };
   progress(`no mongod (${mongodOr.message}): FerretDB 2 on PostgreSQL with DocumentDB instead`);
   try {

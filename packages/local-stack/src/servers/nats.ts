@@ -24,6 +24,7 @@ export const natsRemedy = `One of these is enough: a running Docker engine; ${go
 type OwnNats = { kind: "binary"; path: string };
 const own = (path: string): OwnNats => ({ kind: "binary", path });
 
+/** Debian's package first: compiling takes a minute of a processor's time. */
 async function fetched(options: FetchOptions): Promise<StepAnswer<OwnNats>> {
   const cache = cacheFolder(options.env);
   const fromGo = join(cache, goFolder, "nats-server");
@@ -32,24 +33,25 @@ async function fetched(options: FetchOptions): Promise<StepAnswer<OwnNats>> {
     if (existsSync(path)) return { found: own(path), why: `fetched earlier: ${path}` };
   }
   if (options.onlyTell)
-    return { found: own(fromGo), why: `would be fetched: go install ${goModule}, else from Debian` };
+    return { found: own(fromDebian), why: `would be fetched: from Debian, else go install ${goModule}` };
   try {
-    await fetchWithGo(cache, options);
-    return { found: own(fromGo), why: `fetched: go install ${goModule}` };
-  } catch (withGo) {
+    await fetchFromDebian(cache, options);
+    return { found: own(fromDebian), why: "fetched: Debian package nats-server" };
+  } catch (withDebian) {
     try {
-      await fetchFromDebian(cache, options);
-      return { found: own(fromDebian), why: "fetched: Debian package nats-server" };
-    } catch (withDebian) {
-      return { why: `${(withGo as Error).message}; ${(withDebian as Error).message}` };
+      await fetchWithGo(cache, options);
+      return { found: own(fromGo), why: `fetched: go install ${goModule}` };
+    } catch (withGo) {
+      return { why: `${(withDebian as Error).message}; ${(withGo as Error).message}` };
     }
   }
 }
 
 const fetchWithGo = (cache: string, { env, progress }: FetchOptions): Promise<string> =>
   provision({ cache, name: goFolder, progress }, (building) => {
-    progress(`nats-server ${versions.nats}: go install, about half a minute, this once`);
-    return goInstall(goModule, building, env);
+    const say = (line: string) => progress(`nats-server ${versions.nats}: ${line}`);
+    say("go install, about half a minute, this once");
+    return goInstall(goModule, building, { env, progress: say });
   });
 
 async function fetchFromDebian(cache: string, { env, progress }: FetchOptions): Promise<void> {
