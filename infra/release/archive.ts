@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -20,9 +19,6 @@ export const releasedCompose = (text: string, images: ImageReferences): string =
   if (left !== undefined) throw new Error(`docker-compose.yml has a line that no release can have: ${left.trim()}`);
   return `# Herald on one host: README.md beside this file.\n${named}`;
 };
-
-/** What the chart is used with: with `infra/init`, all that a cluster needs without a clone. */
-const forKubernetes = ["infra/helm/evaluation.yaml", "infra/helm/nats-values.yaml"];
 
 /** The files that a compose file mounts into its containers. */
 const mountedFiles = (compose: string): string[] => [
@@ -61,8 +57,7 @@ export const writeArchive = async (
     await mkdir(folder);
     await writeFile(join(folder, "compose.yaml"), compose);
     await writeFile(join(folder, "README.md"), readme(version, repository));
-    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", ...forKubernetes];
-    for (const file of [...files.filter((file) => existsSync(join(root, file))), ...mountedFiles(compose)])
+    for (const file of ["LICENSE", "infra/init", "infra/backup", "infra/restore", ...mountedFiles(compose)])
       await cp(join(root, file), join(folder, file));
     const archive = join(out, `${basename(folder)}.tar.gz`);
     await must("tar", ["-czf", archive, "-C", parent, basename(folder)], { cwd: root });
