@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -20,9 +19,6 @@ export const releasedCompose = (text: string, images: ImageReferences): string =
   if (left !== undefined) throw new Error(`docker-compose.yml has a line that no release can have: ${left.trim()}`);
   return `# Herald on one host: README.md beside this file.\n${named}`;
 };
-
-/** What the chart is used with: with `infra/init`, all that a cluster needs without a clone. */
-const forKubernetes = ["infra/helm/evaluation.yaml", "infra/helm/nats-values.yaml"];
 
 /** The files that a compose file mounts into its containers. */
 const mountedFiles = (compose: string): string[] => [

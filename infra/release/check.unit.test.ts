@@ -91,7 +91,7 @@ test("wrong options are all named at once", async () => {
   ]);
   const pushed = readOptions(["--registry", "127.0.0.1:5000/herald", "--push", "--out", join(tree, "new")]);
   expect(problemsOfOptions(pushed, "no engine")).toEqual([
-    "--push needs a container engine, but `docker version` says: no engine. Start one, or leave --push out.",
+    "--push needs a container engine: start one, or leave --push out. `docker version` says: no engine",
   ]);
   expect(problemsOfOptions(pushed, undefined)).toEqual([]);
   await put("new/SHA256SUMS", "");

@@ -60,7 +60,7 @@ export const problemsOfOptions = (options: ReleaseOptions, withoutEngine: string
     problems.push("--platforms needs --push: an engine keeps only images for its own processor.");
   if (push && withoutEngine !== undefined)
     problems.push(
-      `--push needs a container engine, but \`docker version\` says: ${withoutEngine}. Start one, or leave --push out.`,
+      `--push needs a container engine: start one, or leave --push out. \`docker version\` says: ${withoutEngine}`,
     );
   if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, sumsFile)))
     problems.push(`--out must be a new folder, an empty one or an earlier release; ${out} has other files.`);
