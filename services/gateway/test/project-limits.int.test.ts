@@ -1,3 +1,5 @@
+import { openBucket } from "@herald/bus";
+import { StatusReport } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
@@ -11,6 +13,7 @@ beforeAll(async () => {
   system = await startGatewayTest();
   second = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")));
   await second.start();
+  await report();
   await eventually(
     async () => {
       for (const base of bases()) {
@@ -25,6 +28,23 @@ afterAll(async () => {
   await second?.stop();
   await system?.stop();
 });
+/** Gateways of one process share an instance and its report, so the second one's is written here. */
+const report = () => {
+  const now = new Date().toISOString();
+  const own = {
+    service: "gateway" as const,
+    instance: "second",
+    version: "0.1.0",
+    startedAt: now,
+    at: now,
+    failing: [],
+  };
+  return openBucket(system.bus, "push_status", StatusReport).put("gateway.second", {
+    ...own,
+    streams: [],
+    durables: [],
+  });
+};
 const bases = () => [system.address(), second.address()];
 
 const change = (id: string, limits: Readonly<Record<string, number | null>>) =>
@@ -78,6 +98,7 @@ test("a limit must be in its range and have a known name", async () => {
 });
 
 test("two gateways together send no more than the limit, and apply a changed one within a second, under load", async () => {
+  await report();
   const { id, token } = await system.project();
   await change(id, { sends: 10 });
   await eventually(async () => expect((await limitOf(id, "sends")).limit).toBe(10));

@@ -20,6 +20,7 @@ export type LimitsOfProject = ReturnType<typeof createLimitsOfProject>;
 export const createLimitsOfProject = ({ config, fixed, own, gateways }: Deps) => {
   const defaults = (requests = config.HERALD_GATEWAY_LIMIT_PROJECT): Readonly<Record<Applied, number>> => ({
     ...requestLimits(requests),
+    project: config.HERALD_GATEWAY_LIMIT_PROJECT,
     sends: config.HERALD_GATEWAY_QUOTA_SENDS,
     "dry-runs": fixed.dryRuns,
     queued: config.HERALD_GATEWAY_QUOTA_QUEUED,
