@@ -13,7 +13,7 @@ import {
 import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../bus-connection.ts";
 import type { GatewayConfig } from "../config.ts";
-import type { LimitsOfProject } from "../limits/limits-of-project.ts";
+import type { LimitsOfProject } from "../limits-of-project.ts";
 import { createAuthenticate } from "./authenticate.ts";
 import { adminOnly, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
 import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";

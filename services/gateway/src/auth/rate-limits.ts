@@ -2,7 +2,7 @@ import { errors, type ImportId, type OperatorReference, type ProjectId } from "@
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import type { GatewayConfig } from "../config.ts";
-import type { LimitsOfProject } from "../limits/limits-of-project.ts";
+import type { LimitsOfProject } from "../limits-of-project.ts";
 import type { Caller, CallerOf } from "./caller.ts";
 
 /** Long enough to even out a burst, short enough that clients wait little and few addresses stay in memory. */

@@ -3,7 +3,7 @@ import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { GatewayConfig } from "../config.ts";
 import { fixedLimits } from "../fixed-limits.ts";
-import { createLimitsOfProject } from "../limits/limits-of-project.ts";
+import { createLimitsOfProject } from "../limits-of-project.ts";
 import type { Caller } from "./caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 

@@ -2,7 +2,7 @@ import type { ProjectId, ProjectLimit } from "@herald/contracts";
 import { createShares, HeraldError } from "@herald/kit";
 import { isProject, type ShareOwner } from "../auth/caller.ts";
 import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "../auth/rate-limits.ts";
-import type { LimitsOfProject } from "./limits-of-project.ts";
+import type { LimitsOfProject } from "../limits-of-project.ts";
 
 type Streams = { readonly openOf: (projectId: ProjectId) => number };
 

@@ -1,6 +1,6 @@
 import type { LimitName, OwnLimits, ProjectId } from "@herald/contracts";
-import type { GatewayConfig } from "../config.ts";
-import { type FixedLimits, requestLimits } from "../fixed-limits.ts";
+import type { GatewayConfig } from "./config.ts";
+import { type FixedLimits, requestLimits } from "./fixed-limits.ts";
 
 type Deps = {
   readonly config: GatewayConfig;
