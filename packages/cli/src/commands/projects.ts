@@ -4,6 +4,7 @@ import type { ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
+import { formatNumber } from "../terminal/text.ts";
 
 const columns = columnsFor<Project>("id", "name", "created_at");
 const entries = (project: Project): [string, unknown][] => [
@@ -18,8 +19,12 @@ const limitColumns = columnsFor<ProjectLimit>(
   { title: "LIMIT", value: ({ name }) => name },
   { title: "COUNTS", value: ({ description }) => description },
   { title: "USED", value: ({ used }) => used ?? "", right: true },
-  { title: "MOST", value: ({ limit }) => limit, right: true },
-  { title: "DEFAULT", value: (row) => row.default, right: true },
+  {
+    title: "MOST",
+    value: ({ limit, default: usual }) =>
+      limit === usual ? limit : `${formatNumber(limit)}, default ${formatNumber(usual)}`,
+    right: true,
+  },
   { title: "IN", value: ({ seconds }) => (seconds === undefined ? "" : `${seconds} s`) },
   { title: "VARIABLE", value: ({ variable }) => variable, whole: true },
 );
