@@ -109,6 +109,13 @@ test("the page on campaigns works as written", async () => {
   });
 });
 
+test("the page on limits works as written", async () => {
+  const project = await system.project("Limits");
+  const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: project.id };
+  const { stdout } = await runPage("set-limits.md", ["For one project"], env);
+  expect(stdout).toMatch(/\b200,000, default [\d,]+/);
+});
+
 test("the page on operators works as written", async () => {
   const project = await system.project("Operators");
   const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: project.id };

@@ -31,7 +31,7 @@ export type Answer = {
   readonly location?: string;
 };
 
-/** An OpenID provider that answers what a test says. It asks nobody and accepts each code once. */
+/** An OpenID provider that answers what a test says. It shows no login page and accepts each code once. */
 export const startStrangeProvider = async (clientId: string, clientSecret: string) => {
   let keys = newKeyPair();
   const foreign = newKeyPair();
@@ -70,7 +70,7 @@ export const startStrangeProvider = async (clientId: string, clientSecret: strin
     end_session_endpoint: `${issuer}/logout`,
     response_types_supported: ["code"],
     subject_types_supported: ["public"],
-    // A provider that lists algorithms that nobody may use.
+    // The list contains algorithms that a client must refuse.
     id_token_signing_alg_values_supported: ["RS256", "HS256", "none"],
     token_endpoint_auth_methods_supported: ["client_secret_post"],
     authorization_response_iss_parameter_supported: false,

@@ -3,6 +3,7 @@ import type {
   DeadLetter,
   FcmSettings,
   IdentityKey,
+  LimitsChange,
   NewIdentityKey,
   NewProject,
   NewProjectToken,
@@ -41,8 +42,11 @@ const createProjects = (http: Http) => ({
   list: (options?: ListOptions) => list<Project>(http, "/projects", options),
   update: (id: string, change: ProjectChange, options?: CallOptions) =>
     http.patch<Project>(path`/projects/${id}`, options, { project: change }),
-  /** The project's limits and quotas, and their use. Environment variables of Herald set the limits. */
+  /** The project's limits and quotas, and their use. */
   limits: (id: string, options?: CallOptions) => http.get<ProjectLimit[]>(path`/projects/${id}/limits`, options),
+  /** Sets limits of the project; null restores a default. Returns all that are set. */
+  changeLimits: (id: string, limits: LimitsChange, options?: CallOptions) =>
+    http.patch<LimitsChange>(path`/projects/${id}/limits`, options, { limits }),
   /** Deletes the project with all its data. */
   delete: (id: string, options?: CallOptions) => http.remove(path`/projects/${id}`, options),
 });

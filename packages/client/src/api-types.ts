@@ -595,14 +595,17 @@ export type ProjectLimit = {
   >;
   /** What it counts, for people */
   description: string;
+  /** For all gateways together */
   limit: number;
+  /** Without a limit of its own */
+  default: number;
   /** The window in which it counts. Absent: at any time */
   seconds?: number;
   /** How much of it is in use. Absent where each token or device has a count of its own, or if unknown now */
   used?: number;
-  /** `gateway`: each gateway counts for itself, and `used` is the count of the one that answers */
+  /** `gateway`: each gateway counts its part, the limit divided by the live gateways; `used` is the count of the one that answers */
   counted_by: Open<"gateway" | "installation">;
-  /** The environment variable that sets it, for all projects. Absent: it is fixed */
+  /** The environment variable that sets the default. Absent: the default is fixed */
   variable?: string;
 };
 
@@ -1253,6 +1256,20 @@ export type ProjectChange = {
   protected_metadata?: readonly string[] | undefined;
   /** Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. `null`: never */
   stale_after?: string | null | undefined;
+};
+
+/** By name; `null` restores the default */
+export type LimitsChange = {
+  token?: number | null | undefined;
+  project?: number | null | undefined;
+  device?: number | null | undefined;
+  sends?: number | null | undefined;
+  "dry-runs"?: number | null | undefined;
+  queued?: number | null | undefined;
+  "queued-bytes"?: number | null | undefined;
+  "event-streams"?: number | null | undefined;
+  exports?: number | null | undefined;
+  devices?: number | null | undefined;
 };
 
 export type NewProjectToken = {

@@ -83,6 +83,7 @@ const inputs = {
   WebhookChange: contracts.ChangeWebhook.shape.webhook,
   NewProject: contracts.CreateProject.shape.project,
   ProjectChange: contracts.ChangeProject.shape.project,
+  LimitsChange: contracts.ChangeLimits.shape.limits,
   NewProjectToken: contracts.CreateToken.shape.token,
   NewOperator: contracts.CreateOperator.shape.operator,
   OperatorChange: contracts.ChangeOperator.shape.operator,
@@ -169,7 +170,8 @@ const createWriter = (io: "input" | "output") => {
     Object.entries(schema.properties ?? {}).map(([name, field]) => {
       const optional = schema.required?.includes(name) ? "" : "?";
       const absent = optional !== "" && io === "input" ? " | undefined" : "";
-      return `${comment(field.description)}${name}${optional}: ${typeOf(field, defs)}${absent};`;
+      const key = /^\w+$/.test(name) ? name : JSON.stringify(name);
+      return `${comment(field.description)}${key}${optional}: ${typeOf(field, defs)}${absent};`;
     });
   /** An object that has all fields of a larger type is that type and its own fields. */
   const objectOf = (fields: readonly string[]): string => {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
+import { OwnLimits } from "./http/v1/limits.ts";
 import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
@@ -51,6 +52,8 @@ export const ProjectRecord = z.object({
   openRegistration: z.boolean(),
   /** Absent: none, as in projects of earlier versions. */
   protectedMetadata: z.array(z.string()).optional(),
+  /** Absent: all have their defaults. */
+  limits: OwnLimits.optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 

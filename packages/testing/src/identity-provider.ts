@@ -76,7 +76,7 @@ export const startIdentityProvider = async (): Promise<TestIdentityProvider> => 
       claims: async () => ({ ...people.get(id), sub: id }),
     }),
     interactions: { url: (_: KoaContextWithOIDC, { uid }: { readonly uid: string }) => `/interaction/${uid}` },
-    // Nobody is asked for consent.
+    // People are not asked for consent.
     loadExistingGrant: async ({ oidc }: KoaContextWithOIDC) => {
       const accountId = oidc.session?.accountId;
       const grant = new oidc.provider.Grant({ clientId, ...(accountId !== undefined && { accountId }) });

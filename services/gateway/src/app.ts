@@ -7,6 +7,7 @@ import {
   OperatorRecord,
   ProjectRecord,
   ProvidersRecord,
+  projectSettingsKey,
   SessionRecord,
   TokenRecord,
 } from "@herald/contracts";
@@ -27,6 +28,7 @@ import {
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
+import { isProject, type ShareOwner } from "./auth/caller.ts";
 import {
   createOperatorDirectory,
   createProjectDirectory,
@@ -52,6 +54,7 @@ import { createKeyShare } from "./idempotency/key-share.ts";
 import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
+import { createLimitsOfProject } from "./limits-of-project.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
@@ -75,7 +78,7 @@ const drainTimeoutMs = 30_000;
 const auditLine = { perKey: 4, total: 64 };
 
 /** Concurrent file uploads. Each holds a chunk of half a mebibyte. */
-const uploadSlots = { perProject: 4, total: 32 };
+const uploadSlots = { perProject: () => 4, total: 32 };
 
 type Overrides = {
   readonly log?: Logger;
@@ -119,10 +122,25 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), connection.bus);
 
   const fixed = { ...fixedLimits, ...overrides.limits };
-  const limits = createRateLimits(config, fixed.dryRuns);
-  const countQueued = createCountQueued(connection.bus, config.HERALD_GATEWAY_QUOTA_QUEUED);
+  const limitsOf = createLimitsOfProject({
+    config,
+    fixed,
+    own: (projectId) => {
+      const record = projectRecords.get(projectSettingsKey(projectId));
+      return record !== undefined && "openRegistration" in record ? record.limits : undefined;
+    },
+    gateways: () => status.gateways(),
+  });
+  /** An operator's places are the same in every project. */
+  const places = (name: "event-streams" | "exports") => (owner: ShareOwner) =>
+    isProject(owner) ? limitsOf.part(owner, name) : limitsOf.forAll[name];
+  const limits = createRateLimits(config, limitsOf);
+  const countQueued = createCountQueued(connection.bus, (projectId) => limitsOf.whole(projectId, "queued"));
   const queue = createQueueQuota({
-    limit: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: fixed.queuedBytes },
+    limitOf: (projectId) => ({
+      messages: limitsOf.whole(projectId, "queued"),
+      bytes: limitsOf.whole(projectId, "queued-bytes"),
+    }),
     count: countQueued,
     now,
     log,
@@ -146,7 +164,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     log,
     limits: {
-      perProject: fixed.projectStreams,
+      perProject: places("event-streams"),
       total: config.HERALD_GATEWAY_LIMIT_STREAMS,
     },
     heartbeatMs: overrides.heartbeatMs ?? heartbeatMs,
@@ -154,7 +172,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const exportStreams = createExportStreams({
     log,
-    limits: { perProject: fixed.projectExports, total: fixed.exports },
+    limits: { perProject: places("exports"), total: fixed.exports },
     drainTimeoutMs: overrides.drainTimeoutMs ?? drainTimeoutMs,
   });
   const keyBucket = () => openBucket(connection.bus(), "push_idempotency", IdempotencyRecord);
@@ -177,7 +195,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     status,
     limits,
-    projectLimits: createProjectLimits({ config, fixed, limits, countQueued, eventStreams, exportStreams }),
+    projectLimits: createProjectLimits({ limitsOf, limits, countQueued, eventStreams, exportStreams }),
     queue,
     sendRequest,
     authenticate: createAuthenticate({

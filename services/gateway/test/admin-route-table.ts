@@ -62,6 +62,12 @@ export const adminTable: Record<string, Case> = {
   },
   listProjects: { route: () => "GET /admin/v1/projects", status: 200, badQuery: "?per_page=x" },
   getProject: { route: ({ project }) => `GET /admin/v1/projects/${project.id}`, status: 200, badQuery: "?x=1" },
+  changeProjectLimits: {
+    route: ({ project }) => `PATCH /admin/v1/projects/${project.id}/limits`,
+    status: 200,
+    body: () => ({ limits: { sends: 200_000, "event-streams": 0, devices: null } }),
+    bad: { limits: { sends: 0 } },
+  },
   changeProject: {
     route: ({ project }) => `PATCH /admin/v1/projects/${project.id}`,
     status: 200,

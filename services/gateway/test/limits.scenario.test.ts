@@ -146,6 +146,7 @@ test("a project's limits are listed with what is in use; what cannot be counted 
     name: "sends",
     description: "Notifications; dry runs do not count",
     limit: 7,
+    default: 7,
     seconds: 3_600,
     used: 1,
     counted_by: "gateway",

@@ -78,7 +78,12 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
     operatorReplication: createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord)),
     keyedMutex: createKeyedMutex(),
     verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
-    deviceQuota: createDeviceQuota({ max: config.HERALD_REGISTRY_QUOTA_DEVICES, countUpTo: devices.countUpTo, now }),
+    deviceQuota: createDeviceQuota({
+      max: config.HERALD_REGISTRY_QUOTA_DEVICES,
+      ownLimit: async (projectId) => (await projects.find(projectId))?.limits?.devices,
+      countUpTo: devices.countUpTo,
+      now,
+    }),
     /** The project's Web Push keys; undefined when it has no Web Push. */
     vapidKeys: async (projectId: ProjectId) => (await providers.get(projectProvidersKey(projectId)))?.value.vapidKeys,
     masterKeys,

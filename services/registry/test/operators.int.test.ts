@@ -115,8 +115,8 @@ test("people are known by issuer and subject: one operator, however many sign in
 });
 
 test("a person without group, role or grant is refused, and has lost the earlier groups", async () => {
-  expect(await failure(signIn("nobody", { groups: [] }))).toMatchObject({ code: "sign-in-not-permitted" });
-  expect(await identityRecord("nobody")).toBeUndefined();
+  expect(await failure(signIn("outsider", { groups: [] }))).toMatchObject({ code: "sign-in-not-permitted" });
+  expect(await identityRecord("outsider")).toBeUndefined();
   const { id: operatorId } = await signIn("leaver");
   expect(await failure(signIn("leaver", { groups: [] }))).toMatchObject({ code: "sign-in-not-permitted" });
   expect(await identityRecord("leaver")).toMatchObject({ groups: [] });

@@ -1,4 +1,5 @@
 import {
+  ChangeLimitsRequest,
   ChangeProjectRequest,
   CreateProjectRequest,
   CreateTokenRequest,
@@ -97,6 +98,29 @@ describe("a project", () => {
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(
       open_registration,
     );
+  });
+
+  test("has limits of its own, which are replicated before the reply, and taken back one by one", async () => {
+    const projectId = newProjectId(new Date());
+    await create(projectId);
+    const set = { sends: 7, "event-streams": 0, devices: 3 };
+    expect(await registry.ask(ChangeLimitsRequest, { projectId, limits: set })).toEqual({ limits: set });
+    const limits = { "event-streams": 0, devices: 4 };
+    const change = { projectId, limits: { sends: null, devices: 4 } };
+    expect(await registry.ask(ChangeLimitsRequest, change)).toEqual({ limits });
+    expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.limits).toEqual(limits);
+    await registry.ask(ChangeProjectRequest, { projectId, name: "Renamed" });
+    expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.limits).toEqual(limits);
+    const unknown = { projectId: newProjectId(new Date()), limits: { sends: 7 } };
+    expect(await failure(registry.ask(ChangeLimitsRequest, unknown))).toMatchObject({ code: "project-not-found" });
+  });
+
+  test("is listed among chosen ones alone", async () => {
+    const ids = [newProjectId(new Date()), newProjectId(new Date()), newProjectId(new Date())];
+    for (const id of ids) await create(id);
+    const { data } = await registry.ask(ListProjects, { page: { ...firstPage, perPage: 100 }, only: ids.slice(1) });
+    expect(data.map(({ id }) => id).sort()).toEqual(ids.slice(1).sort());
+    expect((await registry.ask(ListProjects, { page: firstPage, only: [] })).data).toEqual([]);
   });
 
   test("that changes while an older state is being replicated is not reverted", async () => {

@@ -1,8 +1,10 @@
-import type { Project, ProjectLimit } from "@herald/client";
+import type { LimitsChange, Project, ProjectLimit } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, addDelete, listOptions, option } from "../define.ts";
+import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";
+import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
+import { formatNumber } from "../terminal/text.ts";
 
 const columns = columnsFor<Project>("id", "name", "created_at");
 const entries = (project: Project): [string, unknown][] => [
@@ -17,10 +19,26 @@ const limitColumns = columnsFor<ProjectLimit>(
   // In one column, which is never truncated: on a narrow terminal it has a line of its own.
   { title: "LIMIT", value: ({ name, description }) => `${name}: ${description}` },
   { title: "USED", value: ({ used }) => used ?? "", right: true },
-  { title: "MOST", value: ({ limit }) => limit, right: true },
+  {
+    title: "MOST",
+    value: ({ limit, default: usual }) =>
+      limit === usual ? limit : `${formatNumber(limit)}, default ${formatNumber(usual)}`,
+    right: true,
+  },
   { title: "IN", value: ({ seconds }) => (seconds === undefined ? "" : `${seconds} s`) },
   { title: "VARIABLE", value: ({ variable }) => variable, whole: true },
 );
+
+/** Limits of `--limit sends=200000`; `default` takes one back. */
+const parseLimits = (pairs: readonly string[]): LimitsChange =>
+  Object.fromEntries(
+    Object.entries(parsePairs(pairs, "--limit")).map(([name, value]) => {
+      if (value === "default") return [name, null];
+      if (!/^\d{1,10}$/.test(value))
+        throw new UsageError(`--limit ${name}=${value}: must be a whole number, or default.`);
+      return [name, Number(value)];
+    }),
+  );
 
 type Change = { readonly name?: string; readonly openRegistration?: "on" | "off"; readonly staleAfter?: string };
 
@@ -70,6 +88,25 @@ export const addProjects = (group: Command, add: Add) => {
     ({ admin, result, terminal, project: own }, [id]) =>
       result(admin().projects.limits(id ?? own()), (limits) => createTable(limitColumns, terminal)(limits).join("\n")),
   );
+  add<{ limit: readonly string[] }>(group, {
+    usage: "set-limits [id]",
+    does: "Change limits and quotas of a project, within a second (default: the profile's)",
+    options: [
+      repeated("--limit <name=value>", "name of `project limits`, and a number or `default`").makeOptionMandatory(),
+    ],
+    examples: [["project set-limits --limit sends=200000 --limit devices=default", "200,000 notifications an hour"]],
+    run: async ({ admin, result, terminal, project: own }, [id], { limit }) => {
+      const projectId = id ?? own();
+      const change = parseLimits(limit);
+      await admin().projects.changeLimits(projectId, change);
+      // Gateways apply the change a moment later, so the list shows what was asked for.
+      const now = (await admin().projects.limits(projectId)).map((one) => {
+        const set = (change as Readonly<Record<string, number | null | undefined>>)[one.name];
+        return set === undefined ? one : { ...one, limit: set ?? one.default };
+      });
+      await result(now, (limits) => createTable(limitColumns, terminal)(limits).join("\n"));
+    },
+  });
   addDelete(group, add, {
     usage: "delete <id>",
     does: "Delete a project and all its data",

@@ -11,6 +11,7 @@ import {
   InstallationId,
   PushToken,
 } from "../http/v1/devices.ts";
+import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
@@ -46,6 +47,12 @@ export const GetDeviceQuota = defineRequest(
   "registry.projects.device-quota",
   project,
   z.object({ devices: z.number().int().min(0), limit: z.number().int().min(1) }),
+);
+/** Null restores a default. */
+export const ChangeLimitsRequest = defineRequest(
+  "registry.projects.change-limits",
+  { ...project, limits: z.partialRecord(LimitName, z.number().int().min(0).nullable()) },
+  z.object({ limits: OwnLimits }),
 );
 export const GetProject = defineRequest("registry.projects.get", project, Project);
 export const ChangeProjectRequest = defineRequest(

@@ -13,6 +13,7 @@ import {
 import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../bus-connection.ts";
 import type { GatewayConfig } from "../config.ts";
+import type { LimitsOfProject } from "../limits-of-project.ts";
 import { createAuthenticate } from "./authenticate.ts";
 import { adminOnly, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
 import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
@@ -44,7 +45,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
       HERALD_GATEWAY_QUOTA_SENDS: plenty,
       HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
     } as GatewayConfig,
-    plenty,
+    { forAll: {} as LimitsOfProject["forAll"], part: () => plenty },
   );
   const tokens = createTokenDirectory(
     {

@@ -139,6 +139,7 @@ export const scopesOf = (role: OperatorRole): Scope[] =>
 
 /** Whose share of the open streams, exports and uploads a request takes: an operator has one for all projects. */
 export type ShareOwner = ProjectId | OperatorReference;
+export const isProject = (owner: ShareOwner): owner is ProjectId => owner.startsWith("prj_");
 export const shareOwner = ({ operator, projectId }: CallerOf<"project">): ShareOwner => operator?.id ?? projectId;
 
 /**

@@ -26,6 +26,7 @@ const exceptions: Readonly<Record<string, Need>> = {
   testFcmProvider: everywhere("operator"),
   testWebPushProvider: everywhere("operator"),
   deleteProject: { role: "admin" },
+  changeProjectLimits: { role: "admin" },
 };
 
 /** Routes under `/api/v1` whose body, not a credential, says who the caller is. */

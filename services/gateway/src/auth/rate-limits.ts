@@ -1,9 +1,9 @@
 import { errors, type ImportId, type OperatorReference, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import type { GatewayConfig } from "../config.ts";
-import { requestLimits } from "../fixed-limits.ts";
-import type { Caller } from "./caller.ts";
+import type { LimitsOfProject } from "../limits-of-project.ts";
+import type { Caller, CallerOf } from "./caller.ts";
 
 /** Long enough to even out a burst, short enough that clients wait little and few addresses stay in memory. */
 export const windowSeconds = 10;
@@ -34,7 +34,7 @@ export type Share = {
 
 const stateOf = (policy: Policy, left: RateLimiterRes): LimitState => ({
   policy,
-  remaining: Math.max(0, left.remainingPoints),
+  remaining: Math.max(0, policy.limit - left.consumedPoints),
   resetSeconds: Math.max(1, Math.ceil(left.msBeforeNext / 1000)),
 });
 
@@ -47,24 +47,21 @@ const limited = (what: string, state: LimitState, code: "rate-limited" | "quota-
   );
 };
 
+/** Counts by keys. `limit` of a call: that of its key, which may change while it is counted. */
 const limiter = (
   name: string,
-  limit: number,
+  usual: number,
   seconds: number,
   what = "requests",
   code: "rate-limited" | "quota-exceeded" = "rate-limited",
 ) => {
-  const policy = { name, limit, seconds };
-  const memory = new RateLimiterMemory({ points: policy.limit, duration: policy.seconds });
-  const consume = (key: string, count = 1): Promise<RateLimiterRes> =>
-    memory.consume(key, count).catch((left: unknown) => {
-      if (left instanceof RateLimiterRes) return left;
-      throw left;
-    });
+  const memory = new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: seconds });
+  const refusal = (taken: RateLimiterRes, limit: number, counted = what): HeraldError =>
+    limited(counted, stateOf({ name, limit, seconds }, taken), code);
   return {
-    takeSome: async (key: string, count: number): Promise<Share> => {
-      const taken = await consume(key, count);
-      const over = Math.min(count, Math.max(0, taken.consumedPoints - policy.limit));
+    takeSome: async (key: string, count: number, limit = usual): Promise<Share> => {
+      const taken = await memory.consume(key, count);
+      const over = Math.min(count, Math.max(0, taken.consumedPoints - limit));
       if (over > 0) await memory.reward(key, over);
       return {
         granted: count - over,
@@ -73,53 +70,55 @@ const limiter = (
         },
         // Lazy, because most requests are granted.
         get refusal() {
-          return limited(what, stateOf(policy, taken), code);
+          return refusal(taken, limit);
         },
       };
     },
-    count: async (key: string): Promise<LimitState> => {
-      const taken = await consume(key);
-      if (taken.consumedPoints > policy.limit) throw limited(what, stateOf(policy, taken), code);
-      return stateOf(policy, taken);
+    count: async (key: string, limit = usual): Promise<LimitState> => {
+      const taken = await memory.consume(key);
+      if (taken.consumedPoints > limit) throw refusal(taken, limit);
+      return stateOf({ name, limit, seconds }, taken);
     },
-    countAll: async (key: string, count: number): Promise<LimitState> => {
-      const taken = await consume(key, count);
-      if (taken.consumedPoints <= policy.limit) return stateOf(policy, taken);
+    countAll: async (key: string, count: number, limit = usual): Promise<LimitState> => {
+      const taken = await memory.consume(key, count);
+      if (taken.consumedPoints <= limit) return stateOf({ name, limit, seconds }, taken);
       await memory.reward(key, count);
-      throw limited(`${what}: each notification of a batch counts as one`, stateOf(policy, taken), code);
+      throw refusal(taken, limit, `${what}: each notification of a batch counts as one`);
     },
     refund: async (key: string, count = 1): Promise<void> => {
       await memory.reward(key, count);
     },
     /** Counts without refusing. Resolves to the time until the window ends if the limit is used up, in ms; 0 otherwise. */
     delay: async (key: string, count: number): Promise<number> => {
-      const { consumedPoints, msBeforeNext } = await consume(key, count);
-      return consumedPoints > policy.limit ? msBeforeNext : 0;
+      const { consumedPoints, msBeforeNext } = await memory.consume(key, count);
+      return consumedPoints > usual ? msBeforeNext : 0;
     },
     // Refused requests are counted in memory too, but did not use the limit.
-    used: async (key: string): Promise<number> =>
-      Math.min(policy.limit, Math.max(0, (await memory.get(key))?.consumedPoints ?? 0)),
+    used: async (key: string, limit: number): Promise<number> =>
+      Math.min(limit, Math.max(0, (await memory.get(key))?.consumedPoints ?? 0)),
   };
 };
 
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
 /** Limits of this process, in memory: each replica has its own. Addresses are the results of `clientAddress`. */
-export const createRateLimits = (config: GatewayConfig, maxDryRuns: number) => {
-  const requests = requestLimits(config.HERALD_GATEWAY_LIMIT_PROJECT);
+export const createRateLimits = (config: GatewayConfig, { forAll, part }: Pick<LimitsOfProject, "forAll" | "part">) => {
   // The names are public: clients see them in RateLimit-Policy.
   const failures = limiter("failures", config.HERALD_GATEWAY_LIMIT_FAILURES, windowSeconds);
   const anonymous = limiter("clients", config.HERALD_GATEWAY_LIMIT_CLIENTS, windowSeconds);
-  const token = limiter("token", requests.token, windowSeconds);
-  const project = limiter("project", requests.project, windowSeconds);
-  const device = limiter("device", requests.device, windowSeconds);
+  const token = limiter("token", forAll.token, windowSeconds);
+  const project = limiter("project", forAll.project, windowSeconds);
+  const device = limiter("device", forAll.device, windowSeconds);
   const lookups = limiter("look-ups", lookupsPerSecond, 1);
-  const sends = limiter("sends", config.HERALD_GATEWAY_QUOTA_SENDS, quotaSeconds, "notifications", "quota-exceeded");
-  const dryRuns = limiter("dry-runs", maxDryRuns, dryRunSeconds, "dry runs", "quota-exceeded");
+  const sends = limiter("sends", forAll.sends, quotaSeconds, "notifications", "quota-exceeded");
+  const dryRuns = limiter("dry-runs", forAll["dry-runs"], dryRunSeconds, "dry runs", "quota-exceeded");
   const signIns = limiter("sign-ins", signInsPerMinute, 60, "sessions of this operator");
   const uploads = limiter("uploads", uploadsOfImport.count, uploadsOfImport.seconds, "uploads of this import");
   const imported = limiter("imported-bytes", importedBytes, windowSeconds);
   const maxNewDevices = config.HERALD_GATEWAY_LIMIT_NEW_DEVICES;
+  /** One limit for all that an operator does, in whichever project. */
+  const tokenLimit = ({ operator, projectId }: CallerOf<"project">) =>
+    operator ? forAll.token : part(projectId, "token");
   const newDevices = limiter("new-devices", maxNewDevices, quotaSeconds, "identifier: new devices from this address");
   return {
     /** Reserves a registration for a device that may be new: only registry knows. */
@@ -161,8 +160,12 @@ export const createRateLimits = (config: GatewayConfig, maxDryRuns: number) => {
     countRequest: async (caller: Caller) => {
       // The token first: a request refused by its token's limit does not count for the project's other tokens.
       if (caller.kind === "project")
-        return rateLimitHeaders([await token.count(caller.tokenId), await project.count(caller.projectId)]);
-      if (caller.kind === "device") return rateLimitHeaders([await device.count(caller.deviceId)]);
+        return rateLimitHeaders([
+          await token.count(caller.tokenId, tokenLimit(caller)),
+          await project.count(caller.projectId, part(caller.projectId, "project")),
+        ]);
+      if (caller.kind === "device")
+        return rateLimitHeaders([await device.count(caller.deviceId, part(caller.projectId, "device"))]);
       // As for a project, where an operator's id is the token's: one limit for all that an operator does.
       if (caller.kind === "operator") return rateLimitHeaders([await token.count(caller.operator.id)]);
       return {};
@@ -173,9 +176,10 @@ export const createRateLimits = (config: GatewayConfig, maxDryRuns: number) => {
      */
     countBatch: async (caller: Caller, count: number) => {
       if (caller.kind !== "project" || count === 0) return {};
-      const own = await token.countAll(caller.tokenId, count);
+      const own = await token.countAll(caller.tokenId, count, tokenLimit(caller));
       try {
-        return rateLimitHeaders([own, await project.countAll(caller.projectId, count)]);
+        const limit = part(caller.projectId, "project");
+        return rateLimitHeaders([own, await project.countAll(caller.projectId, count, limit)]);
       } catch (error) {
         await token.refund(caller.tokenId, count);
         throw error;
@@ -190,16 +194,16 @@ export const createRateLimits = (config: GatewayConfig, maxDryRuns: number) => {
     /** The project's use of its limits in the current windows. */
     usedBy: async (projectId: ProjectId) => {
       const [requests, sent, dry] = await Promise.all([
-        project.used(projectId),
-        sends.used(projectId),
-        dryRuns.used(projectId),
+        project.used(projectId, part(projectId, "project")),
+        sends.used(projectId, part(projectId, "sends")),
+        dryRuns.used(projectId, part(projectId, "dry-runs")),
       ]);
       return { requests, sends: sent, dryRuns: dry };
     },
     /** Counts a dry run. Throws quota-exceeded after too many of the project. */
-    countDryRun: async (projectId: ProjectId) => void (await dryRuns.count(projectId)),
+    countDryRun: async (projectId: ProjectId) => void (await dryRuns.count(projectId, part(projectId, "dry-runs"))),
     /** Counts as many of `count` notifications as the project may still send. */
-    reserveSends: (projectId: ProjectId, count: number) => sends.takeSome(projectId, count),
+    reserveSends: (projectId: ProjectId, count: number) => sends.takeSome(projectId, count, part(projectId, "sends")),
   };
 };
 

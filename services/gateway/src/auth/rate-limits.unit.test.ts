@@ -2,10 +2,21 @@ import { newDeviceId, newProjectId, newTokenId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { GatewayConfig } from "../config.ts";
+import { fixedLimits } from "../fixed-limits.ts";
+import { createLimitsOfProject } from "../limits-of-project.ts";
 import type { Caller } from "./caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
+type Own = { project: number; sends: number; dryRuns: number };
+/** Limits as `createLimitsOfProject` makes them of these, divided by the live gateways. */
+const limitsFor = (own: Own, gateways = () => 1) =>
+  createLimitsOfProject({
+    config: { HERALD_GATEWAY_LIMIT_PROJECT: own.project, HERALD_GATEWAY_QUOTA_SENDS: own.sends } as GatewayConfig,
+    fixed: { ...fixedLimits, dryRuns: own.dryRuns },
+    own: () => ({ project: own.project, sends: own.sends, "dry-runs": own.dryRuns }),
+    gateways,
+  });
 const limits = () =>
   createRateLimits(
     {
@@ -15,7 +26,7 @@ const limits = () =>
       HERALD_GATEWAY_QUOTA_SENDS: 4,
       HERALD_GATEWAY_LIMIT_NEW_DEVICES: 1_000,
     } as GatewayConfig,
-    2,
+    limitsFor({ project: 5, sends: 4, dryRuns: 2 }),
   );
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",
@@ -192,4 +203,30 @@ test("a project's usage counts what was granted, and only for that project", asy
   await expect(countDryRun(projectId)).rejects.toMatchObject({ code: "quota-exceeded" });
   expect(await usedBy(projectId)).toEqual({ requests: 1, sends: 4, dryRuns: 2 });
   expect(await usedBy(newProjectId(now))).toEqual({ requests: 0, sends: 0, dryRuns: 0 });
+});
+
+test("a limit that changes applies to what is counted already, and is divided by the gateways", async () => {
+  const own: Own = { project: 4, sends: 10, dryRuns: 2 };
+  let gateways = 1;
+  const { countRequest, reserveSends, usedBy } = createRateLimits(
+    { HERALD_GATEWAY_LIMIT_FAILURES: 3 } as GatewayConfig,
+    limitsFor(own, () => gateways),
+  );
+  const projectId = newProjectId(now);
+  expect((await reserveSends(projectId, 7)).granted).toBe(7);
+  own.sends = 5;
+  expect((await reserveSends(projectId, 1)).granted).toBe(0);
+  own.sends = 20;
+  expect((await reserveSends(projectId, 1)).granted).toBe(1);
+  gateways = 2;
+  expect((await reserveSends(projectId, 10)).granted).toBe(2);
+  own.sends = 21;
+  expect((await reserveSends(projectId, 10)).granted).toBe(1);
+  expect((await usedBy(projectId)).sends).toBe(11);
+  const one = () => countRequest({ ...caller(projectId), tokenId: newTokenId(now) } as Caller);
+  await one();
+  await one();
+  await expect(one()).rejects.toMatchObject({ headers: { "ratelimit-policy": '"project";q=2;w=10' } });
+  own.project = 100;
+  expect((await one())["ratelimit-policy"]).toBe('"token";q=25;w=10, "project";q=50;w=10');
 });

@@ -23,7 +23,9 @@ export const readerOf = (route: Route, routes: readonly Route[]): Route | undefi
 const stateBefore = async (reader: Route, request: HandledRequest, deps: RouteDeps) => {
   try {
     const { body } = await reader.handle(deps, { ...request, query: {}, body: undefined });
-    return auditedState((body as unknown as { readonly data?: unknown }).data) ?? null;
+    const { data } = body as unknown as { readonly data?: unknown };
+    // A list is not the state of one thing.
+    return Array.isArray(data) ? undefined : (auditedState(data) ?? null);
   } catch (error) {
     if (error instanceof HeraldError && error.code.endsWith("-not-found")) return null;
     throw error;

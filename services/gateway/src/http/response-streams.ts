@@ -3,10 +3,10 @@ import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
 import { HeraldError } from "@herald/kit";
 import type { ShareOwner } from "../auth/caller.ts";
-import { createSlots } from "../limits/project-limits.ts";
+import { createSlots, type SlotLimits } from "../limits/project-limits.ts";
 
 type Options = {
-  readonly limits: { readonly perProject: number; readonly total: number };
+  readonly limits: SlotLimits;
   readonly what: "streams" | "exports";
   /** Advice for clients that arrive while this gateway stops. */
   readonly whenStopped: string;

@@ -5,7 +5,7 @@ import { createSlots } from "./project-limits.ts";
 const [one, other, third] = [newProjectId(new Date()), newProjectId(new Date()), newProjectId(new Date())] as const;
 
 test("each project has a limit, and all projects together have one", () => {
-  const { acquire } = createSlots({ perProject: 2, total: 3 }, "streams");
+  const { acquire } = createSlots({ perProject: () => 2, total: 3 }, "streams");
   const first = acquire(one);
   acquire(one);
   expect(() => acquire(one)).toThrow("streams: a project may have at most 2 open here");
@@ -17,7 +17,7 @@ test("each project has a limit, and all projects together have one", () => {
 });
 
 test("projects with several slots leave one for a project without", () => {
-  const { acquire } = createSlots({ perProject: 4, total: 32 }, "imports");
+  const { acquire } = createSlots({ perProject: () => 4, total: 32 }, "imports");
   const projects = Array.from({ length: 8 }, () => newProjectId(new Date()));
   const refusals: string[] = [];
   for (const project of projects)
@@ -32,7 +32,7 @@ test("projects with several slots leave one for a project without", () => {
 });
 
 test("releasing a slot twice frees one slot", () => {
-  const { acquire } = createSlots({ perProject: 1, total: 1 }, "streams");
+  const { acquire } = createSlots({ perProject: () => 1, total: 1 }, "streams");
   const first = acquire(one);
   first();
   first();

@@ -6,7 +6,7 @@ import { createByteCache, HeraldError, hasCode, type Logger } from "@herald/kit"
 export type QueueLimit = { readonly messages: number; readonly bytes: number };
 
 type Deps = {
-  readonly limit: QueueLimit;
+  readonly limitOf: (projectId: ProjectId) => QueueLimit;
   /**
    * Counts the project's waiting sends. Undefined when dispatch does not answer: then all sends queued since the last count still wait.
    * Throws bus-unavailable.
@@ -44,7 +44,7 @@ export type QueueQuota = ReturnType<typeof createQueueQuota>;
  * Keeps one project from filling the queue that all projects share. Between two counts a gateway knows only its own sends, so a project may
  * exceed its quota by a tenth per gateway.
  */
-export const createQueueQuota = ({ limit, count, now, log }: Deps) => {
+export const createQueueQuota = ({ limitOf, count, now, log }: Deps) => {
   const queues = createByteCache<ProjectId, Queue>({
     name: "queue-quotas",
     maxBytes: countsBytes,
@@ -58,11 +58,13 @@ export const createQueueQuota = ({ limit, count, now, log }: Deps) => {
     return empty;
   };
 
-  const isOver = ({ waiting, meanBytes, messages, bytes }: Queue): boolean =>
+  const isOver = ({ waiting, meanBytes, messages, bytes }: Queue, limit: QueueLimit): boolean =>
     waiting + messages > limit.messages || waiting * meanBytes + bytes > limit.bytes;
-  const isDue = (queue: Queue): boolean =>
+  const isDue = (queue: Queue, limit: QueueLimit): boolean =>
     !queue.counting &&
-    (queue.messages >= limit.messages * recountShare || queue.bytes >= limit.bytes * recountShare || isOver(queue)) &&
+    (queue.messages >= limit.messages * recountShare ||
+      queue.bytes >= limit.bytes * recountShare ||
+      isOver(queue, limit)) &&
     now().getTime() - queue.countedAt >= countEveryMs;
 
   const recount = async (projectId: ProjectId, queue: Queue, own: number): Promise<void> => {
@@ -92,13 +94,14 @@ export const createQueueQuota = ({ limit, count, now, log }: Deps) => {
     },
     /** Counts a command before it is queued. Throws quota-exceeded when too many messages or bytes of the project wait. */
     admit: async (projectId: ProjectId, bytes: number) => {
+      const limit = limitOf(projectId);
       const queue = queueOf(projectId);
       queue.messages++;
       queue.bytes += bytes;
-      const counted = isDue(queue) ? recount(projectId, queue, bytes) : undefined;
+      const counted = isDue(queue, limit) ? recount(projectId, queue, bytes) : undefined;
       // Only a send that would be refused waits for the count: without an answer of dispatch it takes seconds.
-      if (isOver(queue)) await counted;
-      if (!isOver(queue)) return;
+      if (isOver(queue, limit)) await counted;
+      if (!isOver(queue, limit)) return;
       queue.messages--;
       queue.bytes -= bytes;
       throw new HeraldError(
@@ -115,11 +118,11 @@ export const createQueueQuota = ({ limit, count, now, log }: Deps) => {
  * does not answer. Throws bus-unavailable.
  */
 export const createCountQueued =
-  (bus: () => Bus, limit: number) =>
+  (bus: () => Bus, limitOf: (projectId: ProjectId) => number) =>
   async (projectId: ProjectId): Promise<number | undefined> => {
     const [commands, backlog] = await Promise.all([
       countMessages(bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
-      sendRequest(bus(), CountBacklog, { projectId, limit }).catch((error: unknown) => {
+      sendRequest(bus(), CountBacklog, { projectId, limit: limitOf(projectId) }).catch((error: unknown) => {
         if (hasCode(error, "service-unavailable")) return undefined;
         throw error;
       }),

@@ -17,7 +17,7 @@ beforeEach(() => {
   waiting = 0;
   answering = Promise.resolve();
   quota = createQueueQuota({
-    limit: { messages: 100, bytes: 10_000 },
+    limitOf: () => ({ messages: 100, bytes: 10_000 }),
     count: async (projectId) => {
       counted.push(projectId);
       await answering;

@@ -1,4 +1,6 @@
 import {
+  ChangeLimits,
+  ChangeLimitsRequest,
   ChangeProject,
   ChangeProjectRequest,
   CreateProject,
@@ -13,6 +15,7 @@ import {
   newProjectId,
   newProjectToken,
   newTokenId,
+  OwnLimits,
   Project,
   ProjectLimit,
   pageOf,
@@ -87,7 +90,7 @@ const getProject = defineRoute("getProject", "get /admin/v1/projects/{id}", {
 const listProjectLimits = defineRoute("listProjectLimits", "get /admin/v1/projects/{id}/limits", {
   summary: "List the limits and quotas of a project",
   description:
-    "What environment variables of Herald allow every project, and how much of it this project uses. They are changed there, and a restart applies them.",
+    "What the project may use, and how much of it it does. Environment variables of Herald set defaults; an admin sets limits of single projects.",
   access: projectViewer,
   params: { id: projectParam },
   responses: {
@@ -96,6 +99,22 @@ const listProjectLimits = defineRoute("listProjectLimits", "get /admin/v1/projec
   handle: async ({ projectLimits, sendRequest }, { params }) => {
     const quota = await sendRequest(GetDeviceQuota, { projectId: params.id });
     return ok(await projectLimits(params.id, quota));
+  },
+});
+
+const changeProjectLimits = defineRoute("changeProjectLimits", "patch /admin/v1/projects/{id}/limits", {
+  summary: "Change limits and quotas of a project",
+  description:
+    "All gateways apply them within a second, also to requests in progress. `null` restores a default; the others stay as they are. A limit is for all gateways together: each counts its part, the limit divided by the live gateways, rounded up. `token` and `device` follow `project` unless they are set.",
+  access: adminOnly,
+  params: { id: projectParam },
+  body: ChangeLimits,
+  responses: {
+    200: { description: "What is set for this project; the others have their defaults", schema: dataOf(OwnLimits) },
+  },
+  handle: async ({ sendRequest }, { params, body }) => {
+    const { limits } = await sendRequest(ChangeLimitsRequest, { projectId: params.id, limits: body.limits });
+    return ok(limits);
   },
 });
 
@@ -120,7 +139,15 @@ const deleteProject = defineRoute("deleteProject", "delete /admin/v1/projects/{i
   handle: async ({ sendRequest }, { params }) => sendRequest(DeleteProject, { projectId: params.id }).then(noContent),
 });
 
-export const projectRoutes = [createProject, listProjects, getProject, listProjectLimits, changeProject, deleteProject];
+export const projectRoutes = [
+  createProject,
+  listProjects,
+  getProject,
+  listProjectLimits,
+  changeProjectLimits,
+  changeProject,
+  deleteProject,
+];
 
 export const getStats = defineRoute("getStats", "get /api/v1/stats", {
   summary: "Read numbers of sent, failed and opened notifications over time",

@@ -17,7 +17,7 @@ describe("a groups file", () => {
       "shop-team": { role: "member", projects: [{ id: shop, role: "operator" }] },
       "all staff": { role: "viewer", projects: [] },
     });
-    expect(parseGroups("# nobody yet\n")).toEqual({});
+    expect(parseGroups("# empty\n")).toEqual({});
   });
 
   test.each([

@@ -13,6 +13,7 @@ import type { ProjectId } from "@herald/contracts";
 import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { ShareOwner } from "../auth/caller.ts";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
+import type { SlotLimits } from "../limits/project-limits.ts";
 import type { EventPositions } from "./event-positions.ts";
 
 export type EventStreamRequest = Start & {
@@ -30,7 +31,7 @@ type Deps = {
   readonly positionsOf: (projectId: ProjectId) => EventPositions;
   readonly now: () => Date;
   readonly log: Logger;
-  readonly limits: { readonly perProject: number; readonly total: number };
+  readonly limits: SlotLimits;
   /** A heartbeat is sent after this time without an event: proxies close connections that are idle for 30 s or more. */
   readonly heartbeatMs: number;
   /** A client that reads nothing for this long is disconnected; it may resume. Until then at most the events of one read are buffered. */

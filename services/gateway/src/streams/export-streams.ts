@@ -6,6 +6,7 @@ import { HeraldError, type Logger } from "@herald/kit";
 import type { z } from "zod";
 import type { ShareOwner } from "../auth/caller.ts";
 import { createResponseStreams, streamEnded, waitForDrain } from "../http/response-streams.ts";
+import type { SlotLimits } from "../limits/project-limits.ts";
 import { createSpeedLimit } from "../limits/speed-limit.ts";
 
 /** Some rows as JSON, and the id after which the next page begins; null after the last page. */
@@ -24,7 +25,7 @@ export type ExportRequest = {
 
 type Deps = {
   readonly log: Logger;
-  readonly limits: { readonly perProject: number; readonly total: number };
+  readonly limits: SlotLimits;
   /** A client that reads nothing for this long is disconnected; it may resume. */
   readonly drainTimeoutMs: number;
 };

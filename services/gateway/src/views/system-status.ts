@@ -6,6 +6,8 @@ export type Heard = { readonly report: StatusReport; readonly at: Date };
 
 /** A process reports every five seconds. After three missed reports it counts as not answering. */
 const silentMs = 20_000;
+/** Every request asks for the number of gateways. */
+const countMs = 500;
 /** The lifetime of a report in its bucket. Applied here too, because the bucket does not report expiry. */
 export const shownMs = buckets.push_status.ttlMs;
 
@@ -70,13 +72,25 @@ export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 
 export const createStatusDirectory = ({ failing, keys, broker, now }: Deps) => {
   const heard = new Map<string, Heard>();
+  let complete = false;
+  let counted = { gateways: 1, until: 0 };
   let parts: { stop(): Promise<void> }[] = [];
   return {
     /** From memory: never slow, even if other parts are unavailable. */
     read: () => systemStatus([...heard.values()], broker(), now()),
+    /** The number of gateways that report, this one included; undefined while that is unknown. */
+    gateways: (): number | undefined => {
+      if (!complete || broker() !== true) return undefined;
+      if (performance.now() < counted.until) return counted.gateways;
+      const live = [...heard.values()].filter(
+        ({ report, at }) => report.service === "gateway" && now().getTime() - at.getTime() <= silentMs,
+      );
+      counted = { gateways: Math.max(1, live.length), until: performance.now() + countMs };
+      return counted.gateways;
+    },
     /** Watches the reports of all processes, and reports on this one. */
     start: (bus: Bus) => {
-      let complete = false;
+      complete = false;
       const watching = openBucket(bus, "push_status", StatusReport).watch(
         ({ key, value: report }) => {
           if (report === undefined) heard.delete(key);

@@ -1,5 +1,6 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
+  ChangeLimitsRequest,
   ChangeProjectRequest,
   CreateIdentityKeyRequest,
   CreateProjectRequest,
@@ -14,6 +15,7 @@ import {
   ListProjects,
   ListTokens,
   newIdentitySecret,
+  type OwnLimits,
   type Project,
   type ProjectId,
   ProjectRecord,
@@ -40,9 +42,11 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     if (found === undefined) throw notFound("project-not-found", "id");
     return found;
   };
+  const limits = new Map<string, OwnLimits>();
   const saveSettings = async (project: Project): Promise<void> => {
     projects.set(project.id, project);
     const record = {
+      limits: limits.get(project.id) ?? {},
       id: project.id,
       openRegistration: project.open_registration,
       protectedMetadata: project.protected_metadata,
@@ -88,6 +92,13 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     if (protectedMetadata !== undefined) project.protected_metadata = protectedMetadata;
     await saveSettings(project);
     return project;
+  });
+  serve(ChangeLimitsRequest, async ({ projectId, limits: change }) => {
+    const project = projectOf(projectId);
+    const all = Object.entries({ ...limits.get(projectId), ...change }).filter(([, limit]) => limit !== null);
+    limits.set(projectId, Object.fromEntries(all));
+    await saveSettings(project);
+    return { limits: Object.fromEntries(all) };
   });
   serve(DeleteProject, async ({ projectId }) => {
     projectOf(projectId);

@@ -1,6 +1,8 @@
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, LRUCache } from "@herald/kit";
 
+/** A changed limit applies within a second. */
+const limitMaxAgeMs = 1_000;
 /** Counting this many takes a few milliseconds, and most projects have fewer. */
 const quicklyCounted = 10_000;
 /** Maximum age of a count: far from the quota, near it, and at it. */
@@ -15,19 +17,27 @@ type Known = { count: number; at: number };
  * Replicas together may exceed the quota by the devices that they add between two counts.
  */
 export const createDeviceQuota = ({
-  max,
+  max: defaultMax,
+  ownLimit,
   countUpTo,
   now,
 }: {
   readonly max: number;
+  /** The limit that an operator has set for a project. */
+  readonly ownLimit: (projectId: ProjectId) => Promise<number | undefined>;
   readonly countUpTo: (projectId: ProjectId, limit: number) => Promise<number>;
   readonly now: () => Date;
 }) => {
   const known = new LRUCache<ProjectId, Known>({ max: maxProjects });
+  const limits = new LRUCache<ProjectId, { readonly max: number }>({
+    max: maxProjects,
+    ttl: limitMaxAgeMs,
+    fetchMethod: async (projectId) => ({ max: (await ownLimit(projectId)) ?? defaultMax }),
+  });
   const counting = new Map<ProjectId, Promise<void>>();
 
   /** Concurrent callers share one count. */
-  const recount = (projectId: ProjectId, limit = max): Promise<void> => {
+  const recount = (projectId: ProjectId, limit: number): Promise<void> => {
     const underWay =
       counting.get(projectId) ??
       countUpTo(projectId, limit)
@@ -38,20 +48,21 @@ export const createDeviceQuota = ({
   };
 
   return {
-    /** How many devices a project may have. */
-    max,
+    /** How many devices a project may have by default. */
+    max: defaultMax,
     /** Counts one more device. @throws HeraldError `device-quota-exceeded`. */
     take: async (projectId: ProjectId): Promise<void> => {
+      const { max } = (await limits.fetch(projectId)) ?? { max: defaultMax };
       const before = known.get(projectId);
       const age = now().getTime() - (before?.at ?? 0);
       if (!before) {
         await recount(projectId, Math.min(max, quicklyCounted));
         const count = known.get(projectId)?.count ?? 0;
-        if (count >= quicklyCounted && count < max) recount(projectId).catch(() => undefined);
+        if (count >= quicklyCounted && count < max) recount(projectId, max).catch(() => undefined);
       } else if (before.count >= max) {
-        if (age >= maxAgeMs.reached) await recount(projectId);
+        if (age >= maxAgeMs.reached) await recount(projectId, max);
       } else if (age >= (before.count >= max * near ? maxAgeMs.near : maxAgeMs.far)) {
-        recount(projectId).catch(() => undefined);
+        recount(projectId, max).catch(() => undefined);
       }
       const counted = known.get(projectId);
       if (counted === undefined) return;

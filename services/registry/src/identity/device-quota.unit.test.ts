@@ -6,9 +6,10 @@ const projectId = newProjectId(new Date());
 
 /** The quota of a project with `stored` devices. `state.counts`: how often they were counted. */
 const quotaOf = (max: number, stored: number) => {
-  const state = { stored, counts: 0, at: 1_000_000 };
+  const state = { stored, counts: 0, at: 1_000_000, own: undefined as number | undefined };
   const quota = createDeviceQuota({
     max,
+    ownLimit: async () => state.own,
     countUpTo: async (_, limit) => {
       state.counts++;
       return Math.min(state.stored, limit);
@@ -66,4 +67,10 @@ test("near the quota devices of other replicas count", async () => {
   state.at += 10_000;
   await take();
   expect(await take()).toBe(false);
+});
+
+test("a limit of the project's own goes before the default", async () => {
+  const { state, take } = quotaOf(100, 5);
+  state.own = 6;
+  expect([await take(), await take()]).toEqual([true, false]);
 });

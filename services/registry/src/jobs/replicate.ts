@@ -130,10 +130,11 @@ const tokenRecord = (projectId: ProjectId, token: TokenEntry): TokenRecord => ({
   ...(token.expiresAt && { expiresAt: token.expiresAt.toISOString() }),
 });
 
-const settingsRecord = ({ _id, openRegistration, protectedMetadata }: ProjectDocument): ProjectRecord => ({
+const settingsRecord = ({ _id, openRegistration, protectedMetadata, limits = {} }: ProjectDocument): ProjectRecord => ({
   id: _id,
   openRegistration,
   protectedMetadata: [...protectedMetadata],
+  ...(Object.keys(limits).length > 0 && { limits }),
 });
 
 /** Replicates tokens and settings of projects. */

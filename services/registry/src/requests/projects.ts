@@ -1,5 +1,6 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
+  ChangeLimitsRequest,
   ChangeProjectRequest,
   CreateProjectRequest,
   CreateTokenRequest,
@@ -70,6 +71,12 @@ export const handleProjectRequests = ({
     const project = await projects.change(projectId, settings);
     await replication.replicateSettings(projectId);
     return projectView(project);
+  }),
+
+  handleRequest(bus, ChangeLimitsRequest, async ({ projectId, limits }) => {
+    const project = await projects.changeLimits(projectId, limits);
+    await replication.replicateSettings(projectId);
+    return { limits: project.limits ?? {} };
   }),
 
   handleRequest(bus, DeleteProject, async ({ projectId }) => {

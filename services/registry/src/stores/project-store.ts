@@ -2,7 +2,9 @@ import {
   type IdentityAlgorithm,
   type IdentityKeyId,
   identityKeyLimits,
+  type LimitName,
   type OutboxEvent,
+  type OwnLimits,
   type PageOf,
   type PageRequest,
   type ProjectId,
@@ -56,6 +58,8 @@ export type ProjectDocument = {
   readonly identityKeys?: readonly IdentityKeyEntry[];
   /** Grows with every change of the keys, so that concurrent changes respect the limit of keys. */
   readonly identityKeysVersion?: number;
+  /** Set by an operator; the others have their defaults. */
+  readonly limits?: OwnLimits;
   /** Such as `90d`; null or absent: silent devices stay active. */
   readonly staleAfter?: string | null;
   readonly createdAt: Date;
@@ -130,6 +134,25 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
           { returnDocument: "after" },
         ),
       ),
+
+    /** Null restores a default. */
+    changeLimits: async (
+      id: ProjectId,
+      limits: { readonly [Name in LimitName]?: number | null | undefined },
+    ): Promise<ProjectDocument> => {
+      const given = Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limit] as const);
+      const [set, unset] = [given.filter(([, limit]) => limit !== null), given.filter(([, limit]) => limit === null)];
+      return known(
+        await projects.findOneAndUpdate(
+          { _id: id, ...notDeleted },
+          {
+            ...(set.length > 0 && { $set: Object.fromEntries(set) }),
+            ...(unset.length > 0 && { $unset: Object.fromEntries(unset.map(([path]) => [path, 1 as const])) }),
+          },
+          { returnDocument: "after" },
+        ),
+      );
+    },
 
     /** The first step of a deletion. Resolves to the project before the change. */
     markDeleted: async (context: EventContext): Promise<ProjectDocument> => {
