@@ -4,8 +4,8 @@ const { gateway, project } = await (await fetch("/config.json")).json();
 const element = (id) => document.getElementById(id);
 
 const hints = {
-  unsupported: "This browser cannot receive pushes here.",
-  denied: "You refused notifications. Allow them in the browser's settings of this site.",
+  unsupported: "This browser cannot receive notifications on this page.",
+  denied: "You blocked notifications. Allow them in your browser's settings for this site.",
   default: "Subscribe to receive notifications.",
   granted: "",
 };

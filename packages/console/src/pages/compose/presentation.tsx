@@ -10,10 +10,10 @@ type Props = {
 };
 
 const urgencies = [
-  { value: "passive", label: "Passive: no sound, the screen stays dark" },
-  { value: "active", label: "Active: the usual" },
-  { value: "time-sensitive", label: "Time-sensitive: breaks through a Focus" },
-  { value: "critical", label: "Critical: sounds even if muted" },
+  { value: "passive", label: "Passive", means: "No sound, and the screen stays dark." },
+  { value: "active", label: "Active", means: "As most notifications." },
+  { value: "time-sensitive", label: "Time-sensitive", means: "Breaks through a Focus. iOS: needs Apple's entitlement." },
+  { value: "critical", label: "Critical", means: "Sounds even if muted. iOS: needs Apple's entitlement." },
 ];
 
 /** The fields that decide how a device presents the message. */
@@ -25,9 +25,9 @@ export const Presentation = ({ draft, change, problem }: Props) => {
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <Select
           label="Urgency"
-          description="On iOS the last two need an entitlement from Apple."
-          placeholder="As the app and its channels say"
-          data={urgencies}
+          description={urgencies.find(({ value }) => value === urgency)?.means ?? "How much it may interrupt."}
+          placeholder="Not set"
+          data={urgencies.map(({ value, label }) => ({ value, label }))}
           value={urgency || null}
           onChange={(value) => change({ urgency: value ?? "" })}
           error={problem("urgency")}
@@ -45,7 +45,7 @@ export const Presentation = ({ draft, change, problem }: Props) => {
         />
         <Field
           label="Thread"
-          description="Devices group messages of one thread."
+          description="Notifications of one thread are grouped."
           placeholder="order-42"
           value={thread}
           onChange={(value) => change({ thread: value })}
