@@ -8,6 +8,11 @@ export type Draft = {
   readonly body: string;
   readonly image: string;
   readonly link: string;
+  readonly urgency: string;
+  readonly relevance: string;
+  readonly thread: string;
+  readonly channel: string;
+  readonly icon: string;
   readonly targets: readonly string[];
   /** In the format of `datetime-local`; empty: now. */
   readonly sendAt: string;
@@ -15,7 +20,11 @@ export type Draft = {
   readonly more: string;
 };
 
-export const emptyDraft: Draft = { title: "", body: "", image: "", link: "", targets: [], sendAt: "", more: "" };
+export const emptyDraft: Draft = {
+  ...{ title: "", body: "", image: "", link: "" },
+  ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
+  ...{ targets: [], sendAt: "", more: "" },
+};
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
 /** Fallback for disabled browser storage: the draft survives a change of page, but not a reload. */
@@ -61,13 +70,23 @@ export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON
 /** The fields of `more`; undefined when it is not a JSON object. */
 export const moreOf = ({ more }: Draft): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
+/** The fields of a draft that are single texts, by their names in the API. */
+const textsOf = ({ title, body, image, link, thread, channel, icon }: Draft) => ({
+  title,
+  body,
+  image: image.trim(),
+  link_to: link.trim(),
+  thread: thread.trim(),
+  android_channel: channel.trim(),
+  icon: icon.trim(),
+});
+
 /** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
-  ...(draft.title !== "" && { title: draft.title }),
-  ...(draft.body !== "" && { body: draft.body }),
-  ...(draft.image.trim() !== "" && { image: draft.image.trim() }),
-  ...(draft.link.trim() !== "" && { link_to: draft.link.trim() }),
+  ...Object.fromEntries(Object.entries(textsOf(draft)).filter(([, text]) => text !== "")),
+  ...(draft.urgency !== "" && { urgency: draft.urgency as NonNullable<NewNotification["urgency"]> }),
+  ...(draft.relevance.trim() !== "" && { relevance: Number(draft.relevance.replace(",", ".")) }),
   ...(draft.sendAt !== "" && { send_at: new Date(draft.sendAt).toISOString() }),
   targets: draft.targets,
 });
