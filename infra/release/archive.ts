@@ -57,8 +57,8 @@ export const writeArchive = async (
     await mkdir(folder);
     await writeFile(join(folder, "compose.yaml"), compose);
     await writeFile(join(folder, "README.md"), readme(version, repository));
-    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", "infra/postgresql", ...forKubernetes];
-    for (const file of [...files.filter((file) => existsSync(join(root, file))), ...mountedFiles(compose)])
+    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", "infra/postgresql"];
+    for (const file of [...files, ...mountedFiles(compose)])
       await cp(join(root, file), join(folder, file), { recursive: true });
     const archive = join(out, `${basename(folder)}.tar.gz`);
     await must("tar", ["-czf", archive, "-C", parent, basename(folder)], { cwd: root });

@@ -7,7 +7,7 @@ import { startTrial } from "../trial.ts";
 const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "dispatch"];
 const newKey = `next:${randomBytes(32).toString("base64")}`;
 
-/** The steps of docs/how-to/rotate-keys.md: what becomes of the value of each key variable. */
+/** The steps of docs/how-to/rotate-keys.md: the new value of a key variable. */
 const steps: readonly ((ring: string, variable: string) => string)[] = [
   (ring) => `${ring},${newKey}`,
   (ring) => `${newKey},${ring}`,

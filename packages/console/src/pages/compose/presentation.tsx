@@ -12,7 +12,11 @@ type Props = {
 const urgencies = [
   { value: "passive", label: "Passive", means: "No sound, and the screen stays dark." },
   { value: "active", label: "Active", means: "As most notifications." },
-  { value: "time-sensitive", label: "Time-sensitive", means: "Breaks through a Focus. iOS: needs Apple's entitlement." },
+  {
+    value: "time-sensitive",
+    label: "Time-sensitive",
+    means: "Breaks through a Focus. iOS: needs Apple's entitlement.",
+  },
   { value: "critical", label: "Critical", means: "Sounds even if muted. iOS: needs Apple's entitlement." },
 ];
 
