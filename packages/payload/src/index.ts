@@ -4,6 +4,8 @@ export type { FcmLifetime, FcmRendering } from "./fcm.ts";
 export { fcmMaxBytes, renderFcm } from "./fcm.ts";
 export { findOversizedPayloads } from "./find-oversized-payloads.ts";
 export { hkdfSha256 } from "./hmac-sha256.ts";
+export { evaluateLiquid, type LiquidValues } from "./liquid/evaluate.ts";
+export { LiquidRenderError } from "./liquid/filters.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
 export type { PushOrigin } from "./render.ts";
