@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
 import { OperatorRole } from "./http/v1/operators.ts";
+import { TemplateContent } from "./http/v1/templates.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
+import { TemplateName } from "./template-version.ts";
 import { VapidKeyStatus } from "./vapid.ts";
 
 /** `push_tokens`, by the token's hash: the gateway's data to authenticate without a request. */
@@ -44,6 +46,15 @@ export const ProvidersRecord = z.object({
   vapidKeys: z.array(z.object({ id: z.string(), publicKey: z.string(), status: VapidKeyStatus })).optional(),
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
+
+/** `push_content`, `<project>.<name>`: the published version of a template, written by registry. */
+export const TemplateRecord = z.object({
+  projectId: ProjectId,
+  name: TemplateName,
+  version: z.number().int().min(1),
+  content: TemplateContent,
+});
+export type TemplateRecord = z.infer<typeof TemplateRecord>;
 
 /**
  * `push_idempotency`: written before the request is processed, and completed with its answer. A day has many records, so they are short:
@@ -94,3 +105,4 @@ export const sessionKey = (hash: string): string => `session.${hash}`;
 export const signInCodeKey = (hash: string): string => `code.${hash}`;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
 export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;
+export const templateKey = (id: ProjectId, name: string): string => `${id}.${name}`;

@@ -54,6 +54,7 @@ import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
+import { createTemplateDirectory } from "./sending/templates.ts";
 import { createEventPositions } from "./streams/event-positions.ts";
 import { createEventStreams } from "./streams/event-streams.ts";
 import { createExportStreams } from "./streams/export-streams.ts";
@@ -173,6 +174,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       now,
     }),
     sends: createSendCommands(connection.bus, keyRecords),
+    templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
     prepareChunk: createPrepareChunk(connection.bus),

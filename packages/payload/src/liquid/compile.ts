@@ -1,4 +1,5 @@
 import {
+  isVariableName,
   type LiquidChain,
   type LiquidExpression,
   type LiquidFilter,
@@ -8,6 +9,7 @@ import {
   type LiquidProgram,
   liquidFilters,
   liquidLimits,
+  variableNameRule,
 } from "@herald/contracts";
 import { Liquid, LiquidError, type Template, type Token, TokenKind } from "liquidjs";
 
@@ -174,7 +176,8 @@ const createCompiler = (names: ReadonlySet<string>) => {
     if (token.name === "assign") {
       const { key, value } = template as Parsed<{ key: string; value: Value }>;
       const to = chain(value, token);
-      if (!isName(key)) throw new Refused(token, `\`${key}\` is not a name that a value can have: ${nameRule}`);
+      if (!isVariableName(key))
+        throw new Refused(token, `\`${key}\` is not accepted as a name: it ${variableNameRule}`);
       locals.add(key);
       return { assign: key, to };
     }
@@ -220,19 +223,6 @@ const countOf = (min: number, max: number): string => {
   const values = max === 1 ? "value" : "values";
   return min === max ? `${min === 0 ? "no" : min} ${values}` : `${min} to ${max} ${values}`;
 };
-
-const reserved: ReadonlySet<string> = new Set([
-  ...["true", "false", "nil", "null", "empty", "blank", "and", "or", "not", "contains"],
-  ...["constructor", "user", "device"],
-]);
-
-export const nameRule = "1 to 32 of `a-z`, `0-9` and `_`, beginning with a letter, and no word of Liquid";
-
-/** Whether a value may have this name. */
-export const isName = (name: string): boolean => /^[a-z][a-z0-9_]{0,31}$/.test(name) && !reserved.has(name);
-
-/** Whether a text has Liquid; any other text is its own program. */
-export const hasLiquid = (source: string): boolean => source.includes("{{") || source.includes("{%");
 
 /** Parses a text. The result is a program for `evaluateLiquid`, or the first problem with its place. */
 export const compileLiquid = (

@@ -12,6 +12,7 @@ import { getStats, projectRoutes } from "./project-routes.ts";
 import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
 import { putDevicesRoute } from "./put-devices-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { templateRoutes } from "./template-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { subscriptionRoutes, topicRoutes } from "./topic-routes.ts";
 import { userRoutes } from "./user-routes.ts";
@@ -29,6 +30,7 @@ export const allRoutes: readonly Route[] = [
   ...notificationRoutes,
   sendNotifications,
   ...deliveryTraceRoutes,
+  ...templateRoutes,
   openNotification,
   getStats,
   followEvents,
