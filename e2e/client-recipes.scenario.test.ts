@@ -47,7 +47,7 @@ test.beforeAll(async ({ system: shared }) => {
   folder = join(system.folder, "backend");
   await mkdir(join(folder, "node_modules/@herald/client"), { recursive: true });
   await symlink(join(root, "node_modules/@types"), join(folder, "node_modules/@types"));
-  const build = ["--conditions=@herald/source", join(root, "packages/client/test/build.ts")];
+  const build = ["--conditions=@herald/source", join(root, "infra/release/package.ts"), "client"];
   await run(process.execPath, [...build, join(folder, "node_modules/@herald/client")]);
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   page = await readFile(join(root, "packages/client/README.md"), "utf8");

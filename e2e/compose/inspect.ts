@@ -24,9 +24,10 @@ const mebibyte = 1_048_576;
 /** The maximum size of an image without its base. */
 const maxImageBytes = 50_000_000;
 
-const runs = /^\/herald\/(app\/(dist\/.*\.js(\.map)?|package\.json)|infra\/healthcheck)$/;
+const runs = /^\/herald\/(app\/(dist\/(.*\.js(\.map)?|THIRD_PARTY_NOTICES)|package\.json)|infra\/healthcheck)$/;
 /** Files of the console, which only the gateway has: the page and its assets, also compressed. */
-const consoleFile = /^\/herald\/app\/dist\/console\/(assets\/)?[\w.-]+\.(html|js|css|svg)(\.gz)?$/;
+const consoleFile =
+  /^\/herald\/app\/dist\/console\/(assets\/)?([\w.-]+\.(html|js|css|svg)|third-party-notices\.md)(\.gz)?$/;
 
 const docker = async (here: Here, ...args: string[]): Promise<string> =>
   (await promisify(execFile)("docker", args, { ...here, maxBuffer: 64_000_000 })).stdout.trim();

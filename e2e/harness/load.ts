@@ -16,13 +16,13 @@ const sendsOfOne = 10;
 export function sendSurely(
   project: Project,
   notification: Content,
-  onAnswer: (status: number) => void = () => {},
+  onAnswer: (answer: HttpAnswer) => void = () => {},
 ): Promise<string> {
   const headers = { "idempotency-key": randomUUID() };
   return eventually(
     async () => {
       const answer = await project.call("POST /notifications", { body: { notification }, headers });
-      onAnswer(answer.status);
+      onAnswer(answer);
       if (answer.status !== 202) throw new Error(`answered ${answer.status}: ${answer.text}`);
       return answer.body.data.id as string;
     },
@@ -70,11 +70,11 @@ export function startLoad(
     while (!stopping) {
       const number = sent++;
       const token = devices[number % devices.length]?.token;
-      const id = await sendSurely(
-        project,
-        { title: `Single ${number}`, targets: [`token:${token}`] },
-        countIn(answers),
-      );
+      const id = await sendSurely(project, { title: `Single ${number}`, targets: [`token:${token}`] }, (answer) => {
+        countIn(answers)(answer.status);
+        if (answer.status === 503 && !answer.headers.has("retry-after"))
+          failure ??= new Error(`a 503 without Retry-After: ${answer.text}`);
+      });
       promised.push({ id, devices: 1 });
       // One read at a time, in parallel to the sends: without a database a refusal takes seconds.
       reading ??= project

@@ -153,7 +153,10 @@ export class Herald {
         identifier: state.pushToken,
         // With the credential this keeps the device.
         ...(state.registered && state.registered !== state.pushToken && { previous_identifier: state.registered }),
-        identifiers: { current_locale: locale },
+        identifiers: {
+          current_locale: locale,
+          current_time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+        },
       };
       const answer = await this.call("PUT", "/identification", body, state.credential);
       // Only a new device, which has no topics yet, gets a credential. A lost credential cannot be recovered.

@@ -140,7 +140,10 @@ actor Herald {
                 "platform": "ios",
                 "identifier": pushToken,
                 "environment": environment,
-                "identifiers": ["current_locale": Locale.current.identifier, "time_zone": TimeZone.current.identifier],
+                "identifiers": [
+                    "current_locale": Locale.preferredLanguages.first ?? "en",
+                    "current_time_zone": TimeZone.current.identifier,
+                ],
             ]
             // With the credential this keeps the device.
             if let registered = state.registered, registered != pushToken { body["previous_identifier"] = registered }

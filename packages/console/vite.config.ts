@@ -16,6 +16,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 900,
+    license: { fileName: "third-party-notices.md" },
   },
   // `npm run dev -w packages/console` beside `npm start`.
   server: { proxy: { "/api": gateway, "/admin": gateway, "/docs": gateway } },

@@ -11,7 +11,6 @@ import { olderTree, oldestSupported } from "../older-tree.ts";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
 
-/** In the order of an update. */
 const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "dispatch"];
 
 /** Variables of this version that the older service would refuse as unknown: an older deployment does not set them. */
@@ -79,10 +78,16 @@ export const sideBySide: Row = {
   },
 };
 
+const shuffled = (): ServiceName[] =>
+  names
+    .map((name) => ({ name, at: Math.random() }))
+    .sort((one, other) => one.at - other.at)
+    .map(({ name }) => name);
+
 export const upgrade: Row = {
   name: "upgrade",
   fault:
-    "an older version under load, upgraded service by service: bootstrap first, then each is stopped and the new one started",
+    "an older version under load, upgraded service by service in a random order after the new bootstrap, and back in another",
   pass: "0 errors, no dead letter, no send is refused, no id that was given out is a 404, no duplicate, marked or not",
   run: async ({ long, start, folder, older }) => {
     const { tree, commit } = await olderTree(await folder(), older ?? (await oldestSupported()));
@@ -102,14 +107,20 @@ export const upgrade: Row = {
       await trial.broadcast();
       await delay(1_000);
     }
-    for (const name of names) {
+    const replace = async (name: ServiceName) => {
       await trial.broadcastUnderWay();
-      upgraded.add(name);
+      if (!upgraded.delete(name)) upgraded.add(name);
       await system.services[name].kill("SIGTERM");
       await trial.broadcast();
       await system.services[name].ready();
       await trial.recovered();
       await delay(long ? 20_000 : 1_000);
+    };
+    for (let round = 0; round < (long ? 4 : 1); round++) {
+      const [on, back] = [shuffled(), shuffled()];
+      // Before they run, because the order explains a failure.
+      trial.note(`upgraded ${on.join(", ")}; back ${back.join(", ")}`);
+      for (const name of [...on, ...back]) await replace(name);
     }
     const findings = await trial.finish({ timeoutMs: 90_000 });
     if (findings.repeated.marked > 0) trial.problem(`${findings.repeated.marked} came twice`);

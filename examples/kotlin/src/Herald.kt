@@ -105,7 +105,7 @@ class Herald private constructor(private val context: Context) {
                 .put("identifier", pushToken)
                 .put("identifiers", JSONObject()
                     .put("current_locale", Locale.getDefault().toLanguageTag())
-                    .put("time_zone", TimeZone.getDefault().id))
+                    .put("current_time_zone", TimeZone.getDefault().id))
             // With the credential this keeps the device.
             val registered = state.optString("registered")
             if (registered != "" && registered != pushToken) body.put("previous_identifier", registered)

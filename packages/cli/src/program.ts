@@ -1,4 +1,5 @@
 import { Command, type Help } from "commander";
+import manifest from "../package.json" with { type: "json" };
 import { addCompletion } from "./commands/completion.ts";
 import { addDeadLetters } from "./commands/dead-letters.ts";
 import { addDevices } from "./commands/devices.ts";
@@ -44,6 +45,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   const write = (to: (text: string) => void) => (text: string) => to(text.replace(/\n$/, ""));
   const program = new Command("herald")
     .description("Send push notifications with Herald and track their delivery")
+    .version(manifest.version, "--version", "print the version")
     .option("--url <url>", "address of the gateway")
     .option("--token <token>", "project token, hpt_…")
     .option("--admin-token <token>", "admin token, or an operator's, hop_…")

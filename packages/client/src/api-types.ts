@@ -12,6 +12,7 @@ export type Device = {
   provider?: Provider;
   installation_id?: string;
   metadata: Record<string, unknown>;
+  /** What the app says of its installation. Herald itself reads `current_time_zone` (IANA, such as `Europe/Berlin`; also sent as `time_zone` or `timezone`) and `current_locale` (BCP 47; also sent as `locale` or `language`), and stores them under these names */
   identifiers: Record<string, unknown>;
   status: DeviceStatus;
   /** Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after` */

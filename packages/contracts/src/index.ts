@@ -33,6 +33,7 @@ export * from "./http/v1/templates.ts";
 export * from "./http/v1/topics.ts";
 export * from "./http/v1/users.ts";
 export * from "./http/v1/webhooks.ts";
+export * from "./identifiers.ts";
 export * from "./ids.ts";
 export * from "./links.ts";
 export * from "./liquid-program.ts";

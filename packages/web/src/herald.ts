@@ -14,7 +14,7 @@ export type HeraldOptions = {
   readonly worker?: string;
   /** Stored with the device, for targets such as `metadata:plan=pro`. Herald ignores values that the project protects. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Additional identifiers. The kit always sends `current_locale` and `time_zone`. */
+  /** Additional identifiers. The kit always sends `current_locale` and `current_time_zone`. */
   readonly identifiers?: Readonly<Record<string, unknown>>;
   /** Called after every change, in every open tab. */
   readonly onChange?: (status: PushStatus) => void;
@@ -76,7 +76,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     const stored = await readState();
     const identifiers = {
       current_locale: navigator.language,
-      time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+      current_time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       ...options.identifiers,
     };
     const own = { gateway, project, data: { identifiers, ...(options.metadata && { metadata: options.metadata }) } };

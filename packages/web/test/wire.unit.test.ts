@@ -33,7 +33,7 @@ test("what the kit sends is what the contracts take", () => {
     identifier: "https://push.example.com/1",
     previous_identifier: "https://push.example.com/0",
     keys: { p256dh: `B${"A".repeat(86)}`, auth: "A".repeat(22), vapid_key: `B${"A".repeat(86)}` },
-    identifiers: { current_locale: "de", time_zone: "Europe/Berlin" },
+    identifiers: { current_locale: "de", current_time_zone: "Europe/Berlin" },
     metadata: { plan: "pro" },
   };
   expect(Identification.safeParse(body).error).toBeUndefined();

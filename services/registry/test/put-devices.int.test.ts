@@ -34,6 +34,24 @@ const read = async (result: Parameters<typeof idOf>[0]) =>
   registry.ask(GetDevice, { projectId, deviceId: idOf(result) });
 
 describe("devices that the project's backend puts", () => {
+  test("keep a copy of their time zone and locale; a bad one refuses its device alone", async () => {
+    const identifiers = { timezone: "Asia/Tokyo", current_locale: "ja_JP" };
+    const [good, bad] = await put(
+      device("zone", { identifiers }),
+      device("bad", { identifiers: { time_zone: "Mars" } }),
+    );
+    expect(await read(good)).toMatchObject({
+      identifiers: { current_time_zone: "Asia/Tokyo", current_locale: "ja-JP" },
+    });
+    expect(await stored().findOne({ _id: idOf(good) })).toMatchObject({ timeZone: "Asia/Tokyo", locale: "ja-JP" });
+    expect(bad).toMatchObject({
+      result: "refused",
+      problems: [{ field: "identifiers.time_zone", detail: "must be an IANA time zone such as Europe/Berlin" }],
+    });
+    await put(device("zone", { identifiers: { current_time_zone: null } }));
+    expect(await stored().findOne({ _id: idOf(good) })).not.toHaveProperty("timeZone");
+  });
+
   test("are created, found unchanged, and updated, each in its place; without a credential and with events", async () => {
     const full = device("full", {
       metadata: { plan: "pro" },

@@ -28,7 +28,7 @@ export const bundleOf = (name: ProgramName): string => `${programs[name].folder}
 /** Files that determine a bundle's content besides its sources. */
 const recipe = [
   "package-lock.json",
-  ...["bundle.ts", "bundler.ts"].map((file) => `packages/local-stack/src/bundle/${file}`),
+  ...["bundle.ts", "bundler.ts", "notices.ts"].map((file) => `packages/local-stack/src/bundle/${file}`),
 ];
 
 /** A program takes a few seconds, and ten times as long on a busy machine. */

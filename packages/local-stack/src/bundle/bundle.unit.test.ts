@@ -18,7 +18,7 @@ const put = async (file: string, text: string, at = new Date(Date.now() - 60_000
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "herald-bundle-"));
   await put("package-lock.json", "{}");
-  for (const name of ["bundle", "bundler"]) await put(`packages/local-stack/src/bundle/${name}.ts`, "");
+  for (const name of ["bundle", "bundler", "notices"]) await put(`packages/local-stack/src/bundle/${name}.ts`, "");
   await put("services/gateway/package.json", '{ "type": "module" }');
   await put("services/gateway/src/said.ts", 'export const said: string = "first";\n');
   await put(
@@ -59,8 +59,12 @@ test("a file that another build renames at the same moment does not fail this on
 
 test("a library that is imported later is not read at the start, though it imports one that is", async () => {
   const library = async (name: string, text: string) => {
-    await put(`node_modules/${name}/package.json`, `{ "name": "${name}", "type": "module", "main": "index.js" }`);
+    await put(
+      `node_modules/${name}/package.json`,
+      `{ "name": "${name}", "version": "1.0.0", "license": "MIT", "type": "module", "main": "index.js" }`,
+    );
     await put(`node_modules/${name}/index.js`, text);
+    await put(`node_modules/${name}/LICENSE.md`, `Copyright of ${name}\n`);
   };
   await library("shared", 'export const shared = "shared";\n');
   await library("later", 'import { shared } from "shared";\nexport const later = ["later", shared].join(" ");\n');
@@ -73,14 +77,26 @@ test("a library that is imported later is not read at the start, though it impor
   const text = await readFile(file(), "utf8");
   expect(text).toMatch(/import\(["'`][^"'`]*later/);
   expect(text).not.toMatch(/from\s*["'`][^"'`]*later/);
+  const notices = await readFile(join(root, "services/gateway/dist/THIRD_PARTY_NOTICES"), "utf8");
+  expect(notices).toMatch(/^later 1\.0\.0, MIT\n\nCopyright of later\n.*\nshared 1\.0\.0, MIT\n/s);
+});
+
+test("a library that states no licence is not bundled", async () => {
+  await put("node_modules/secret/package.json", '{ "name": "secret", "version": "2.0.0", "main": "index.js" }');
+  await put("node_modules/secret/index.js", "export const secret = () => process.pid;\n");
+  await put("services/gateway/src/main.ts", 'import { secret } from "secret";\nconsole.log(secret());\n');
+  await expect(bundle(root, ["gateway"])).rejects.toThrow("secret 2.0.0 states no licence");
 });
 
 test("OpenTelemetry's gRPC runs where no library is installed", async () => {
   const installed = join(root, "node_modules");
   const base = "node_modules/@opentelemetry/otlp-grpc-exporter-base";
-  await put("node_modules/@grpc/grpc-js/package.json", '{ "main": "index.js" }');
+  await put("node_modules/@grpc/grpc-js/package.json", '{ "license": "MIT", "main": "index.js" }');
   await put("node_modules/@grpc/grpc-js/index.js", 'exports.status = "bundled";\n');
-  await put(`${base}/package.json`, '{ "exports": { ".": { "require": "./index.cjs", "default": "./index.mjs" } } }');
+  await put(
+    `${base}/package.json`,
+    '{ "license": "MIT", "exports": { ".": { "require": "./index.cjs", "default": "./index.mjs" } } }',
+  );
   await put(`${base}/index.cjs`, 'exports.status = () => require("@grpc/grpc-js").status;\n');
   await put(
     `${base}/index.mjs`,

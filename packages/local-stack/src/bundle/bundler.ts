@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
 import { removeOld, replaceFile, writeInputs } from "./built-files.ts";
 import { type Program, type ProgramName, programs } from "./bundle.ts";
+import { thirdPartyNotices } from "./notices.ts";
 import type { WebKit } from "./web-kit.ts";
 
 /**
@@ -98,7 +99,9 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
     // Write the entry points last, so that the chunks that they import exist.
     for (const { file, content } of files.toSorted((one, other) => Number(one.entry) - Number(other.entry)))
       await replaceFile(join(dist, file), content, begunAt);
-    const sources = files.flatMap(({ modules }) => modules.filter((id) => id.startsWith("/")));
+    const modules = files.flatMap((one) => one.modules);
+    await replaceFile(join(dist, "THIRD_PARTY_NOTICES"), await thirdPartyNotices(modules), begunAt);
+    const sources = modules.filter((id) => id.startsWith("/"));
     await writeInputs(root, dist, sources, begunAt);
     await removeOld(join(dist, chunks), new Set(files.map(({ file }) => join(dist, file))));
   } finally {

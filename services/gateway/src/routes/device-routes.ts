@@ -9,6 +9,7 @@ import {
   ExplainDevice,
   GetDeliveryTrace,
   GetDevice,
+  Ignored,
   keysetPageOf,
   keysetQuery,
   ListDeviceNotifications,
@@ -29,6 +30,7 @@ import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { deliveryTrace } from "../views/delivery-trace.ts";
+import { identifiersOfApp, identifiersOfBackend } from "./identifiers.ts";
 import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
@@ -64,10 +66,12 @@ const registerDevice = defineRoute("registerDevice", "post /api/v1/devices", {
   errors: ["topic-exists", "device-quota-exceeded"],
   handle: async ({ sendRequest, projects }, { caller: { projectId }, body, idempotent }) => {
     const { token_kind, topics = [], keys, user_id: userId, installation_id, ...device } = body.device;
+    const identifiers = identifiersOfBackend(device.identifiers);
     const perform = async () => {
       const registered = await sendRequest(RegisterDeviceRequest, {
         projectId,
         ...device,
+        identifiers,
         ...(await readSubscription(projects, projectId, servingProvider(device), keys, "device.keys")),
         topics,
         userId,
@@ -117,21 +121,25 @@ const checkSpeaker = async (
 const changeDevice = defineRoute("changeDevice", "patch /api/v1/devices/{id}", {
   summary: "Change a device",
   description:
-    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, other keys stay. A new Web Push subscription needs its `keys` beside its `token`.",
+    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, other keys stay. A time zone or locale that is not valid is refused from a project token, and left out and listed in `ignored` from a device. A new Web Push subscription needs its `keys` beside its `token`.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   body: ChangeDevice,
-  responses: { 200: { description: "The changed device", schema: dataOf(Device) } },
+  responses: {
+    200: { description: "The changed device", schema: dataOf(Device).extend({ ignored: Ignored.optional() }) },
+  },
   errors: ["token-in-use", "metadata-protected", "user-token-invalid", "user-token-used"],
   handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);
     await checkSpeaker(projects, caller, body.device);
-    const { keys: given, ...rest } = body.device;
-    const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
-    const change = { ...rest, ...(keys && { keys }) };
+    const { keys: given, identifiers: sent, ...rest } = body.device;
     const byApp = caller.kind === "device";
-    return ok(await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith, byApp }));
+    const { identifiers, ignored = [] } = byApp ? identifiersOfApp(sent) : { identifiers: identifiersOfBackend(sent) };
+    const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
+    const change = { ...rest, identifiers, ...(keys && { keys }) };
+    const device = await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith, byApp });
+    return ok(device, ignored.length > 0 ? { ignored } : {});
   },
 });
 

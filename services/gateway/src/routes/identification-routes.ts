@@ -28,6 +28,7 @@ import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts
 import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
+import { identifiersOfApp } from "./identifiers.ts";
 import { identityKeyParam, projectParam } from "./path-params.ts";
 
 /** Metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
@@ -65,7 +66,7 @@ const Known = dataOf(DeviceSummary).extend(ignored);
 const identify = defineRoute("identify", "put /api/v1/identification", {
   summary: "Register this app installation by its push token",
   description:
-    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) are left out and listed in `ignored`. A known device is registered again by its push token alone: it is active again if its provider rejected the token or it was silent, but `environment`, `token_kind`, `keys` and `installation_id` are left out, and a deactivation that was requested stays, unless the request has that proof. The response reveals nothing else about a device that was already registered.",
+    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) and a time zone or locale that is not valid are left out and listed in `ignored`. A known device is registered again by its push token alone: it is active again if its provider rejected the token or it was silent, but `environment`, `token_kind`, `keys` and `installation_id` are left out, and a deactivation that was requested stays, unless the request has that proof. The response reveals nothing else about a device that was already registered.",
   access: clientOrDevice,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
@@ -94,11 +95,13 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
     const { previous_identifier, token_kind, installation_id, keys, metadata, identifiers, ...device } = rest;
     const { protectedMetadata } = await admitClient(deps, projectId);
     const { ignored: isProtected, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
+    const read = identifiersOfApp(data.identifiers);
     const answer = await register(deps, address, {
       projectId,
       token,
       ...device,
       ...data,
+      identifiers: read.identifiers,
       ...(await readSubscription(deps.projects, projectId, servingProvider(device), keys, "keys")),
       tokenKind: token_kind,
       installationId: installation_id,
@@ -107,7 +110,7 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
       provenDevice: caller.kind === "device" && caller.projectId === projectId ? caller.deviceId : undefined,
     });
     const { device: known, credential } = answer;
-    const ignored = [...isProtected, ...(answer.ignored ?? [])];
+    const ignored = [...isProtected, ...read.ignored, ...(answer.ignored ?? [])];
     const more = ignored.length > 0 ? { ignored } : {};
     if (answer.created && credential !== undefined) return created(known, { credential, ...more });
     return ok(known, { ...(credential !== undefined && { credential }), ...more });

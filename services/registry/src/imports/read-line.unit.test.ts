@@ -91,7 +91,7 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
           app_version: "2.4.1",
           system_version: "19.1",
           model: "iPhone15,2",
-          time_zone: "Europe/Berlin",
+          current_time_zone: "Europe/Berlin",
           country: "DE",
         },
         last_seen_at: seen,
@@ -154,7 +154,7 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
         identifiers: {
           current_locale: "de-DE",
           app_version: "2.4.1",
-          time_zone: "Europe/Berlin",
+          current_time_zone: "Europe/Berlin",
           app: "com.example.shop",
         },
         last_seen_at: seen,

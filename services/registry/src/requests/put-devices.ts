@@ -3,6 +3,7 @@ import {
   type DeviceProblem,
   type ProjectId,
   PutDevice,
+  readIdentifiers,
   servingProvider,
   vapidKeyId,
 } from "@herald/contracts";
@@ -85,7 +86,13 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
   if ("result" in parsed) return parsed;
   const { device, newId } = parsed;
   const { user_id: userId, last_seen_at: lastSeenAt } = device;
+  const { identifiers, problems } = readIdentifiers(device.identifiers ?? {});
   try {
+    if (problems.length > 0)
+      throw new HeraldError(
+        "validation-failed",
+        problems.map(({ field, message }) => `${field}: ${message}`),
+      );
     return {
       projectId,
       platform: device.platform,
@@ -93,7 +100,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       installationId: device.installation_id,
       token: device.token,
       metadata: device.metadata,
-      identifiers: device.identifiers,
+      identifiers,
       environment: device.environment,
       tokenKind: device.token_kind,
       ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),

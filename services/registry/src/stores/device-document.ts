@@ -2,9 +2,11 @@ import {
   type AppData,
   type DeviceId,
   deviceBucket,
+  localeOf,
   type OutboxEvent,
   type ProjectId,
   pushTokenHash,
+  timeZoneOf,
 } from "@herald/contracts";
 import { type IndexSpec, outboxIndex } from "@herald/mongo";
 import type { DeviceState } from "../domain/device-change.ts";
@@ -23,6 +25,8 @@ export type DeviceDocument = DeviceState & {
   readonly installationKey?: string | undefined;
   /** Copy of `identifiers.current_locale`, so that an expansion need not read all identifiers. */
   readonly locale?: string;
+  /** Copy of `identifiers.current_time_zone`. */
+  readonly timeZone?: string;
   /** Grows with every change, so that one of two concurrent changes is retried. */
   readonly version: number;
   readonly createdAt: Date;
@@ -69,11 +73,6 @@ export const deviceIndexes = {
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
 } as const satisfies Record<string, IndexSpec>;
 
-const maxLocaleLength = 35;
-
-const localeOf = ({ current_locale: locale }: AppData): string | undefined =>
-  typeof locale === "string" && locale !== "" && locale.length <= maxLocaleLength ? locale : undefined;
-
 /** The driver treats an object with a key `_bsontype` as one of its classes. A map is stored in the same form. */
 const storable = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value;
@@ -101,6 +100,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   metadata: storable(state.metadata) as AppData,
   identifiers: storable(state.identifiers) as AppData,
   locale: localeOf(state.identifiers),
+  timeZone: timeZoneOf(state.identifiers),
   facets: state.facets,
   userId: state.userId,
   identifiedAt: state.identifiedAt,

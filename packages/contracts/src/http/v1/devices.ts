@@ -63,7 +63,10 @@ export const Device = named(
     provider: DeviceProvider.optional(),
     installation_id: InstallationId.optional(),
     metadata: AppData,
-    identifiers: AppData,
+    identifiers: AppData.meta({
+      description:
+        "What the app says of its installation. Herald itself reads `current_time_zone` (IANA, such as `Europe/Berlin`; also sent as `time_zone` or `timezone`) and `current_locale` (BCP 47; also sent as `locale` or `language`), and stores them under these names",
+    }),
     status: DeviceStatus,
     inactive_reason: InactiveReason.optional().meta({
       description:
@@ -182,10 +185,10 @@ const registration = {
   keys: SubscriptionKeys.optional(),
 };
 
-/** What `PUT /identification` ignored: protected paths such as `metadata.user_id`, and fields that a known device changes only with proof. */
+/** What a request of an app ignored: protected paths such as `metadata.user_id`, bad identifiers, and fields that a known device changes only with proof. */
 export const Ignored = z.array(z.string()).meta({
   description:
-    "What was left out of the body: paths that only the project's token writes (`protected_metadata`), and fields of a known device that only its credential or a `user_token` of its user changes",
+    "What was left out of the body: paths that only the project's token writes (`protected_metadata`), a time zone or locale that is not valid, and fields of a known device that only its credential or a `user_token` of its user changes",
   examples: [["metadata.user_id", "environment"]],
 });
 

@@ -3,6 +3,7 @@ import { NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { Kind, kindTag, LabelFilter, labelFilterTag, type Tag } from "../../tags.ts";
+import { isTimeZone, maxTimeZoneLength } from "../../time-zone.ts";
 import { UserId } from "../../users.ts";
 import { Instant } from "./pagination.ts";
 import { TopicName } from "./topics.ts";
@@ -12,17 +13,10 @@ const intervalMs = { hour: 3_600_000, day: dayMs } as const;
 /** The maximum that a chart can show: six weeks by hour, or nearly three years by day. */
 const maxIntervals = 1_000;
 
-const isTimeZone = (name: string): boolean => {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    // Node also accepts offsets such as +02:00, which give wrong days for half of the year where clocks change.
-    return /^[A-Za-z]/.test(name);
-  } catch {
-    return false;
-  }
-};
-
-const TimeZone = z.string().max(64).refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
+const TimeZone = z
+  .string()
+  .max(maxTimeZoneLength)
+  .refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
 
 const By = z.string().regex(/^(platform|kind|topic|label:[a-z0-9_]{1,32})$/, {
   error: "must be `platform`, `kind`, `topic` or `label:<name>`",

@@ -22,11 +22,11 @@ export const pinpoint: MapRow = (row) => {
     user_id: textFrom(user.UserId),
     metadata: { ...attributes(row.Attributes), ...attributes(user.UserAttributes), ...record(row.Metrics) },
     identifiers: {
-      current_locale: textFrom(demographic.Locale)?.replace("_", "-"),
+      current_locale: textFrom(demographic.Locale),
       app_version: textFrom(demographic.AppVersion),
       system_version: textFrom(demographic.PlatformVersion),
       model: textFrom(demographic.Model),
-      time_zone: textFrom(demographic.Timezone),
+      current_time_zone: textFrom(demographic.Timezone),
       country: textFrom(record(row.Location).Country),
     },
     status: isOut ? "inactive" : undefined,

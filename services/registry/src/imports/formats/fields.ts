@@ -1,4 +1,4 @@
-import { importLimits } from "@herald/contracts";
+import { importLimits, readIdentifiers } from "@herald/contracts";
 import { HeraldError, hasCode, parseJson } from "@herald/kit";
 
 /** A row of an export: the fields of a JSON object, or the cells of a CSV row by their columns. */
@@ -64,7 +64,8 @@ export const device = ({ labels, metadata, identifiers, ...fields }: ImportRow):
     ...fields,
     topics: topics.length > 0 ? topics : undefined,
     metadata: definedFields({ ...safeKeys(record(metadata)), ...(tags.length > 0 && { tags }) }),
-    identifiers: definedFields(safeKeys(record(identifiers))),
+    // A time zone or locale that Herald cannot read is left out: the device matters more.
+    identifiers: definedFields(readIdentifiers(safeKeys(record(identifiers))).identifiers),
   };
   return definedFields(all) ?? {};
 };

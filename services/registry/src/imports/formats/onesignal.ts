@@ -31,7 +31,7 @@ export const onesignal: MapRow = (row) => {
       app_version: textFrom(row.game_version),
       system_version: textFrom(row.device_os),
       model: textFrom(row.device_model),
-      time_zone: textFrom(row.timezone_id),
+      current_time_zone: textFrom(row.timezone_id),
       country: textFrom(row.country),
     },
     status: isOut ? "inactive" : undefined,

@@ -29,7 +29,7 @@ export const parse: MapRow = (row) => {
     identifiers: {
       current_locale: textFrom(row.localeIdentifier),
       app_version: textFrom(row.appVersion),
-      time_zone: textFrom(row.timeZone),
+      current_time_zone: textFrom(row.timeZone),
       app: textFrom(row.appIdentifier),
     },
     last_seen_at: timeOf(row.updatedAt ?? row._updated_at),

@@ -3,8 +3,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildPackage } from "../test/build.ts";
+import { buildPackage } from "./package.ts";
 
+const root = join(import.meta.dirname, "../..");
 const maxBytes = 15_360;
 let folder: string;
 let published: string;
@@ -12,7 +13,7 @@ let published: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "herald-client-"));
   published = join(folder, "node_modules/@herald/client");
-  await buildPackage(published);
+  await buildPackage(root, "client", published);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -57,7 +58,7 @@ export const run = async (): Promise<Device[]> => {
     "--types",
     "",
   ];
-  const tsc = join(import.meta.dirname, "../../../node_modules/.bin/tsc");
+  const tsc = join(root, "node_modules/.bin/tsc");
   const run = () => execFileSync(tsc, [...options, "backend.ts"], { cwd: folder, encoding: "utf8" });
   expect(run()).toBe("");
 });

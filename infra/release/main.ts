@@ -1,0 +1,85 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeArchive } from "./archive.ts";
+import { writeChart } from "./chart.ts";
+import { problemsOf, versionOf } from "./check.ts";
+import { buildImages, unbuiltImages, whyNoEngine } from "./images.ts";
+import { problemsOfOptions, type ReleaseOptions, readOptions, sumsFile, usage } from "./options.ts";
+import { buildPackage, packageNames, packPackage } from "./package.ts";
+
+/** `npm run release`: builds all that a version consists of. Exits with 1 and a sentence for each problem, before it builds anything. */
+
+const root = join(import.meta.dirname, "../..");
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** Builds everything into `files`. `temporary` is a folder for what is packed. */
+const assemble = async (
+  { registry, push, platforms, repository }: ReleaseOptions,
+  files: string,
+  temporary: string,
+  withoutEngine: string | undefined,
+): Promise<void> => {
+  const version = versionOf(root);
+  for (const name of packageNames) {
+    say(`package @herald/${name}`);
+    await buildPackage(root, name, join(temporary, name), repository);
+    await packPackage(join(temporary, name), files);
+  }
+  for (const name of ["openapi", "asyncapi"])
+    await copyFile(join(root, `docs/reference/${name}.json`), join(files, `herald-${version}.${name}.json`));
+  if (withoutEngine !== undefined) say(`SKIPPED: images, because \`docker version\` says: ${withoutEngine}`);
+  const images =
+    withoutEngine === undefined
+      ? await buildImages({ root, registry, version, push, platforms, progress: say })
+      : unbuiltImages(registry, version);
+  if (!push) say("The archive and the chart name the images by tag: digests come with --push.");
+  await writeFile(join(files, "images.json"), `${JSON.stringify(images, null, 2)}\n`);
+  say("archive for compose");
+  await writeArchive(root, files, version, images, repository);
+  if (existsSync(join(root, "infra/helm/herald"))) {
+    say("chart");
+    await writeChart(root, files, version, registry, images);
+  }
+};
+
+/** Writes the checksums, and says what was built. */
+const summarise = async (files: string): Promise<void> => {
+  const sums: string[] = [];
+  for (const file of (await readdir(files)).toSorted()) {
+    const content = await readFile(join(files, file));
+    sums.push(`${createHash("sha256").update(content).digest("hex")}  ${file}`);
+    say(`  ${file}, ${Math.ceil(content.length / 1_024)} KiB`);
+  }
+  await writeFile(join(files, sumsFile), `${sums.join("\n")}\n`);
+};
+
+const release = async (): Promise<void> => {
+  const options = readOptions(process.argv.slice(2));
+  if (options.help) return say(usage);
+  const withoutEngine = await whyNoEngine(root);
+  const problems = [...problemsOfOptions(options, withoutEngine), ...(await problemsOf(root, options.draft))];
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+
+  const temporary = await mkdtemp(join(tmpdir(), "herald-release-"));
+  try {
+    const files = join(temporary, "files");
+    await mkdir(files);
+    await assemble(options, files, temporary, withoutEngine);
+    await summarise(files);
+    // Complete or not at all: a failure leaves an earlier release where it is.
+    await rm(options.out, { recursive: true, force: true });
+    await cp(files, options.out, { recursive: true });
+    say(`Herald ${versionOf(root)} is in ${options.out}.`);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+};
+
+await release().catch((error: Error) => {
+  process.stderr.write(`${error.message}\n`);
+  if ("code" in error && String(error.code).startsWith("ERR_PARSE_ARGS")) process.stderr.write(`\n${usage}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,68 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+export const usage = `npm run release -- --registry <host/path> [--push] [--out <folder>] …
+
+Builds all that a version consists of: packages for npm, images, the archive for compose, the chart, OpenAPI and AsyncAPI.
+
+  --registry <host/path>   where the images are pulled from, such as ghcr.io/owner/herald
+  --push                   pushes them there, and writes their digests into the archive and the chart
+  --platforms <list>       such as linux/amd64,linux/arm64; needs --push and buildx
+  --repository <url>       the address of this repository on the web: packages and archive link to it
+  --out <folder>           where the files are written; it replaces an earlier release there; default: dist/release
+  --draft                  for trying it out: also with changes that are not committed, and where the tag exists`;
+
+export type ReleaseOptions = {
+  readonly registry: string;
+  readonly push: boolean;
+  readonly platforms: string | undefined;
+  readonly repository: string | undefined;
+  /** An absolute path. */
+  readonly out: string;
+  readonly draft: boolean;
+  readonly help: boolean;
+};
+
+/** The file that marks a folder as one that a release may replace. */
+export const sumsFile = "SHA256SUMS";
+
+const isRegistry = /^[a-z0-9.-]+(?::\d+)?(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+$/;
+const isAddress = /^https:\/\/[^\s/]+\/\S+$/;
+
+/** Reads the command line. Throws a sentence about a flag that is unknown or lacks its value. */
+export const readOptions = (words: readonly string[]): ReleaseOptions => {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      registry: { type: "string", default: "" },
+      push: { type: "boolean", default: false },
+      platforms: { type: "string" },
+      repository: { type: "string" },
+      out: { type: "string", default: "dist/release" },
+      draft: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const { platforms, repository, ...others } = values;
+  return { ...others, platforms, repository: repository?.replace(/(?:\.git)?\/*$/, ""), out: resolve(values.out) };
+};
+
+/** What is wrong with the options, one sentence each. `withoutEngine` is why no image can be built here. */
+export const problemsOfOptions = (options: ReleaseOptions, withoutEngine: string | undefined): string[] => {
+  const { registry, push, platforms, repository, out } = options;
+  const problems: string[] = [];
+  if (!isRegistry.test(registry))
+    problems.push(`--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "${registry}".`);
+  if (repository !== undefined && !isAddress.test(repository))
+    problems.push(`--repository is an address such as https://github.com/owner/herald, not "${repository}".`);
+  if (platforms !== undefined && !push)
+    problems.push("--platforms needs --push: an engine keeps only images for its own processor.");
+  if (push && withoutEngine !== undefined)
+    problems.push(
+      `--push needs a container engine, but \`docker version\` says: ${withoutEngine}. Start one, or leave --push out.`,
+    );
+  if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, sumsFile)))
+    problems.push(`--out must be a new folder, an empty one or an earlier release; ${out} has other files.`);
+  return problems;
+};
