@@ -70,7 +70,7 @@ const publishTemplate = defineRoute("publishTemplate", "post /api/v1/templates/{
 });
 
 const listTemplates = defineRoute("listTemplates", "get /api/v1/templates", {
-  summary: "List templates, by name",
+  summary: "List templates, sorted by name",
   access: project("read"),
   query: TemplateListQuery,
   responses: { 200: { description: "A page of templates", schema: pageOf(TemplateSummary) } },
@@ -91,8 +91,8 @@ const getTemplate = defineRoute("getTemplate", "get /api/v1/templates/{name}", {
 });
 
 const listTemplateVersions = defineRoute("listTemplateVersions", "get /api/v1/templates/{name}/versions", {
-  summary: "List the versions of a template",
-  description: "The last hundred, newest first.",
+  summary: "List the versions of a template, newest first",
+  description: "The last hundred.",
   access: project("read"),
   params: { name: templateParam },
   query: TemplateListQuery,

@@ -162,7 +162,10 @@ export const content = {
       examples: ["order-42"],
     }),
   ...tagFields,
-  template: TemplateVersion.optional().meta({ description: "The template that it was rendered from; absent: none" }),
+  template: TemplateVersion.optional().meta({
+    description: "The template that its texts and settings are from; absent: none. Devices do not get it",
+    examples: [{ name: "order-shipped", version: 3 }],
+  }),
   send_at: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
     .optional()

@@ -16,7 +16,8 @@ const dryRun = z
     examples: [false],
   });
 
-const templated = {
+/** What a send has beside a notification's own fields. */
+export const templateFields = {
   template: TemplateName.optional().meta({
     description:
       "The published template whose texts and settings it has. Fields beside it replace the template's, in every language",
@@ -41,7 +42,7 @@ const isShown = ({ title, body, silent }: { title?: unknown; body?: unknown; sil
   title !== undefined || body !== undefined || silent === true;
 
 const newNotification = z
-  .strictObject({ ...content, ...sources, ...templated, targets: NewTargets, dry_run: dryRun })
+  .strictObject({ ...content, ...sources, ...templateFields, targets: NewTargets, dry_run: dryRun })
   .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
   .superRefine(withProblems(({ targets: _, ...notification }) => dangerousLinks(notification)))
   .superRefine((notification, context) => {
