@@ -53,7 +53,7 @@ test("operators are created, changed, given another token and deleted", async ()
   expect([refused.exitCode, refused.stderr]).toEqual([3, expect.stringContaining("(403 forbidden)")]);
 
   expect(row((await screen("operator list")).text, id)).toEqual([
-    ...[id, "Maria Lopez", "viewer", expect.stringMatching(/Z$/)],
+    ...[id, "Maria Lopez", "viewer", "–", expect.stringMatching(/Z$/)],
   ]);
   expect(await json("operator", "list")).toEqual(expect.arrayContaining([expect.objectContaining({ id })]));
   expect((await screen("operator list")).text).not.toContain(token);

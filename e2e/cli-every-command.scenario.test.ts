@@ -65,6 +65,11 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   const operator = await run("operator create --name Maria --role viewer", /^id +(opr_\w+)$/m);
   await run("operator list", /Maria +viewer/);
   await run(`operator update ${operator} --role admin`, /^role +admin$/m);
+  await run(
+    `operator update ${operator} --role member --grant ${project.id}=operator`,
+    /^projects +prj_\w+=operator$/m,
+  );
+  await run(`operator sign-out ${operator}`, /^Signed opr_\w+ out everywhere/m);
   await run(`operator token ${operator}`, /^token +hop_/m);
   await run(`operator delete ${operator} --yes`, /^Deleted opr_/m);
   await run("audit list --action deleteOperator", /deleteOperator/);

@@ -112,10 +112,11 @@ test("the page on campaigns works as written", async () => {
 test("the page on operators works as written", async () => {
   const project = await system.project("Operators");
   const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: project.id };
-  const parts = ["The first operators", "For a project", "Who did what"];
+  const parts = ["The first operators", "One team, one project", "For a project", "Who did what"];
   const { stdout, file } = await runPage("operators.md", parts, env);
   expect(stdout).toContain("hop_");
   expect(stdout).toContain("Maria Lopez");
+  expect(stdout).toContain(`${project.id}=operator`);
   expect(stdout).toContain('"data":[]');
   expect(await file("audit.ndjson")).toContain("Maria Lopez");
 });

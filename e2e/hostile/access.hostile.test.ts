@@ -1,4 +1,11 @@
-import { newOperatorToken, newSessionSecret, newSignInCode, type OperatorRole, roleIncludes } from "@herald/contracts";
+import {
+  newOperatorToken,
+  newSessionSecret,
+  newSignInCode,
+  type OperatorRole,
+  ProjectRole,
+  roleIncludes,
+} from "@herald/contracts";
 import { eventually, expectStatus, type Request, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { roleOf } from "../../services/gateway/src/auth/caller.ts";
@@ -36,8 +43,12 @@ const sessionOf = async (call: Request): Promise<Session> => {
   const { headers, body } = expectStatus(await signIn(call), 201);
   return { cookie: headers.get("set-cookie")?.split(";")[0] ?? "", "herald-csrf": body.data.csrf_token };
 };
-const newOperator = async (role: OperatorRole) => {
-  const made = await system.admin("POST /operators", { body: { operator: { name: `Hostile ${role}`, role } } });
+const newOperator = async (
+  role: OperatorRole,
+  projects: readonly { readonly id: string; readonly role: string }[] = [],
+) => {
+  const body = { operator: { name: `Hostile ${role}`, role, projects } };
+  const made = await system.admin("POST /operators", { body });
   const { data, token } = expectStatus(made, 201).body as { data: { id: string }; token: string };
   return { id: data.id, token, session: await sessionOf({ token }) };
 };
@@ -86,6 +97,46 @@ test("a viewer and an operator on every route above their role change nothing", 
   expect(tried).toBeGreaterThan(100);
   expect(Object.keys(await stateOf()).sort()).toEqual(Object.keys(before).sort());
   show(task, { requests: tried, refused: tried });
+});
+
+test("members on every route above each grant, and of a project that they were not granted, learn and change nothing", async ({
+  task,
+}) => {
+  const elsewhere = { id: (await system.project("Elsewhere")).id, role: "admin" };
+  const leaked: string[] = [];
+  let tried = 0;
+  for (const grant of [undefined, ...ProjectRole.options]) {
+    const projects = [elsewhere, ...(grant === undefined ? [] : [{ id: world.project.id, role: grant }])];
+    const { token, session } = await newOperator("member", projects);
+    const before = await stateOf();
+    const closed = callsOf(world).flatMap((one) => {
+      const { access, path } = one.route;
+      const needed = roleOf(access);
+      if (needed === undefined || needed === "member") return [];
+      const inProject = path.startsWith("/api/") ? needed : access.grant;
+      if (grant !== undefined && inProject !== undefined && roleIncludes(grant, inProject)) return [];
+      const named = access.grant && !path.includes("{id}") ? ["", `?project_id=${world.project.id}`] : [""];
+      return named.map((query) => ({ ...one, path: one.path + query }));
+    });
+    const ways: Record<string, string>[] = [{ authorization: `Bearer ${token}` }, session];
+    await inParallel(
+      closed.flatMap((one) => ways.map((way) => [one, way] as const)),
+      8,
+      async ([one, way]) => {
+        tried++;
+        const { status, text } = await call(one, { ...way, ...forProject(one) });
+        const shows = text.includes(world.content) || (grant === undefined && text.includes(world.project.id));
+        if ((status !== 403 && status !== 404) || shows)
+          leaked.push(`${grant} ${one.method} ${one.path}: ${status} ${text.slice(0, 200)}`);
+      },
+    );
+    const listed = expectStatus(await request(system.gateway, "GET /admin/v1/projects", { token }), 200).body.data;
+    expect(listed.map(({ id }: { id: string }) => id).sort()).toEqual(projects.map(({ id }) => id).sort());
+    expect(await stateOf()).toEqual(before);
+  }
+  expect(leaked).toEqual([]);
+  expect(tried).toBeGreaterThan(500);
+  show(task, { requests: tried, leaks: leaked.length });
 });
 
 test("a session without its CSRF token or from another origin changes and reads nothing", async ({ task }) => {

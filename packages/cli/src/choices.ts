@@ -7,7 +7,8 @@ export const choices = {
   messageStatus: ["waiting", "delivered", "failed"],
   importFormat: ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"],
   scope: ["send", "read", "devices", "export"],
-  role: ["viewer", "operator", "admin"],
+  role: ["member", "viewer", "operator", "admin"],
+  projectRole: ["viewer", "operator", "admin"],
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
   eventType: [

@@ -18,6 +18,7 @@ test("options accept what the contracts accept", () => {
     importFormat: sorted(contracts.ImportFormat.options),
     scope: sorted(contracts.Scope.options),
     role: sorted(contracts.OperatorRole.options),
+    projectRole: sorted(contracts.ProjectRole.options),
     environment: sorted(contracts.ApnsEnvironment.options),
     tokenKind: sorted(contracts.FcmTokenKind.options),
     eventType: sorted(eventTypes),

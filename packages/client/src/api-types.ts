@@ -797,12 +797,22 @@ export type Operator = {
   id: string;
   name: string;
   role: OperatorRole;
+  projects: ProjectGrant[];
   created_at: string;
   /** When its token was last replaced; absent: never */
   rotated_at?: string;
+  /** When all its sessions were last ended; absent: never */
+  signed_out_at?: string;
 };
 
-export type OperatorRole = Open<"viewer" | "operator" | "admin">;
+export type OperatorRole = Open<"member" | "viewer" | "operator" | "admin">;
+
+export type ProjectGrant = {
+  id: string;
+  role: ProjectRole;
+};
+
+export type ProjectRole = Open<"viewer" | "operator" | "admin">;
 
 export type Session = {
   operator: SignedInOperator;
@@ -816,6 +826,7 @@ export type SignedInOperator = {
   id: string | "root";
   name: string;
   role: OperatorRole;
+  projects: ProjectGrant[];
 };
 
 export type CurrentSession = {
@@ -834,7 +845,7 @@ export type AuditRow = {
   /** 1 for the first row; without gaps */
   sequence: number;
   event_id: string;
-  operator: SignedInOperator;
+  operator: AuditedOperator;
   /** The operationId of the route */
   action: string;
   project_id?: string;
@@ -848,6 +859,13 @@ export type AuditRow = {
   at: string;
   previous_hash: string;
   hash: string;
+};
+
+export type AuditedOperator = {
+  /** `root`: the holder of HERALD_ADMIN_TOKEN */
+  id: string | "root";
+  name: string;
+  role: OperatorRole;
 };
 
 export type AuditCheck = {
@@ -1433,12 +1451,25 @@ export type NewProjectToken = {
 
 export type NewOperator = {
   name: string;
-  role: "viewer" | "operator" | "admin";
+  role: "member" | "viewer" | "operator" | "admin";
+  projects?:
+    | readonly {
+        id: string;
+        role: "viewer" | "operator" | "admin";
+      }[]
+    | undefined;
 };
 
 export type OperatorChange = {
   name?: string | undefined;
-  role?: "viewer" | "operator" | "admin" | undefined;
+  role?: "member" | "viewer" | "operator" | "admin" | undefined;
+  /** Replaces all grants */
+  projects?:
+    | readonly {
+        id: string;
+        role: "viewer" | "operator" | "admin";
+      }[]
+    | undefined;
 };
 
 export type AuditFilters = {

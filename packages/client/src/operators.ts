@@ -20,12 +20,14 @@ export const createOperators = (http: Http) => ({
     http.create<OperatorWithToken>("operator", "/operators", options, { operator }),
   get: (id: string, options?: CallOptions) => http.get<Operator>(path`/operators/${id}`, options),
   list: (options?: ListOptions) => list<Operator>(http, "/operators", options),
-  /** A changed role applies everywhere within a second, also to sessions in progress. */
+  /** Changed roles and grants apply everywhere within a second, also to sessions in progress. `projects` replaces all grants. */
   update: (id: string, change: OperatorChange, options?: CallOptions) =>
     http.patch<Operator>(path`/operators/${id}`, options, { operator: change }),
   /** The old token and its sessions stop working within a second. */
   rotateToken: (id: string, options?: PostOptions) =>
     http.create<OperatorWithToken>("operator", path`/operators/${id}/token`, options),
+  /** The operator's sessions and sign-in codes end within a second. The token stays valid. */
+  signOut: (id: string, options?: PostOptions) => http.post<void>(path`/operators/${id}/sign-out`, options),
   /** The operator's token and sessions stop working within a second. */
   delete: (id: string, options?: CallOptions) => http.remove(path`/operators/${id}`, options),
 });

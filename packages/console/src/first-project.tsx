@@ -6,6 +6,7 @@ import { admin } from "./api/clients.ts";
 import { problemsOf } from "./api/problems.ts";
 import { Field, Form } from "./parts/field.tsx";
 import { Copyable, Problem } from "./parts/page.tsx";
+import { useHasRole, useSession } from "./session-context.tsx";
 import { FirstPage } from "./sign-in.tsx";
 
 const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
@@ -48,10 +49,23 @@ export const NewProject = ({ opened, onClose }: { readonly opened: boolean; read
   </Modal>
 );
 
-/** The page that is shown until a project exists. */
-export const FirstProject = () => (
-  <FirstPage title="Create your first project">
-    <Text c="dimmed">A project holds the devices, notifications, providers and tokens of one app.</Text>
-    <NewProjectForm />
-  </FirstPage>
-);
+/** The page that is shown until the operator may see a project. */
+export const FirstProject = () => {
+  const { session, signOut } = useSession();
+  if (!useHasRole("admin"))
+    return (
+      <FirstPage title="No project yet">
+        <Text>You are signed in as {session.name}, and no project is open to you.</Text>
+        <Text c="dimmed">Ask an admin of Herald to grant you a role in your project, then load this page again.</Text>
+        <Button variant="default" onClick={() => void signOut()}>
+          Sign out
+        </Button>
+      </FirstPage>
+    );
+  return (
+    <FirstPage title="Create your first project">
+      <Text c="dimmed">A project holds the devices, notifications, providers and tokens of one app.</Text>
+      <NewProjectForm />
+    </FirstPage>
+  );
+};

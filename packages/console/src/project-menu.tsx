@@ -8,11 +8,13 @@ import { NewProject } from "./first-project.tsx";
 import { Field } from "./parts/field.tsx";
 import { Icon } from "./parts/icon.tsx";
 import { Problem } from "./parts/page.tsx";
+import { useHasRole } from "./session-context.tsx";
 
 const typingMs = 200;
 
 const Projects = ({ onClose, onNew }: { readonly onClose: () => void; readonly onNew: () => void }) => {
   const { id } = useProject();
+  const mayCreate = useHasRole("admin");
   const [typed, setTyped] = useState("");
   const [text] = useDebouncedValue(typed.trim(), typingMs);
   const { data, error } = useProjectsNamed(text);
@@ -43,9 +45,11 @@ const Projects = ({ onClose, onNew }: { readonly onClose: () => void; readonly o
         ))}
       </ScrollArea.Autosize>
       {data?.more && <Text c="dimmed">There are more. Type part of the name.</Text>}
-      <Button variant="default" leftSection={<Icon name="plus" size={16} />} onClick={onNew}>
-        New project
-      </Button>
+      {mayCreate && (
+        <Button variant="default" leftSection={<Icon name="plus" size={16} />} onClick={onNew}>
+          New project
+        </Button>
+      )}
     </Stack>
   );
 };

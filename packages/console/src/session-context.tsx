@@ -2,6 +2,7 @@ import type { SignedInOperator } from "@herald/client";
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
+import { useProject } from "./api/clients.ts";
 import { isPassing, isUnreachable, unreachable } from "./api/problems.ts";
 import { connection, currentSession, signIn, signOut } from "./api/session.ts";
 import { FirstPage, SignInForm } from "./sign-in.tsx";
@@ -23,8 +24,25 @@ export const useSession = (): Signed => {
   return signed;
 };
 
-/** Whether the operator may send and change, not only read. */
-export const useMayWrite = (): boolean => useSession().session.role !== "viewer";
+type Role = "viewer" | "operator" | "admin";
+
+/** From the lowest: each role includes those before it. */
+const roles: readonly string[] = ["member", "viewer", "operator", "admin"] satisfies (Role | "member")[];
+const includes = (role: string, needed: Role): boolean => roles.indexOf(role) >= roles.indexOf(needed);
+
+/** Whether the operator has a role, or a higher one, for the installation. */
+export const useHasRole = (needed: Role): boolean => includes(useSession().session.role, needed);
+
+/** Whether the operator has a role, or a higher one, in the project that the page shows. */
+export const useHasRoleHere = (needed: Role): boolean => {
+  const { session } = useSession();
+  const { id } = useProject();
+  const granted = session.projects.find((grant) => grant.id === id)?.role ?? "member";
+  return includes(session.role, needed) || includes(granted, needed);
+};
+
+/** Whether the operator may send and change in the project, not only read. */
+export const useMayWrite = (): boolean => useHasRoleHere("operator");
 
 type State = {
   readonly session?: SignedInOperator | undefined;

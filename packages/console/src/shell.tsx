@@ -21,7 +21,7 @@ import { unreachable } from "./api/problems.ts";
 import { lastProject } from "./last-project.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { ProjectMenu } from "./project-menu.tsx";
-import { useSession } from "./session-context.tsx";
+import { useHasRole, useHasRoleHere, useSession } from "./session-context.tsx";
 import { Brand } from "./sign-in.tsx";
 
 const places: readonly { readonly name: IconName; readonly label: string; readonly path: string }[] = [
@@ -33,8 +33,17 @@ const places: readonly { readonly name: IconName; readonly label: string; readon
   { name: "topics", label: "Topics", path: "/topics" },
   { name: "users", label: "Users", path: "/users" },
   { name: "settings", label: "Settings", path: "/settings" },
-  { name: "operations", label: "Operations", path: "/operations" },
 ];
+const operations = { name: "operations", label: "Operations", path: "/operations" } as const;
+/** Of the operations, admins of one project may see its audit rows. */
+const auditLog = { name: "operations", label: "Audit log", path: "/operations/audit" } as const;
+
+/** The pages that the operator may see. */
+const usePlaces = (): readonly (typeof places)[number][] => {
+  const seesOperations = useHasRole("viewer");
+  const seesAudit = useHasRoleHere("admin");
+  return [...places, ...(seesOperations ? [operations] : seesAudit ? [auditLog] : [])];
+};
 
 const AccountMenu = () => {
   const { session, signOut } = useSession();
@@ -128,7 +137,7 @@ export const Shell = () => {
           <ProjectMenu />
         </AppShell.Section>
         <AppShell.Section grow px={10} py={6} style={{ overflowY: "auto" }}>
-          {places.map(({ name, label, path: to }) => (
+          {usePlaces().map(({ name, label, path: to }) => (
             <NavLink
               key={name}
               component={Link}

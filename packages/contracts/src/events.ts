@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
 import { InactiveReason } from "./http/v1/devices.ts";
-import { SignedInOperator } from "./http/v1/sessions.ts";
+import { AuditedOperator } from "./http/v1/sessions.ts";
 import { Author } from "./http/v1/templates.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
@@ -194,7 +194,7 @@ const AuditedState = z.record(z.string(), z.unknown()).nullable();
 /** An operator changes something, or sends. Published before the change, so every change has an event. */
 export const AuditRecordedV1 = defineEvent("AuditRecordedV1", {
   project_id: z.literal(installation).meta({ description: "Always this: only consumers of the installation get it" }),
-  operator: SignedInOperator,
+  operator: AuditedOperator,
   action: z.string().meta({ description: "The route's operationId", examples: ["changeProject"] }),
   target_project_id: ProjectId.optional().meta({ description: "The project that it is about; absent: none" }),
   target: z.string().meta({

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
-import { OperatorRole } from "./http/v1/operators.ts";
+import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
 import { TemplateContent } from "./http/v1/templates.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
@@ -17,13 +17,22 @@ export const TokenRecord = z.object({
 export type TokenRecord = z.infer<typeof TokenRecord>;
 
 /** `push_operators`, by the token's hash: the gateway's data to authenticate an operator without a request. */
-export const OperatorRecord = z.object({ id: OperatorId, name: z.string(), role: OperatorRole });
+export const OperatorRecord = z.object({
+  id: OperatorId,
+  name: z.string(),
+  role: OperatorRole,
+  projects: z.array(ProjectGrant),
+  /** Sessions and codes with another value have ended. Absent: the operator was never signed out. */
+  signedOutAt: z.iso.datetime().optional(),
+});
 export type OperatorRecord = z.infer<typeof OperatorRecord>;
 
 /** `push_sessions`, `session.<hash>` and `code.<hash>`: a session or a sign-in code, by the SHA-256 of its secret. */
 export const SessionRecord = z.object({
   /** SHA-256 of the operator's token: replacing the token ends its sessions and codes. */
   operatorTokenHash: z.string(),
+  /** The operator's `signedOutAt` at its start: comparing it needs no two clocks that agree. */
+  signedOutAt: z.iso.datetime().optional(),
   expiresAt: z.iso.datetime(),
   /** The time when a code was exchanged. */
   usedAt: z.iso.datetime().optional(),

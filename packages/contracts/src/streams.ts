@@ -123,7 +123,7 @@ type BucketDefinition = {
 export const buckets = {
   /** Key: hash of a project token, value: TokenRecord. The gateway watches it to authenticate. */
   push_tokens: { maxBytes: 256 * mebibyte },
-  /** Key: SHA-256 of an operator's token, value: OperatorRecord. The gateway watches it. Room for some ten thousand operators. */
+  /** Key: SHA-256 of an operator's token, value: OperatorRecord. The gateway watches it. Room for some ten thousand operators with few grants. */
   push_operators: { maxBytes: 16 * mebibyte },
   /** Keys `session.<hash>` and `code.<hash>`, value: SessionRecord. Entries expire on their own. */
   push_sessions: { maxBytes: 16 * mebibyte, markerTtlMs: 60_000 },

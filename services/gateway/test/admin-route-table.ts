@@ -5,7 +5,9 @@ export const adminTable: Record<string, Case> = {
   createOperator: {
     route: () => "POST /admin/v1/operators",
     status: 201,
-    body: () => ({ operator: { name: "Maria", role: "viewer" } }),
+    body: ({ project }) => ({
+      operator: { name: "Maria", role: "member", projects: [{ id: project.id, role: "viewer" }] },
+    }),
     bad: { operator: { name: "Maria", role: "root" } },
   },
   listOperators: { route: () => "GET /admin/v1/operators", status: 200, badQuery: "?per_page=x" },
@@ -20,6 +22,11 @@ export const adminTable: Record<string, Case> = {
     route: ({ operator }) => `POST /admin/v1/operators/${operator}/token`,
     status: 201,
     bad: { token: "hop_mine" },
+  },
+  signOutOperator: {
+    route: ({ operator }) => `POST /admin/v1/operators/${operator}/sign-out`,
+    status: 204,
+    bad: { all: true },
   },
   deleteOperator: {
     route: ({ operator }) => `DELETE /admin/v1/operators/${operator}`,

@@ -1,4 +1,4 @@
-import { OperatorRole, roleIncludes, Scope } from "@herald/contracts";
+import { OperatorRole, type ProjectGrant, ProjectRole, roleIncludes, Scope } from "@herald/contracts";
 import type { Request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { roleOf } from "../src/auth/caller.ts";
@@ -35,6 +35,19 @@ const credentialFor = async (route: Route, { project }: { project: TestProject }
   if (caseOf(route).session) return { headers: await system.session(adminToken) };
   if (route.access.by.includes("operator")) return { token: adminToken };
   return route.access.by.includes("project") ? { token: project.token } : {};
+};
+
+/** The headers with which an operator calls the route for a world's project. */
+const operatorHeaders = async (route: Route, token: string, { project }: World) => ({
+  ...(caseOf(route).session ? await system.session(token) : { authorization: `Bearer ${token}` }),
+  ...(route.access.by.includes("operator") ? {} : { "herald-project": project.id }),
+});
+
+/** The path of a route with the project that its grant is about: in the query where the path does not name it. */
+const pathOf = (route: Route, world: World): string => {
+  const path = caseOf(route).route(world);
+  const inQuery = route.access.grant !== undefined && !route.path.includes("/projects/{id}");
+  return inQuery ? `${path}?project_id=${world.project.id}` : path;
 };
 
 const bodyFor = (one: Case, world: World): Request => (one.body === undefined ? {} : { body: one.body(world) });
@@ -107,18 +120,34 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
         const allowed = roleIncludes(role, needed ?? "admin");
         const world = allowed ? await worldToUse() : shared;
         const token = operators.get(role) ?? "";
-        const headers = {
-          ...(one.session ? await system.session(token) : { authorization: `Bearer ${token}` }),
-          ...(by.includes("operator") ? {} : { "herald-project": world.project.id }),
-        };
+        const headers = await operatorHeaders(route, token, world);
         const answer = await system.call(one.route(world), { headers, ...bodyFor(one, world) });
-        expect(answer.status, JSON.stringify(answer.body)).toBe(allowed ? one.status : 403);
-        if (!allowed)
+        const isHidden = role === "member" && (by.includes("project") || route.path.includes("/projects/{id}"));
+        const refused = isHidden ? 404 : 403;
+        expect(answer.status, JSON.stringify(answer.body)).toBe(allowed ? one.status : refused);
+        if (isHidden && !allowed) expect(answer.problem.errors).toEqual(["project: project not found"]);
+        else if (!allowed)
           expect(answer.problem.errors[0]).toContain(
             `this needs the role \`${needed}\`; the operator ${role} has \`${role}\``,
           );
       },
     );
+
+    const grant = by.includes("operator") ? route.access.grant : needed;
+    testIf(grant !== undefined)("takes a member whose grant in that project suffices", async () => {
+      const world = await worldToUse();
+      const { id } = world.project;
+      const call = async (projects: readonly ProjectGrant[]) => {
+        const headers = await operatorHeaders(route, await system.operator("member", projects), world);
+        return system.call(pathOf(route, world), { headers, ...bodyFor(one, world) });
+      };
+      const elsewhere = { id: stranger.id, role: "admin" } as const;
+      for (const role of ProjectRole.options.filter((lower) => !roleIncludes(lower, grant ?? "admin")))
+        expect((await call([elsewhere, { id, role }])).status, role).toBe(403);
+      expect((await call([elsewhere])).problem.errors).toEqual(["project: project not found"]);
+      const answer = await call([elsewhere, { id, role: grant as ProjectRole }]);
+      expect(answer.status, JSON.stringify(answer.body)).toBe(one.status);
+    });
 
     testIf(needed !== undefined && by.includes("project"))("wants the project of an operator", async () => {
       const token = operators.get("admin") ?? "";

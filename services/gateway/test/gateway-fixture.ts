@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type Bus, closeBus, connectBus, ensureStreams } from "@herald/bus";
-import type { OperatorRole, Problem, ProjectId, Scope } from "@herald/contracts";
+import type { OperatorRole, Problem, ProjectGrant, ProjectId, Scope } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
   type Broker,
@@ -39,7 +39,7 @@ export type GatewayTest = {
   readonly project: (name?: string) => Promise<TestProject>;
   readonly token: (project: TestProject, scopes: Scope[]) => Promise<string>;
   /** The token of a new operator, named after its role. */
-  readonly operator: (role: OperatorRole) => Promise<string>;
+  readonly operator: (role: OperatorRole, projects?: readonly ProjectGrant[]) => Promise<string>;
   /** The headers of a new session: its cookie and its CSRF token. */
   readonly session: (token: string) => Promise<{ cookie: string; "herald-csrf": string }>;
   readonly ready: () => Promise<void>;
@@ -110,8 +110,8 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
       const body = { token: { name: scopes.join(" and "), scopes } };
       return (await call(`POST /admin/v1/projects/${id}/tokens`, { token: adminToken, body })).body.token;
     },
-    operator: async (role) => {
-      const body = { operator: { name: role, role } };
+    operator: async (role, projects = []) => {
+      const body = { operator: { name: role, role, projects } };
       return (await call("POST /admin/v1/operators", { token: adminToken, body })).body.token;
     },
     session: async (token) => {

@@ -1,4 +1,4 @@
-import { newSessionSecret, newSignInCode } from "@herald/contracts";
+import { newSessionSecret, newSignInCode, type OperatorRole } from "@herald/contracts";
 import { eventually, type Request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
@@ -23,7 +23,7 @@ const signIn = (call: Request) => system.call("POST /admin/v1/sessions", call);
 const current = (headers: Record<string, string>) => system.call("GET /admin/v1/sessions/current", { headers });
 const newCode = async (token = adminToken): Promise<string> =>
   (await system.call("POST /admin/v1/sessions/codes", { token })).body.data.code;
-const newOperator = async (role: "viewer" | "operator" | "admin") => {
+const newOperator = async (role: OperatorRole) => {
   const body = { operator: { name: `A ${role}`, role } };
   const made = await system.call("POST /admin/v1/operators", { token: adminToken, body });
   const token: string = made.body.token;
@@ -39,7 +39,7 @@ describe("a session", () => {
   test("is a cookie that scripts and other sites cannot use, for 8 hours", async () => {
     const { status, headers, body } = await signIn({ token: adminToken });
     expect(status).toBe(201);
-    expect(body.data.operator).toEqual({ id: "root", name: "root", role: "admin" });
+    expect(body.data.operator).toEqual({ id: "root", name: "root", role: "admin", projects: [] });
     const cookie = headers.get("set-cookie") ?? "";
     expect(cookie).toMatch(/^herald_session=hss_[\w-]+; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Strict$/);
     const leftMs = Date.parse(body.data.expires_at) - Date.now();
@@ -76,7 +76,7 @@ describe("a session", () => {
       csrf_token: session["herald-csrf"],
     });
     const byToken = await current({ authorization: `Bearer ${token}` });
-    expect(byToken.body.data).toEqual({ operator: { id, name: "A viewer", role: "viewer" } });
+    expect(byToken.body.data).toEqual({ operator: { id, name: "A viewer", role: "viewer", projects: [] } });
   });
 
   test("ends after 8 hours", async () => {
@@ -123,6 +123,62 @@ describe("an operator whose rights change", () => {
       ]);
     }, soon);
     expect((await current(session)).body.data.operator.role).toBe("viewer");
+  });
+
+  test("keeps the session within the new grants, and lists only the own projects", async () => {
+    const { id, session } = await newOperator("member");
+    const projects = async () => (await system.call("GET /admin/v1/projects", { headers: session })).body.data;
+    expect([(await change(session)).status, await projects()]).toEqual([404, []]);
+    const grant = async (role?: string) => {
+      const body = { operator: { projects: role === undefined ? [] : [{ id: project.id, role }] } };
+      const granted = await system.call(`PATCH /admin/v1/operators/${id}`, { token: adminToken, body });
+      expect(granted.body.data.projects).toEqual(body.operator.projects);
+    };
+    await grant("admin");
+    await eventually(async () => expect((await change(session)).status).toBe(200), soon);
+    expect(await projects()).toMatchObject([{ id: project.id }]);
+    expect((await current(session)).body.data.operator.projects).toEqual([{ id: project.id, role: "admin" }]);
+    await grant("viewer");
+    await eventually(async () => {
+      const { problem } = await change(session);
+      const refused =
+        "authorization: this needs the role `admin`; the operator A member has `member`, and `viewer` in this project";
+      expect(problem.errors).toEqual([refused]);
+    }, soon);
+    await grant();
+    await eventually(async () => expect((await change(session)).status).toBe(404), soon);
+  });
+
+  test("may be granted 100 existing projects, each once", async () => {
+    const grantAll = async (projects: unknown) => {
+      const body = { operator: { name: "Maria", role: "member", projects } };
+      return (await system.call("POST /admin/v1/operators", { token: adminToken, body })).problem.errors;
+    };
+    const unknown = { id: "prj_00000000000000000000000000", role: "viewer" };
+    const known = { id: project.id, role: "viewer" };
+    expect(await grantAll([known, unknown])).toEqual(["operator.projects.1.id: project not found"]);
+    const twice = "operator.projects.1.id: is in the list already; name each project once";
+    expect(await grantAll([known, known])).toEqual([twice]);
+    const many = await grantAll(Array.from({ length: 101 }, () => known));
+    expect(many).toContain("operator.projects: must be at most 100 projects");
+    expect((await grantAll([{ id: project.id, role: "member" }]))[0]).toContain(
+      "operator.projects.0.role: must be one of",
+    );
+  });
+
+  test("is signed out everywhere: sessions and codes end, the token and new sessions work", async () => {
+    const { id, token, session } = await newOperator("admin");
+    const code = await newCode(token);
+    const out = await system.call(`POST /admin/v1/operators/${id}/sign-out`, { token: adminToken });
+    expect(out.status).toBe(204);
+    await eventually(async () => expect((await current(session)).status).toBe(401), soon);
+    const refused = await signIn({ body: { code } });
+    expect([refused.status, refused.problem.errors]).toEqual([401, ["code: its operator was signed out since"]]);
+    expect((await current({ authorization: `Bearer ${token}` })).status).toBe(200);
+    const next = await system.session(token);
+    expect((await current(next)).status).toBe(200);
+    const { body } = await system.call(`GET /admin/v1/operators/${id}`, { token: adminToken });
+    expect(Date.parse(body.data.signed_out_at)).toBeGreaterThan(Date.now() - 60_000);
   });
 
   test.each([

@@ -7,9 +7,12 @@ import {
   ListOperators,
   newOperatorId,
   newOperatorToken,
+  newProjectId,
   type OperatorId,
   OperatorRecord,
+  type ProjectGrant,
   RotateOperatorToken,
+  SignOutOperator,
   secretHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -24,15 +27,19 @@ const documents = () => registry.db.collection<OperatorDocument>("operators");
 const recordOf = async (hash: string) => (await bucket().get(hash))?.value;
 const newHash = () => secretHash(newOperatorToken());
 
+const grant: ProjectGrant = { id: newProjectId(new Date()), role: "operator" };
+
 const create = async (operatorId: OperatorId = newOperatorId(new Date()), tokenHash = newHash()) => {
-  const operator = await registry.ask(CreateOperatorRequest, { operatorId, name: "Maria", role: "viewer", tokenHash });
+  const fields = { name: "Maria", role: "viewer" as const, projects: [grant] };
+  const operator = await registry.ask(CreateOperatorRequest, { operatorId, ...fields, tokenHash });
   return { operatorId, tokenHash, operator };
 };
 
 test("an operator is replicated before the reply, and only the hash of its token is stored", async () => {
   const { operatorId, tokenHash, operator } = await create();
-  expect(operator).toMatchObject({ id: operatorId, name: "Maria", role: "viewer" });
-  expect(await recordOf(tokenHash)).toEqual({ id: operatorId, name: "Maria", role: "viewer" });
+  const fields = { id: operatorId, name: "Maria", role: "viewer", projects: [grant] };
+  expect(operator).toMatchObject(fields);
+  expect(await recordOf(tokenHash)).toEqual(fields);
   expect((await documents().findOne({ _id: operatorId }))?.tokenHash).toBe(tokenHash);
 });
 
@@ -43,6 +50,16 @@ test("a repeated creation makes one operator, with the later token", async () =>
   expect(await recordOf(tokenHash)).toBeUndefined();
   expect(await recordOf(again.tokenHash)).toMatchObject({ id: operatorId });
   expect(await documents().countDocuments({ _id: operatorId })).toBe(1);
+});
+
+test("grants are replaced, and a sign-out is replicated with the token as it was, before the reply", async () => {
+  const { operatorId, tokenHash } = await create();
+  const projects = [{ ...grant, role: "admin" as const }];
+  await registry.ask(ChangeOperatorRequest, { operatorId, projects });
+  expect(await recordOf(tokenHash)).toMatchObject({ role: "viewer", projects });
+  const { signed_out_at: signedOutAt } = await registry.ask(SignOutOperator, { operatorId });
+  expect(signedOutAt).toBeDefined();
+  expect(await recordOf(tokenHash)).toMatchObject({ signedOutAt, projects });
 });
 
 test("a changed role is replicated before the reply", async () => {
@@ -77,7 +94,7 @@ test("a deleted operator is gone from the gateways before the reply, and then fr
   await registry.ask(DeleteOperator, { operatorId });
   expect(await recordOf(tokenHash)).toBeUndefined();
   await eventually(async () => expect(await documents().findOne({ _id: operatorId })).toBeNull());
-  for (const contract of [GetOperator, DeleteOperator])
+  for (const contract of [GetOperator, SignOutOperator, DeleteOperator])
     expect(await failure(registry.ask(contract, { operatorId }))).toMatchObject({ code: "operator-not-found" });
   const again = registry.ask(RotateOperatorToken, { operatorId, tokenHash: newHash() });
   expect(await failure(again)).toMatchObject({ code: "operator-not-found" });
@@ -95,7 +112,7 @@ test("entries that a crash left are repaired", async () => {
   const [kept, deleted, forged] = [await create(), await create(), newHash()];
   await documents().updateOne({ _id: deleted.operatorId }, { $set: { deletedAt: new Date() } });
   await bucket().delete(kept.tokenHash);
-  await bucket().put(forged, { id: kept.operatorId, name: "Mallory", role: "admin" });
+  await bucket().put(forged, { id: kept.operatorId, name: "Mallory", role: "admin", projects: [] });
   await eventually(async () => {
     expect(await recordOf(kept.tokenHash)).toMatchObject({ id: kept.operatorId });
     expect(await recordOf(deleted.tokenHash)).toBeUndefined();

@@ -2,18 +2,37 @@ import type { AuditRow, Operator } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import type { Entries, ListChoice } from "../context.ts";
-import { type Add, addDelete, listOptions, option } from "../define.ts";
+import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";
+import { UsageError } from "../failures.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 
 type Role = (typeof choices.role)[number];
 
-const columns = columnsFor<Operator>("id", "name", "role", "created_at");
+const grantsOf = ({ projects }: Operator): string => projects.map(({ id, role }) => `${id}=${role}`).join(", ");
+
+const columns = columnsFor<Operator>("id", "name", "role", { title: "PROJECTS", value: grantsOf }, "created_at");
 
 const lost = "was in an answer that got lost: replace it with `herald operator token <id>`";
 const shown = (operator: Operator, token?: string): Entries => [
   ...titled(operator, "id", "name", "role"),
+  ["projects", grantsOf(operator) || undefined],
   ["token", token],
 ];
+
+type Grants = { readonly grant?: readonly string[] };
+
+const roleHelp = "member has only its grants, viewer reads, operator also sends and replays, admin may do everything";
+const grantOption = (meaning: string) => repeated("--grant <project=role>", meaning);
+
+/** The grants of `--grant prj_…=operator`; `none`: no grants; undefined: the option is absent. */
+const parseGrants = ({ grant }: Grants) => {
+  if (grant === undefined || grant.join() === "none") return grant && [];
+  return Object.entries(parsePairs(grant, "--grant")).map(([id, role]) => {
+    const known = choices.projectRole.find((one) => one === role);
+    if (known) return { id, role: known };
+    throw new UsageError(`--grant ${id}=${role}: the role must be one of ${choices.projectRole.join(", ")}.`);
+  });
+};
 
 export const addOperators = (group: Command, add: Add) => {
   add<ListChoice>(group, {
@@ -22,28 +41,49 @@ export const addOperators = (group: Command, add: Add) => {
     options: listOptions,
     run: ({ admin, rows }, _, choice) => rows(admin().operators.list(), columns, choice),
   });
-  add<{ name: string; role: Role }>(group, {
+  add<{ name: string; role: Role } & Grants>(group, {
     usage: "create",
     does: "Create an operator and show the token, only this once",
     options: [
       option("--name <name>", "name of the person").makeOptionMandatory(),
-      option("--role <role>", "viewer reads, operator also sends and replays, admin may do everything")
-        .choices(choices.role)
-        .makeOptionMandatory(),
+      option("--role <role>", roleHelp).choices(choices.role).makeOptionMandatory(),
+      grantOption("role in one project; may be repeated"),
     ],
-    examples: [["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"]],
-    run: async ({ admin, record }, _, { name, role }) => {
-      const { operator, token = lost } = await admin().operators.create({ name, role });
+    examples: [
+      ["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"],
+      ["operator create --name 'Shop team' --role member --grant prj_…=admin", "for people of one project"],
+    ],
+    run: async ({ admin, record }, _, { name, role, grant }) => {
+      const projects = parseGrants({ grant });
+      const { operator, token = lost } = await admin().operators.create({ name, role, projects });
       await record({ ...operator, token }, () => shown(operator, token));
     },
   });
-  add<{ name?: string; role?: Role }>(group, {
+  add<{ name?: string; role?: Role } & Grants>(group, {
     usage: "update <id>",
-    does: "Change an operator's name or role, within a second and also for sessions in progress",
-    options: [option("--name <name>", "new name"), option("--role <role>", "new role").choices(choices.role)],
-    run: ({ admin, record }, [id = ""], { name, role }) =>
-      record(admin().operators.update(id, { name, role }), (operator) => shown(operator)),
+    does: "Change an operator's name, role or grants, within a second and also for sessions in progress",
+    options: [
+      option("--name <name>", "new name"),
+      option("--role <role>", "new role").choices(choices.role),
+      grantOption("replaces all grants; may be repeated; `none` removes them"),
+    ],
+    run: ({ admin, record }, [id = ""], { name, role, grant }) =>
+      record(admin().operators.update(id, { name, role, projects: parseGrants({ grant }) }), (operator) =>
+        shown(operator),
+      ),
   });
+  add(
+    group,
+    "sign-out <id>",
+    "End an operator's sessions within a second; the token stays",
+    ({ admin, result }, [id = ""]) =>
+      result(
+        admin()
+          .operators.signOut(id)
+          .then(() => ({ id, signed_out: true })),
+        () => `Signed ${id} out everywhere.`,
+      ),
+  );
   add(group, "token <id>", "Replace an operator's token and end its sessions", async ({ admin, record }, [id = ""]) => {
     const { operator, token = lost } = await admin().operators.rotateToken(id);
     await record({ ...operator, token }, () => shown(operator, token));

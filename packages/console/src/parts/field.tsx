@@ -1,4 +1,4 @@
-import { Button, type ButtonProps, Group, Stack, TextInput, type TextInputProps } from "@mantine/core";
+import { Button, type ButtonProps, Fieldset, Group, Stack, TextInput, type TextInputProps } from "@mantine/core";
 import { type FormEvent, type ReactNode, useState } from "react";
 
 type FieldProps = Omit<TextInputProps, "onChange"> & { readonly onChange: (text: string) => void };
@@ -8,10 +8,16 @@ export const Field = ({ onChange, ...props }: FieldProps) => (
   <TextInput onChange={(event) => onChange(event.currentTarget.value)} {...props} />
 );
 
-type FormProps = { readonly onSubmit: () => void; readonly inline?: boolean; readonly children: ReactNode };
+type FormProps = {
+  readonly onSubmit: () => void;
+  readonly inline?: boolean;
+  /** Shows the fields to an operator who may not change them. */
+  readonly disabled?: boolean;
+  readonly children: ReactNode;
+};
 
 /** A form that the page itself submits. */
-export const Form = ({ onSubmit, inline = false, children }: FormProps) => (
+export const Form = ({ onSubmit, inline = false, disabled = false, children }: FormProps) => (
   <form
     onSubmit={(event: FormEvent) => {
       event.preventDefault();
@@ -23,7 +29,9 @@ export const Form = ({ onSubmit, inline = false, children }: FormProps) => (
         {children}
       </Group>
     ) : (
-      <Stack gap="sm">{children}</Stack>
+      <Fieldset variant="unstyled" disabled={disabled}>
+        <Stack gap="sm">{children}</Stack>
+      </Fieldset>
     )}
   </form>
 );

@@ -8,10 +8,12 @@ type Props = {
   /** Path below the project, such as `/settings`. It shows the first tab; each other tab has a path below it. */
   readonly path: string;
   readonly tabs: Readonly<Record<string, string>>;
+  /** Tabs that the operator may not see. */
+  readonly hidden?: readonly string[];
 };
 
 /** A page whose parts are tabs, each with an address. */
-export const TabbedPage = ({ title, path, tabs }: Props) => {
+export const TabbedPage = ({ title, path, tabs, hidden = [] }: Props) => {
   const { id } = useProject();
   const navigate = useNavigate();
   const here = useRouterState({ select: ({ location }) => location.pathname });
@@ -22,11 +24,13 @@ export const TabbedPage = ({ title, path, tabs }: Props) => {
     <Page title={title}>
       <Tabs value={current} onChange={(tab) => void go(tab)} mb="md">
         <Tabs.List className="tabs">
-          {Object.entries(tabs).map(([tab, label]) => (
-            <Tabs.Tab key={tab} value={tab}>
-              {label}
-            </Tabs.Tab>
-          ))}
+          {Object.entries(tabs)
+            .filter(([tab]) => !hidden.includes(tab))
+            .map(([tab, label]) => (
+              <Tabs.Tab key={tab} value={tab}>
+                {label}
+              </Tabs.Tab>
+            ))}
         </Tabs.List>
       </Tabs>
       <Outlet />

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
 import { AuditCheck, AuditRow } from "../http/v1/audit.ts";
-import { Operator, OperatorRole } from "../http/v1/operators.ts";
+import { Operator, OperatorRole, ProjectGrant } from "../http/v1/operators.ts";
 import { KeysetRequest, keysetPageOf, PageRequest, timeRange } from "../http/v1/pagination.ts";
 import { OperatorReference } from "../http/v1/sessions.ts";
 import { OperatorId, ProjectId } from "../ids.ts";
@@ -12,16 +12,23 @@ const operator = { operatorId: OperatorId };
 /** The gateway creates the id and the token. A repeated request replaces the token that no caller received. */
 export const CreateOperatorRequest = defineRequest(
   "registry.operators.create",
-  { ...operator, name: z.string(), role: OperatorRole, tokenHash: SecretHash },
+  { ...operator, name: z.string(), role: OperatorRole, projects: z.array(ProjectGrant), tokenHash: SecretHash },
   Operator,
 );
 export const ListOperators = defineList("registry.operators.list", { page: PageRequest }, Operator);
 export const GetOperator = defineRequest("registry.operators.get", operator, Operator);
 export const ChangeOperatorRequest = defineRequest(
   "registry.operators.change",
-  { ...operator, name: z.string().optional(), role: OperatorRole.optional() },
+  {
+    ...operator,
+    name: z.string().optional(),
+    role: OperatorRole.optional(),
+    projects: z.array(ProjectGrant).optional(),
+  },
   Operator,
 );
+/** Ends the sessions and sign-in codes that exist. The token stays valid. */
+export const SignOutOperator = defineRequest("registry.operators.sign-out", operator, Operator);
 /** Replaces the token. The earlier token and its sessions become invalid. */
 export const RotateOperatorToken = defineRequest(
   "registry.operators.rotate",

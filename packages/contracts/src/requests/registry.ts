@@ -35,7 +35,12 @@ export const CreateProjectRequest = defineRequest(
   },
   z.object({ project: Project, created: z.boolean() }),
 );
-export const ListProjects = defineList("registry.projects.list", { page: PageRequest }, Project);
+export const ListProjects = defineList(
+  "registry.projects.list",
+  /** `only`: of these projects. */
+  { page: PageRequest, only: z.array(ProjectId).optional() },
+  Project,
+);
 /** The number of the project's devices, and its limit. */
 export const GetDeviceQuota = defineRequest(
   "registry.projects.device-quota",

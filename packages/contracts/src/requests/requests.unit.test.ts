@@ -36,7 +36,7 @@ test("a topic is made under an id of a topic", () => {
 });
 
 test.each([
-  [CreateOperatorRequest, { operatorId: newOperatorId(new Date()), name: "a", role: "viewer" }],
+  [CreateOperatorRequest, { operatorId: newOperatorId(new Date()), name: "a", role: "viewer", projects: [] }],
   [RotateOperatorToken, { operatorId: newOperatorId(new Date()) }],
   [CreateTokenRequest, { projectId, tokenId: newTokenId(new Date()), name: "a", scopes: ["send"] }],
   [CreateProjectRequest, { projectId, tokenId: newTokenId(new Date()), name: "a", openRegistration: true }],

@@ -4,6 +4,7 @@ import type { TLSSocket } from "node:tls";
 import {
   AuthenticateDevice,
   isOperatorToken,
+  type OperatorRole,
   operatorHeaders,
   ProjectId,
   parseDeviceCredential,
@@ -11,7 +12,7 @@ import {
   type Scope,
   sessionCookieName,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import type { SendRequest } from "../bus-connection.ts";
 import {
   type Access,
@@ -20,6 +21,7 @@ import {
   type CallerKind,
   invalidCredential,
   type OperatorSession,
+  roleIn,
   roleOf,
   scopesOf,
 } from "./caller.ts";
@@ -66,7 +68,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
   ): Promise<Caller> => {
     const session = await sessions.find(secret, address);
     const operator = session && (await operators.findByHash(session.operatorTokenHash, address));
-    if (session === undefined || operator === undefined) {
+    if (session === undefined || operator === undefined || session.signedOutAt !== operator.signedOutAt) {
       await limits.countFailure(address);
       throw invalidCredential("cookie: the session has ended; sign in again");
     }
@@ -152,8 +154,10 @@ export type RequestCredentials = {
   /** The secret of the session cookie. */
   readonly session?: string | undefined;
   readonly csrfToken?: string | undefined;
-  /** The project that an operator acts for. */
+  /** The project that an operator acts for under `/api/v1`. */
   readonly project?: string | undefined;
+  /** The project that a request under `/admin/v1` is about. */
+  readonly target?: string | undefined;
   /** The request changes something. */
   readonly changes?: boolean;
   /** The request came through a port that operators do not use. */
@@ -224,8 +228,9 @@ const checkSessionUse = ({ csrfToken }: OperatorSession, sent: RequestCredential
 };
 
 /**
- * Checks that the operator may use the route: under `/admin/v1` by the operator's role, under `/api/v1` for the project that the request
- * names. Throws forbidden, project-not-found or validation-failed.
+ * Decides alone what operators may do: under `/admin/v1` by the role for the installation or for the project that the request is about,
+ * under `/api/v1` by the role in the project that the request names. To a member, other projects do not exist.
+ * Throws forbidden, project-not-found or validation-failed.
  */
 const permitOperator =
   (projects: Pick<ProjectDirectory, "settings">) =>
@@ -238,20 +243,36 @@ const permitOperator =
     if (sent.withoutOperators) throw forbidden("operators use the admin port");
     const needed = roleOf(access);
     if (needed === undefined) throw forbidden("operators cannot do this");
-    const isProjectRoute = !access.by.includes("operator");
-    if (isProjectRoute && sent.project === undefined)
-      throw forbidden("an operator names the project in the header `Herald-Project`");
-    if (!roleIncludes(operator.role, needed))
-      throw forbidden(`this needs the role \`${needed}\`; the operator ${operator.name} has \`${operator.role}\``);
-    if (!isProjectRoute) return { kind: "operator", ...who };
+    if (access.by.includes("operator")) {
+      checkRole(operator, needed, access.grant, sent.target);
+      return { kind: "operator", ...who };
+    }
+    if (sent.project === undefined) throw forbidden("an operator names the project in the header `Herald-Project`");
     const projectId = ProjectId.safeParse(sent.project);
     if (!projectId.success) throw new HeraldError("validation-failed", "Herald-Project: must be a project id, prj_…");
+    checkRole(operator, needed, needed, projectId.data);
     await projects.settings(projectId.data);
     return {
       kind: "project",
       projectId: projectId.data,
       tokenId: operator.id,
-      scopes: scopesOf(operator.role),
+      scopes: scopesOf(roleIn(operator, projectId.data)),
       operator,
     };
   };
+
+/** Checks for the role `needed` for the installation, or `inProject` for the project. */
+const checkRole = (
+  operator: ActingOperator,
+  needed: OperatorRole,
+  inProject: OperatorRole | undefined,
+  project: string | undefined,
+): void => {
+  const { name, role } = operator;
+  if (roleIncludes(role, needed)) return;
+  const own = roleIn(operator, project);
+  if (project !== undefined && own === "member") throw notFound("project-not-found", "project");
+  if (project !== undefined && inProject !== undefined && roleIncludes(own, inProject)) return;
+  const there = own === role ? "" : `, and \`${own}\` in this project`;
+  throw forbidden(`this needs the role \`${needed}\`; the operator ${name} has \`${role}\`${there}`);
+};

@@ -2,7 +2,9 @@ import {
   type DeviceId,
   type OperatorReference,
   type OperatorRole,
+  type ProjectGrant,
   type ProjectId,
+  type ProjectRole,
   roleIncludes,
   roleOfScope,
   type Scope,
@@ -15,8 +17,11 @@ export type ActingOperator = {
   readonly id: OperatorReference;
   readonly name: string;
   readonly role: OperatorRole;
+  readonly projects: readonly ProjectGrant[];
   /** SHA-256 of the token: sessions and codes end with it. */
   readonly tokenHash: string;
+  /** Sessions and codes that began before it have ended. */
+  readonly signedOutAt?: string | undefined;
 };
 
 /** The session of an operator's cookie. */
@@ -46,6 +51,11 @@ export type Access<Kind extends CallerKind = CallerKind> = {
   readonly scopes?: readonly Scope[];
   /** The role that an operator needs under `/admin/v1`. Elsewhere it follows from the scopes. */
   readonly role?: OperatorRole;
+  /**
+   * The role that suffices in the project that a request under `/admin/v1` names, in its path or in `project_id` of its query. Absent:
+   * a grant does not help.
+   */
+  readonly grant?: ProjectRole;
   /** The body contains a signature that proves the request. */
   readonly signed?: true;
   /** A device credential is used if sent; any other or an invalid credential is ignored. */
@@ -72,16 +82,27 @@ export const signedBody: Access<"client"> = { by: ["client"], signed: true };
 /** The body identifies the client; a device credential may identify its device. */
 export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
 
-const byRole = (role: OperatorRole): Access<"operator"> => ({ by: ["operator"], role });
-/** Operators of every role: for routes that only read. */
+const byRole = (role: OperatorRole, grant?: ProjectRole): Access<"operator"> => ({
+  by: ["operator"],
+  role,
+  ...(grant && { grant }),
+});
+/** Every operator, for what is their own. */
+export const anyOperator = byRole("member");
+/** These roles for the installation: for what is not one project's. */
 export const viewer = byRole("viewer");
-/** For sends, replays and pauses. */
 export const operator = byRole("operator");
 export const adminOnly = byRole("admin");
+/** These roles for the installation or for the project of the path. */
+export const projectViewer = byRole("viewer", "viewer");
+export const projectOperator = byRole("operator", "operator");
+export const projectAdmin = byRole("admin", "admin");
+/** Audit rows: they say who did what, so a project's are for its admins. */
+export const auditReader = byRole("viewer", "admin");
 /** An operator's token, or a sign-in code in the body. */
 export const signInAccess: Access<"operator" | "client"> = {
   by: ["operator", "client"],
-  role: "viewer",
+  role: "member",
   signsIn: true,
   countsAsSignIn: true,
 };
@@ -97,7 +118,16 @@ export const roleOf = ({ by, role, scopes }: Access): OperatorRole | undefined =
   return by.includes("project") ? highest((scopes ?? []).map((scope) => roleOfScope[scope])) : undefined;
 };
 
-/** The scopes that a role has in every project. */
+/** The higher of an operator's own role and the role that was granted in a project. */
+export const roleIn = (
+  { role, projects }: Pick<ActingOperator, "role" | "projects">,
+  projectId: unknown,
+): OperatorRole => {
+  const granted = projects.find(({ id }) => id === projectId)?.role;
+  return granted !== undefined && roleIncludes(granted, role) ? granted : role;
+};
+
+/** The scopes that a role has in a project. */
 export const scopesOf = (role: OperatorRole): Scope[] =>
   (Object.keys(roleOfScope) as Scope[]).filter((scope) => roleIncludes(role, roleOfScope[scope]));
 

@@ -95,7 +95,13 @@ export const createOperatorDirectory = (
   limits: RateLimits,
 ) => {
   const adminDigest = digest(adminToken);
-  const root: ActingOperator = { id: "root", name: "root", role: "admin", tokenHash: secretHash(adminToken) };
+  const root: ActingOperator = {
+    id: "root",
+    name: "root",
+    role: "admin",
+    projects: [],
+    tokenHash: secretHash(adminToken),
+  };
   const read = async (tokenHash: string, address: string): Promise<ActingOperator | undefined> => {
     const record = await readRecord(replica, limits, tokenHash, address);
     return record && { ...record, tokenHash };

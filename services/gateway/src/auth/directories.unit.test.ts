@@ -128,7 +128,7 @@ describe("a project token", () => {
 });
 
 describe("an operator", () => {
-  const record: OperatorRecord = { id: newOperatorId(now), name: "Maria", role: "viewer" };
+  const record: OperatorRecord = { id: newOperatorId(now), name: "Maria", role: "viewer", projects: [] };
   const operators = (seen: Record<string, OperatorRecord>, stored: Record<string, OperatorRecord>) => {
     const { replica, limits, ...rest } = createReplica(seen, stored);
     return { ...createOperatorDirectory("admin-token", replica, limits), ...rest };

@@ -42,7 +42,7 @@ test("the headers contain what is left and when the window ends", async () => {
 
 test("an operator has one limit for all projects and for what belongs to none", async () => {
   const { countRequest } = limits();
-  const operator = { id: "root", name: "root", role: "admin", tokenHash: "" } as const;
+  const operator = { id: "root", name: "root", role: "admin", projects: [], tokenHash: "" } as const;
   expect(await countRequest({ kind: "operator", operator })).toEqual({
     "ratelimit-policy": '"token";q=3;w=10',
     ratelimit: '"token";r=2;t=10',
@@ -107,7 +107,10 @@ test("each notification of a batch counts as a request, and a refused batch coun
   });
   expect((await countBatch(sibling, 2)).ratelimit).toBe('"token";r=1;t=10, "project";r=0;t=10');
   expect(
-    await countBatch({ kind: "operator", operator: { id: "root", name: "root", role: "admin", tokenHash: "" } }, 5),
+    await countBatch(
+      { kind: "operator", operator: { id: "root", name: "root", role: "admin", projects: [], tokenHash: "" } },
+      5,
+    ),
   ).toEqual({});
 });
 

@@ -13,7 +13,7 @@ import {
   signInCodeKey,
   signInCodeMs,
 } from "@herald/contracts";
-import { invalidCredential, type OperatorSession } from "./caller.ts";
+import { type ActingOperator, invalidCredential, type OperatorSession } from "./caller.ts";
 import { type BucketReplica, readRecord } from "./directories.ts";
 import type { RateLimits } from "./rate-limits.ts";
 
@@ -35,6 +35,11 @@ export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
   const isOver = ({ expiresAt }: SessionRecord): boolean => Date.parse(expiresAt) <= now().getTime();
   const after = (ms: number): Date => new Date(now().getTime() + ms);
 
+  const ofOperator = ({ tokenHash, signedOutAt }: ActingOperator) => ({
+    operatorTokenHash: tokenHash,
+    ...(signedOutAt !== undefined && { signedOutAt }),
+  });
+
   /** Ends the oldest sessions of an operator who has no room for another. */
   const makeRoom = async (operatorTokenHash: string): Promise<void> => {
     const own = [...replica.entries()]
@@ -46,12 +51,12 @@ export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
 
   return {
     /** Starts a session of 8 h; the operator's oldest ends if it has 20. `secret` is the cookie's value. */
-    start: async (operatorTokenHash: string) => {
-      await makeRoom(operatorTokenHash);
+    start: async (operator: ActingOperator) => {
+      await makeRoom(operator.tokenHash);
       const secret = newSessionSecret();
       const sessionHash = secretHash(secret);
       const expiresAt = after(sessionMs);
-      const record = { operatorTokenHash, expiresAt: expiresAt.toISOString() };
+      const record = { ...ofOperator(operator), expiresAt: expiresAt.toISOString() };
       await bucket().create(sessionKey(sessionHash), record, { ttlMs: sessionMs });
       return { secret, hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt };
     },
@@ -62,22 +67,24 @@ export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
       const sessionHash = secretHash(secret);
       const record = await readRecord(replica, limits, sessionKey(sessionHash), address);
       if (record === undefined || isOver(record)) return undefined;
-      const { operatorTokenHash, expiresAt } = record;
-      return { hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt: new Date(expiresAt), operatorTokenHash };
+      return { ...record, hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt: new Date(record.expiresAt) };
     },
 
     end: ({ hash: sessionHash }: OperatorSession) => bucket().delete(sessionKey(sessionHash)),
 
     /** Creates a sign-in code that can be exchanged once within 10 minutes. */
-    createCode: async (operatorTokenHash: string) => {
+    createCode: async (operator: ActingOperator) => {
       const code = newSignInCode();
       const expiresAt = after(signInCodeMs);
-      const record = { operatorTokenHash, expiresAt: expiresAt.toISOString() };
+      const record = { ...ofOperator(operator), expiresAt: expiresAt.toISOString() };
       await bucket().create(signInCodeKey(secretHash(code)), record, { ttlMs: signInCodeMs });
       return { code, expiresAt };
     },
 
-    /** Redeems a code. Resolves to the hash of its operator's token. Throws unauthenticated when the code is unknown, used or expired. */
+    /**
+     * Redeems a code. Resolves to its record, which does not prove that its operator still exists or was not signed out.
+     * Throws unauthenticated when the code is unknown, used or expired.
+     */
     redeemCode: async (code: string, address: string) => {
       const key = signInCodeKey(secretHash(code));
       const entry = isSignInCode(code) ? await limits.countWhileVerifying(address, () => bucket().get(key)) : undefined;
@@ -92,7 +99,7 @@ export const createSessionStore = ({ replica, bucket, limits, now }: Deps) => {
       // Of two concurrent exchanges of a code, only one can replace the revision that both have read.
       const used = { ...value, usedAt: now().toISOString() };
       if (!(await bucket().update(key, used, revision, { ttlMs: signInCodeMs }))) return refuse("was used before");
-      return value.operatorTokenHash;
+      return value;
     },
   };
 };

@@ -155,7 +155,9 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
 
 /** Adds the role that a route needs. */
 const descriptionOf = ({ access, description }: Route): string | undefined => {
-  const sentences = [description, access.role && !access.signsIn && `Needs the role \`${access.role}\`.`];
+  const { role, grant } = access;
+  const inProject = grant && `, or ${grant === role ? "it" : `the role \`${grant}\``} in the project`;
+  const sentences = [description, role && !access.signsIn && `Needs the role \`${role}\`${inProject ?? ""}.`];
   return sentences.filter(Boolean).join(" ") || undefined;
 };
 

@@ -159,6 +159,13 @@ type Edge = {
   readonly withoutOperators?: boolean;
 };
 
+/** The project that a request under `/admin/v1` is about. It decides what an operator may do, so it is read before the rest. */
+const targetOf = ({ path, access }: Route, match: { readonly params: Sent; readonly query: string }) => {
+  if (path.startsWith("/admin/v1/projects/{id}")) return String(match.params.id);
+  if (access.grant === undefined) return undefined;
+  return parseSearch(match.query).get("project_id") ?? undefined;
+};
+
 /** Creates the function that serves a route. It counts requests without a credential by address before it parses query or body. */
 export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"] => {
   const { proxies, memory, reader, withoutOperators = false } = edge;
@@ -169,7 +176,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
     const secure = isSecure(request, proxies);
-    const credentials = { ...credentialsOf(request, secure), withoutOperators };
+    const credentials = { ...credentialsOf(request, secure), withoutOperators, target: targetOf(route, match) };
     const authenticate = () => deps.authenticate(route.access, credentials, address);
     const caller = await authenticate();
     setHeaders(response, await deps.limits.countRequest(caller));

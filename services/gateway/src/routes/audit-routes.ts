@@ -11,7 +11,7 @@ import {
 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { z } from "zod";
-import { type ActingOperator, viewer } from "../auth/caller.ts";
+import { type ActingOperator, auditReader, viewer } from "../auth/caller.ts";
 import { keysetRequest, ok, pageReply } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import { rowFormat } from "../streams/export-streams.ts";
@@ -41,10 +41,11 @@ const filtersOf = (query: z.output<typeof AuditExportQuery>) => ({
 const listAudit = defineRoute("listAudit", "get /admin/v1/audit", {
   summary: "List what operators did, newest first",
   description:
-    "A row for each change under `/admin/v1`, each sign-in, and each change or send by an operator under `/api/v1`. It is written before the change is made, so a change that was refused afterwards has a row too. Rows appear within a second.",
-  access: viewer,
+    "A row for each change under `/admin/v1`, each sign-in, and each change or send by an operator under `/api/v1`. It is written before the change is made, so a change that was refused afterwards has a row too. Rows appear within a second. A `member` needs `project_id` and its grant `admin`.",
+  access: auditReader,
   query: AuditQuery,
   responses: { 200: { description: "A page of audit rows", schema: keysetPageOf(AuditRow) } },
+  errors: ["project-not-found"],
   handle: async ({ sendRequest }, { query }) =>
     pageReply(await sendRequest(ListAudit, { page: keysetRequest(query), ...filtersOf(query) })),
 });
@@ -53,9 +54,10 @@ const exportAudit = defineRoute("exportAudit", "get /admin/v1/audit/export", {
   summary: "Export what operators did, as NDJSON",
   description:
     "One audit row a line, newest first. If Herald cannot read on, it closes the connection without the last chunk. An operator has as many exports at a time as a project.",
-  access: viewer,
+  access: auditReader,
   query: AuditExportQuery,
   responses: { 200: { description: "Audit rows, one a line", schema: AuditRow, download: ["application/x-ndjson"] } },
+  errors: ["project-not-found"],
   handle: async ({ sendRequest, exportStreams, auditGate }, { query, caller: { operator }, message, recheck }) => {
     const format = rowFormat("ndjson", AuditRow);
     const read = (after = "", limit: number) =>

@@ -22,7 +22,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
-import { adminOnly, anyClient, type CallerOf, clientOrDevice, viewer } from "../auth/caller.ts";
+import { anyClient, type CallerOf, clientOrDevice, projectAdmin, projectViewer } from "../auth/caller.ts";
 import { readSubscription } from "../auth/directories.ts";
 import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -205,7 +205,7 @@ const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/proje
   summary: "Create an identity secret, or register a public key",
   description:
     "Your backend signs user tokens with it. `{}` creates a secret for HS256, which only this response contains; sign with the bytes of the whole text. A `public_key`, as PEM or JWK, verifies ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam },
   body: CreateIdentityKey,
   responses: {
@@ -230,7 +230,7 @@ const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/proje
 
 const listIdentityKeys = defineRoute("listIdentityKeys", "get /admin/v1/projects/{id}/identity-keys", {
   summary: "List a project's identity keys, oldest first",
-  access: viewer,
+  access: projectViewer,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
@@ -241,7 +241,7 @@ const listIdentityKeys = defineRoute("listIdentityKeys", "get /admin/v1/projects
 const deleteIdentityKey = defineRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
   summary: "Delete an identity key",
   description: "User tokens signed with it are refused from now on. Devices keep their users.",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam, key: identityKeyParam },
   responses: { 204: { description: "The key is deleted" } },
   handle: async ({ sendRequest }, { params }) =>

@@ -9,14 +9,18 @@ import {
   newOperatorId,
   newOperatorToken,
   Operator,
+  type ProjectGrant,
   pageOf,
   pageQuery,
   RotateOperatorToken,
+  SignOutOperator,
   SystemStatus,
   secretHash,
 } from "@herald/contracts";
+import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
 import { adminOnly, viewer } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { operatorParam } from "./path-params.ts";
@@ -26,20 +30,35 @@ const WithToken = OneOperator.extend({
   token: shownOnce("The operator's token; absent when a response is replayed").meta({ examples: ["hop_…"] }),
 });
 
+/** Checks that the projects of grants exist. Throws validation-failed. */
+const checkGrants = async (projects: RouteDeps["projects"], grants: readonly ProjectGrant[] = []): Promise<void> => {
+  const found = await Promise.all(
+    grants.map(({ id }) =>
+      projects.settings(id).catch((error: unknown) => {
+        if (hasCode(error, "project-not-found")) return undefined;
+        throw error;
+      }),
+    ),
+  );
+  const missing = found.flatMap((project, at) => (project ? [] : [`operator.projects.${at}.id: project not found`]));
+  if (missing.length > 0) throw new HeraldError("validation-failed", missing);
+};
+
 const createOperator = defineRoute("createOperator", "post /admin/v1/operators", {
   summary: "Create an operator",
   description:
-    "Only this response contains the operator's token. A `viewer` reads, an `operator` also sends, replays and changes devices and topics, an `admin` may do everything.",
+    "Only this response contains the operator's token. A `viewer` reads, an `operator` also sends, replays and changes devices and topics, an `admin` may do everything; a `member` has only the roles of `projects`. In a project the higher of both roles counts. A grant `admin` covers the project's settings, tokens, providers, keys, webhooks and audit rows; not its limits, its deletion, or operators.",
   access: adminOnly,
   body: CreateOperator,
   responses: { 201: { description: "The operator and its token", schema: WithToken } },
-  handle: async ({ sendRequest }, { body: { operator }, idempotent }) =>
+  handle: async ({ sendRequest, projects }, { body: { operator }, idempotent }) =>
     idempotent({
       newId: newOperatorId,
       perform: async ({ id }) => {
+        await checkGrants(projects, operator.projects);
         // An interrupted attempt created the operator with a token that no caller received; this token replaces it.
         const token = newOperatorToken();
-        const asked = { operatorId: id, ...operator, tokenHash: secretHash(token) };
+        const asked = { operatorId: id, projects: [], ...operator, tokenHash: secretHash(token) };
         return created(await sendRequest(CreateOperatorRequest, asked), { token });
       },
     }),
@@ -63,14 +82,16 @@ const getOperator = defineRoute("getOperator", "get /admin/v1/operators/{id}", {
 });
 
 const changeOperator = defineRoute("changeOperator", "patch /admin/v1/operators/{id}", {
-  summary: "Change an operator's name or role",
-  description: "All gateways apply a changed role within a second, also to sessions in progress.",
+  summary: "Change an operator's name, role or grants",
+  description: "All gateways apply changed roles and grants within a second, also to sessions in progress.",
   access: adminOnly,
   params: { id: operatorParam },
   body: ChangeOperator,
   responses: { 200: { description: "The changed operator", schema: OneOperator } },
-  handle: async ({ sendRequest }, { params, body: { operator } }) =>
-    ok(await sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...operator })),
+  handle: async ({ sendRequest, projects }, { params, body: { operator } }) => {
+    await checkGrants(projects, operator.projects);
+    return ok(await sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...operator }));
+  },
 });
 
 const rotateOperatorToken = defineRoute("rotateOperatorToken", "post /admin/v1/operators/{id}/token", {
@@ -91,6 +112,17 @@ const rotateOperatorToken = defineRoute("rotateOperatorToken", "post /admin/v1/o
     }),
 });
 
+const signOutOperator = defineRoute("signOutOperator", "post /admin/v1/operators/{id}/sign-out", {
+  summary: "Sign an operator out everywhere",
+  description:
+    "All gateways end the operator's sessions and sign-in codes within a second. The token stays valid; replace it if it leaked.",
+  access: adminOnly,
+  params: { id: operatorParam },
+  responses: { 204: { description: "The sessions have ended" } },
+  handle: async ({ sendRequest }, { params, idempotent }) =>
+    idempotent({ perform: async () => sendRequest(SignOutOperator, { operatorId: params.id }).then(noContent) }),
+});
+
 const deleteOperator = defineRoute("deleteOperator", "delete /admin/v1/operators/{id}", {
   summary: "Delete an operator",
   description: "All gateways refuse the operator's token, and end its sessions, within a second.",
@@ -106,6 +138,7 @@ export const operatorRoutes = [
   getOperator,
   changeOperator,
   rotateOperatorToken,
+  signOutOperator,
   deleteOperator,
 ];
 

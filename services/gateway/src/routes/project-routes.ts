@@ -17,6 +17,7 @@ import {
   ProjectLimit,
   pageOf,
   pageQuery,
+  roleIncludes,
   Stats,
   StatsQuery,
   secretHash,
@@ -24,7 +25,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { adminOnly, project, viewer } from "../auth/caller.ts";
+import { adminOnly, anyOperator, project, projectAdmin, projectViewer } from "../auth/caller.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
@@ -65,16 +66,19 @@ const createProject = defineRoute("createProject", "post /admin/v1/projects", {
 
 const listProjects = defineRoute("listProjects", "get /admin/v1/projects", {
   summary: "List projects, oldest first",
-  access: viewer,
+  description: "A `member` gets the projects of the own grants.",
+  access: anyOperator,
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of projects", schema: pageOf(Project) } },
-  handle: async ({ sendRequest }, { query }) =>
-    pageReply(await sendRequest(ListProjects, { page: pageRequest(query) })),
+  handle: async ({ sendRequest }, { query, caller: { operator } }) => {
+    const only = roleIncludes(operator.role, "viewer") ? undefined : operator.projects.map(({ id }) => id);
+    return pageReply(await sendRequest(ListProjects, { page: pageRequest(query), only }));
+  },
 });
 
 const getProject = defineRoute("getProject", "get /admin/v1/projects/{id}", {
   summary: "Read a project",
-  access: viewer,
+  access: projectViewer,
   params: { id: projectParam },
   responses: { 200: { description: "The project", schema: OneProject } },
   handle: async ({ sendRequest }, { params }) => ok(await sendRequest(GetProject, { projectId: params.id })),
@@ -84,7 +88,7 @@ const listProjectLimits = defineRoute("listProjectLimits", "get /admin/v1/projec
   summary: "List the limits and quotas of a project",
   description:
     "What environment variables of Herald allow every project, and how much of it this project uses. They are changed there, and a restart applies them.",
-  access: viewer,
+  access: projectViewer,
   params: { id: projectParam },
   responses: {
     200: { description: "All limits, in a fixed order", schema: dataOf(z.array(ProjectLimit)) },
@@ -97,7 +101,7 @@ const listProjectLimits = defineRoute("listProjectLimits", "get /admin/v1/projec
 
 const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id}", {
   summary: "Change a project",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam },
   body: ChangeProject,
   responses: { 200: { description: "The changed project", schema: OneProject } },

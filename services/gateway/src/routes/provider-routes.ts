@@ -24,7 +24,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { z } from "zod";
-import { adminOnly, noCredential, operator, viewer } from "../auth/caller.ts";
+import { noCredential, projectAdmin, projectOperator, projectViewer } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute, type PathParam, type Route } from "../http/route.ts";
@@ -43,7 +43,7 @@ const routesOf = (provider: Provider): Route[] => {
   return [
     defineRoute(`put${operations[provider]}Provider`, `put ${path}`, {
       params,
-      access: adminOnly,
+      access: projectAdmin,
       summary: `Set a project's ${name} settings`,
       description: "Herald refuses a key that does not parse. Responses never contain secrets.",
       body: providerSettings[provider] as z.ZodType,
@@ -55,7 +55,7 @@ const routesOf = (provider: Provider): Route[] => {
     }),
     defineRoute(`get${operations[provider]}Provider`, `get ${path}`, {
       params,
-      access: viewer,
+      access: projectViewer,
       summary: `Read a project's ${name} settings`,
       responses: { 200: { description: "The settings, without secrets", schema: OneProvider } },
       errors: ["provider-not-found"],
@@ -66,7 +66,7 @@ const routesOf = (provider: Provider): Route[] => {
     }),
     defineRoute(`delete${operations[provider]}Provider`, `delete ${path}`, {
       params,
-      access: adminOnly,
+      access: projectAdmin,
       summary: `Delete a project's ${name} settings`,
       responses: { 204: { description: "The settings are deleted" } },
       errors: ["provider-not-found"],
@@ -77,7 +77,7 @@ const routesOf = (provider: Provider): Route[] => {
     }),
     defineRoute(`test${operations[provider]}Provider`, `post ${path}/test`, {
       params,
-      access: operator,
+      access: projectOperator,
       summary: `Send one test push through ${name}`,
       description:
         "Sends one push to the token at once and returns the provider's response. It works while the provider is paused, and appears in no list and no statistics.",
@@ -140,7 +140,7 @@ const readKey = defineRoute("getWebPushKey", "get /api/v1/webpush-key", {
 });
 
 const listKeys = defineRoute("listVapidKeys", `get ${keysPath}`, {
-  access: viewer,
+  access: projectViewer,
   summary: "List a project's Web Push keys",
   description:
     "The next key first, then the current one, then earlier ones, latest first; each with the number of subscriptions that need it.",
@@ -154,7 +154,7 @@ const listKeys = defineRoute("listVapidKeys", `get ${keysPath}`, {
 });
 
 const stageKey = defineRoute("stageVapidKey", `post ${keysPath}`, {
-  access: adminOnly,
+  access: projectAdmin,
   summary: "Add the next Web Push key",
   description:
     "The first step of a rotation: apps can read the key and subscriptions made with it work, but browsers do not receive it yet. Without a key pair Herald creates one; if there is a next key already, Herald returns it.",
@@ -178,7 +178,7 @@ const stageKey = defineRoute("stageVapidKey", `post ${keysPath}`, {
 });
 
 const promoteKey = defineRoute("changeVapidKey", `patch ${keysPath}/{key}`, {
-  access: adminOnly,
+  access: projectAdmin,
   summary: "Make a Web Push key the current one",
   description:
     "Browsers receive it from now on. The previous one becomes `earlier` and still serves its subscriptions. An earlier key can be made current again.",
@@ -194,7 +194,7 @@ const promoteKey = defineRoute("changeVapidKey", `patch ${keysPath}/{key}`, {
 });
 
 const retireKey = defineRoute("retireVapidKey", `delete ${keysPath}/{key}`, {
-  access: adminOnly,
+  access: projectAdmin,
   summary: "Retire a Web Push key",
   description:
     "Deletes its private key. Refused while active subscriptions need it, unless `force=true` allows to lose them; the response contains their number. Their pushes fail with `vapid-key-retired` until they subscribe again.",

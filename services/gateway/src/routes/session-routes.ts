@@ -1,10 +1,12 @@
 import { CreateSession, CurrentSession, Session, SignInCode, sessionCookieName } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type ActingOperator, createCode, invalidCredential, signInAccess, viewer } from "../auth/caller.ts";
+import { type ActingOperator, anyOperator, createCode, invalidCredential, signInAccess } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 
-const signedIn = ({ id, name, role }: ActingOperator) => ({ id, name, role });
+const audited = ({ id, name, role }: ActingOperator) => ({ id, name, role });
+const signedIn = (operator: ActingOperator) => ({ ...audited(operator), projects: [...operator.projects] });
 
 /** Scripts cannot read the cookie, and browsers do not send it with requests from other sites. */
 const cookie = (value: string, attributes: { readonly secure: boolean; readonly expires: Date }): string =>
@@ -16,6 +18,18 @@ const cookie = (value: string, attributes: { readonly secure: boolean; readonly 
     "SameSite=Strict",
     ...(attributes.secure ? ["Secure"] : []),
   ].join("; ");
+
+const operatorOfCode = async (
+  { operators, sessions }: Pick<RouteDeps, "operators" | "sessions">,
+  code: string,
+  address: string,
+): Promise<ActingOperator> => {
+  const { operatorTokenHash, signedOutAt } = await sessions.redeemCode(code, address);
+  const operator = await operators.findByHash(operatorTokenHash, address);
+  if (operator === undefined) throw invalidCredential("code: the operator who created it no longer exists");
+  if (operator.signedOutAt !== signedOutAt) throw invalidCredential("code: its operator was signed out since");
+  return operator;
+};
 
 const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
   summary: "Sign an operator in",
@@ -32,16 +46,13 @@ const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
       throw new HeraldError("validation-failed", "code: is required without an Authorization header");
     if (!byCode && code !== undefined)
       throw new HeraldError("validation-failed", "code: send it without an Authorization header");
-    const operator = byCode
-      ? await operators.findByHash(await sessions.redeemCode(code ?? "", address), address)
-      : caller.operator;
-    if (operator === undefined) throw invalidCredential("code: the operator who created it no longer exists");
+    const operator = byCode ? await operatorOfCode({ operators, sessions }, code ?? "", address) : caller.operator;
     // The code is in the body, so this request was not counted before its handler, and has no audit row yet.
     if (byCode) {
       await limits.countSignIn(operator.id);
-      await audit({ operator: signedIn(operator), action: "createSession", target: "/admin/v1/sessions", address });
+      await audit({ operator: audited(operator), action: "createSession", target: "/admin/v1/sessions", address });
     }
-    const { secret, csrfToken, expiresAt } = await sessions.start(operator.tokenHash);
+    const { secret, csrfToken, expiresAt } = await sessions.start(operator);
     const data = { operator: signedIn(operator), csrf_token: csrfToken, expires_at: expiresAt.toISOString() };
     return { ...created(data), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };
   },
@@ -51,7 +62,7 @@ const getCurrentSession = defineRoute("getCurrentSession", "get /admin/v1/sessio
   summary: "Read who is signed in",
   description:
     "The operator with its current role. `csrf_token` and `expires_at` are absent when the request has an operator's token instead of a session.",
-  access: viewer,
+  access: anyOperator,
   responses: { 200: { description: "The operator", schema: dataOf(CurrentSession) } },
   handle: async (_deps, { caller: { operator, session } }) =>
     ok({
@@ -63,7 +74,7 @@ const getCurrentSession = defineRoute("getCurrentSession", "get /admin/v1/sessio
 const deleteCurrentSession = defineRoute("deleteCurrentSession", "delete /admin/v1/sessions/current", {
   summary: "Sign out",
   description: "All gateways refuse the session within a second.",
-  access: viewer,
+  access: anyOperator,
   responses: { 204: { description: "The session has ended" } },
   errors: ["session-not-found"],
   handle: async ({ sessions }, { caller: { session }, secure }) => {
@@ -81,7 +92,7 @@ const createSignInCode = defineRoute("createSignInCode", "post /admin/v1/session
   access: createCode,
   responses: { 201: { description: "The code", schema: dataOf(SignInCode) } },
   handle: async ({ sessions }, { caller: { operator } }) => {
-    const { code, expiresAt } = await sessions.createCode(operator.tokenHash);
+    const { code, expiresAt } = await sessions.createCode(operator);
     return created({ code, expires_at: expiresAt.toISOString() });
   },
 });

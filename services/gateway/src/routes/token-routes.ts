@@ -13,7 +13,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { adminOnly, viewer } from "../auth/caller.ts";
+import { projectAdmin, projectViewer } from "../auth/caller.ts";
 import { created, noContent, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam, tokenParam } from "./path-params.ts";
@@ -21,7 +21,7 @@ import { projectParam, tokenParam } from "./path-params.ts";
 const createToken = defineRoute("createToken", "post /admin/v1/projects/{id}/tokens", {
   summary: "Create a project token",
   description: "Only this response contains the token. Without `scopes` it has all three.",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam },
   body: CreateToken,
   responses: {
@@ -61,7 +61,7 @@ const createToken = defineRoute("createToken", "post /admin/v1/projects/{id}/tok
 
 const listTokens = defineRoute("listTokens", "get /admin/v1/projects/{id}/tokens", {
   summary: "List a project's tokens, oldest first",
-  access: viewer,
+  access: projectViewer,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of tokens, without their secrets", schema: pageOf(ProjectToken) } },
@@ -72,7 +72,7 @@ const listTokens = defineRoute("listTokens", "get /admin/v1/projects/{id}/tokens
 const revokeToken = defineRoute("revokeToken", "delete /admin/v1/projects/{id}/tokens/{token}", {
   summary: "Revoke a project token",
   description: "All gateways refuse it within a second.",
-  access: adminOnly,
+  access: projectAdmin,
   params: { id: projectParam, token: tokenParam },
   responses: { 204: { description: "The token is revoked" } },
   handle: async ({ sendRequest }, { params }) =>

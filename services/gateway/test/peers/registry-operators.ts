@@ -9,6 +9,7 @@ import {
   type OperatorId,
   OperatorRecord,
   RotateOperatorToken,
+  SignOutOperator,
 } from "@herald/contracts";
 import { notFound } from "@herald/kit";
 import { at, pageOf, type Serve } from "./rows.ts";
@@ -28,13 +29,14 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
   const save = async (view: Operator, tokenHash: string): Promise<Operator> => {
     const earlier = operators.get(view.id)?.tokenHash;
     operators.set(view.id, { view, tokenHash });
-    await bucket.put(tokenHash, { id: view.id, name: view.name, role: view.role });
+    const { id, name, role, projects, signed_out_at: signedOutAt } = view;
+    await bucket.put(tokenHash, { id, name, role, projects, ...(signedOutAt && { signedOutAt }) });
     if (earlier !== undefined && earlier !== tokenHash) await bucket.delete(earlier);
     return view;
   };
 
-  serve(CreateOperatorRequest, ({ operatorId: id, name, role, tokenHash }) =>
-    save({ id, name, role, created_at: at() }, tokenHash),
+  serve(CreateOperatorRequest, ({ operatorId: id, name, role, projects, tokenHash }) =>
+    save({ id, name, role, projects, created_at: at() }, tokenHash),
   );
   serve(ListOperators, ({ page }) =>
     pageOf(
@@ -43,9 +45,14 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
     ),
   );
   serve(GetOperator, ({ operatorId }) => rowOf(operatorId).view);
-  serve(ChangeOperatorRequest, ({ operatorId, name, role }) => {
+  serve(ChangeOperatorRequest, ({ operatorId, ...change }) => {
     const { view, tokenHash } = rowOf(operatorId);
-    return save({ ...view, ...(name !== undefined && { name }), ...(role !== undefined && { role }) }, tokenHash);
+    const given = Object.entries(change).filter(([, value]) => value !== undefined);
+    return save({ ...view, ...Object.fromEntries(given) }, tokenHash);
+  });
+  serve(SignOutOperator, ({ operatorId }) => {
+    const { view, tokenHash } = rowOf(operatorId);
+    return save({ ...view, signed_out_at: at() }, tokenHash);
   });
   serve(RotateOperatorToken, ({ operatorId, tokenHash }) =>
     save({ ...rowOf(operatorId).view, rotated_at: at() }, tokenHash),

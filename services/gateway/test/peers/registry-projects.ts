@@ -70,7 +70,12 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...defaultScopes], created_at: at() });
     return { project, created: true };
   });
-  serve(ListProjects, ({ page }) => pageOf([...projects.values()], page));
+  serve(ListProjects, ({ page, only }) =>
+    pageOf(
+      [...projects.values()].filter(({ id }) => only?.includes(id) ?? true),
+      page,
+    ),
+  );
   serve(GetProject, ({ projectId }) => projectOf(projectId));
   serve(GetDeviceQuota, ({ projectId }) => {
     projectOf(projectId);

@@ -190,12 +190,26 @@ export const createProjectReplication = (deps: {
   };
 };
 
+const operatorRecord = ({
+  _id: id,
+  name,
+  role,
+  projects,
+  signedOutAt,
+}: Omit<OperatorDocument, "tokenHash">): OperatorRecord => ({
+  id,
+  name,
+  role,
+  projects: [...projects],
+  ...(signedOutAt && { signedOutAt: signedOutAt.toISOString() }),
+});
+
 /** Replicates operators by the hashes of their tokens. */
 export const createOperatorReplication = (operators: OperatorStore, bucket: Bucket<OperatorRecord>) =>
   createReplication<OperatorDocument, OperatorRecord>({
     buckets: [{ bucket, keys: ">" }],
-    entriesOf: ({ _id: id, name, role, tokenHash, replacedHashes = [], deletedAt }) => [
-      { bucket, key: tokenHash, value: deletedAt ? undefined : { id, name, role } },
+    entriesOf: ({ _id, tokenHash, replacedHashes = [], deletedAt, ...operator }) => [
+      { bucket, key: tokenHash, value: deletedAt ? undefined : operatorRecord({ _id, ...operator }) },
       ...replacedHashes.map((key) => ({ bucket, key, value: undefined })),
     ],
     find: operators.find,

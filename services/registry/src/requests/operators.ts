@@ -7,18 +7,21 @@ import {
   ListOperators,
   type Operator,
   RotateOperatorToken,
+  SignOutOperator,
 } from "@herald/contracts";
 import { existing, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import type { OperatorDocument } from "../stores/operator-store.ts";
 
-const operatorView = ({ _id, name, role, createdAt, rotatedAt }: OperatorDocument): Operator => ({
+const operatorView = ({ _id, name, role, projects, createdAt, ...last }: OperatorDocument): Operator => ({
   id: _id,
   name,
   role,
+  projects: [...projects],
   created_at: createdAt.toISOString(),
-  ...(rotatedAt && { rotated_at: rotatedAt.toISOString() }),
+  ...(last.rotatedAt && { rotated_at: last.rotatedAt.toISOString() }),
+  ...(last.signedOutAt && { signed_out_at: last.signedOutAt.toISOString() }),
 });
 
 const operatorNotFound = () => notFound("operator-not-found", "operator");
@@ -48,6 +51,10 @@ export const handleOperatorRequests = ({ bus, operators, operatorReplication, no
 
     handleRequest(bus, RotateOperatorToken, ({ operatorId, tokenHash }) =>
       replicated(operators.replaceToken(operatorId, tokenHash, now())),
+    ),
+
+    handleRequest(bus, SignOutOperator, ({ operatorId }) =>
+      replicated(operators.change(operatorId, { signedOutAt: now() })),
     ),
 
     handleRequest(bus, DeleteOperator, async ({ operatorId }) => {

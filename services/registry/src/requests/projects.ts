@@ -57,7 +57,7 @@ export const handleProjectRequests = ({
     return { project: projectView(project), created };
   }),
 
-  handleRequest(bus, ListProjects, async ({ page }) => mapPage(await projects.list(page), projectView)),
+  handleRequest(bus, ListProjects, async ({ page, only }) => mapPage(await projects.list(page, only), projectView)),
 
   handleRequest(bus, GetProject, async ({ projectId }) => projectView(await projects.get(projectId))),
 

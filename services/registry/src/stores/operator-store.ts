@@ -1,4 +1,4 @@
-import type { OperatorId, OperatorRole, PageOf, PageRequest } from "@herald/contracts";
+import type { OperatorId, OperatorRole, PageOf, PageRequest, ProjectGrant } from "@herald/contracts";
 import { type Counts, findPage, findSome, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { notDeleted } from "./tombstones.ts";
@@ -7,12 +7,15 @@ export type OperatorDocument = {
   readonly _id: OperatorId;
   readonly name: string;
   readonly role: OperatorRole;
+  readonly projects: readonly ProjectGrant[];
   /** SHA-256 of the token. */
   readonly tokenHash: string;
   /** Hashes of replaced tokens. They stay until the gateways' copies are removed. */
   readonly replacedHashes?: readonly string[];
   readonly createdAt: Date;
   readonly rotatedAt?: Date;
+  /** Sessions that began earlier have ended. */
+  readonly signedOutAt?: Date;
   /** Set: the operator has no access. The document stays until the gateways' copy is removed. */
   readonly deletedAt?: Date;
 };
@@ -24,7 +27,11 @@ export const createOperatorStore = (db: Db, counts: Counts) => {
   /** Undefined fields stay as they are. */
   const change = (
     id: OperatorId,
-    fields: { readonly [Name in "name" | "role" | "deletedAt"]?: OperatorDocument[Name] | undefined },
+    fields: {
+      readonly [Name in "name" | "role" | "projects" | "signedOutAt" | "deletedAt"]?:
+        | OperatorDocument[Name]
+        | undefined;
+    },
   ) =>
     operators.findOneAndUpdate(
       { _id: id, ...notDeleted },

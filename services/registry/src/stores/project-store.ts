@@ -116,8 +116,11 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
     /** False when the id is taken. */
     insert: (project: ProjectDocument): Promise<boolean> => insertMissing(projects, [project]),
 
-    list: (request: PageRequest): Promise<PageOf<ProjectDocument>> =>
-      findPage(projects, { filter: notDeleted, hint: "_id_", request, counts }),
+    /** All projects, or those of `only`. */
+    list: (request: PageRequest, only?: readonly ProjectId[]): Promise<PageOf<ProjectDocument>> => {
+      const filter = only === undefined ? notDeleted : { ...notDeleted, _id: { $in: [...only] } };
+      return findPage(projects, { filter, hint: "_id_", request, counts });
+    },
 
     change: async (id: ProjectId, settings: ProjectSettings): Promise<ProjectDocument> =>
       known(

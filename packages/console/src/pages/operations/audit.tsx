@@ -10,6 +10,7 @@ import { count, exactTime, Time } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Copyable, Facts, JsonCode, mono, Problem } from "../../parts/page.tsx";
+import { useHasRole } from "../../session-context.tsx";
 
 const State = ({ title, value }: { readonly title: string; readonly value: AuditRow["before"] }) =>
   value === undefined || value === null ? null : (
@@ -52,6 +53,7 @@ const exportAddress = (filters: AuditFilters): string => {
 
 /** Checks the whole chain at the press of a button, and shows the result. */
 const Check = ({ filters }: { readonly filters: AuditFilters }) => {
+  const mayCheck = useHasRole("viewer");
   const checking = useMutation({ mutationFn: () => admin.audit.check() });
   const found = checking.data;
   return (
@@ -60,9 +62,11 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
         <Text span size="xs" c="dimmed" className="grow">
           Each change, sign-in and send of an operator, newest first. Each row has the hash of the row before it.
         </Text>
-        <Button size="compact-sm" variant="default" loading={checking.isPending} onClick={() => checking.mutate()}>
-          Check all rows
-        </Button>
+        {mayCheck && (
+          <Button size="compact-sm" variant="default" loading={checking.isPending} onClick={() => checking.mutate()}>
+            Check all rows
+          </Button>
+        )}
         <Button component="a" href={exportAddress(filters)} download="audit.ndjson" size="compact-sm" variant="default">
           Export as NDJSON
         </Button>
@@ -104,7 +108,9 @@ export default function Audit() {
   const name = useProjectName();
   const { search } = useFilters();
   const [shown, setShown] = useState<AuditRow>();
-  const { operator, action, project, from, until } = search;
+  const seesAll = useHasRole("viewer");
+  const { operator, action, from, until } = search;
+  const project = seesAll ? search.project : id;
   const filters: AuditFilters = {
     operator,
     action,
@@ -143,9 +149,9 @@ export default function Audit() {
       <List
         filters={
           <>
-            <OperatorFilter />
+            {seesAll && <OperatorFilter />}
             <TextFilter name="action" label="Action" width={150} />
-            <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />
+            {seesAll && <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />}
             <DayFilters />
           </>
         }

@@ -8,12 +8,12 @@ import { useAct, useFirstRows, useRefresh } from "../../api/read.ts";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Facts, mono, Problem } from "../../parts/page.tsx";
-import { useMayWrite } from "../../session-context.tsx";
+import { useHasRole } from "../../session-context.tsx";
 
 const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onClose: () => void }) => {
   const { id } = useProject();
   const refresh = useRefresh("dead-letters");
-  const mayWrite = useMayWrite();
+  const mayWrite = useHasRole("operator");
   const replaying = useMutation({ mutationFn: () => admin.deadLetters.replay(letter.id), onSuccess: refresh });
   return (
     <Drawer opened onClose={onClose} title="Dead letter" position="right" size="lg">
@@ -59,7 +59,7 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
 
 export default function DeadLetters() {
   const { id } = useProject();
-  const mayWrite = useMayWrite();
+  const mayWrite = useHasRole("operator");
   const refresh = useRefresh("dead-letters");
   const [all, setAll] = useState(false);
   const [shown, setShown] = useState<DeadLetter>();

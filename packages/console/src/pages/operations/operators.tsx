@@ -1,39 +1,78 @@
 import type { NewOperator, Operator } from "@herald/client";
-import { Group, Select } from "@mantine/core";
+import { Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
-import { Time } from "../../parts/format.tsx";
+import { count, Time } from "../../parts/format.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
-import { useSession } from "../../session-context.tsx";
+import { useHasRole } from "../../session-context.tsx";
+import { type Grant, GrantFields, GrantsDialog, projectRoles } from "./grants.tsx";
 
-const roles = ["viewer", "operator", "admin"] as const satisfies readonly Role[];
+const roles = ["member", ...projectRoles] as const satisfies readonly Role[];
 type Role = NewOperator["role"];
 
 const NewOperatorForm = ({ onClose, onMade }: NewProps) => {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
-  const create = async () => onMade({ secret: (await admin.operators.create({ name, role })).token });
+  const [projects, setProjects] = useState<Grant[]>([]);
+  const create = async () => onMade({ secret: (await admin.operators.create({ name, role, projects })).token });
   return (
     <FormDialog title="New operator" verb="Create operator" act={create} onClose={onClose} ready={name.trim() !== ""}>
       <Field label="Name" value={name} onChange={setName} data-autofocus />
       <Select
         label="Role"
-        description="A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
+        description="A member has only the projects below. A viewer can read. An operator can also send, replay, and edit devices and topics. An admin can do everything."
         data={[...roles]}
         value={role}
         allowDeselect={false}
         onChange={(next) => setRole(next as Role)}
       />
+      <GrantFields value={projects} onChange={setProjects} />
     </FormDialog>
   );
 };
 
+/** The number of an operator's grants; for admins a button that changes them. */
+const Grants = ({
+  row,
+  may,
+  refresh,
+}: {
+  readonly row: Operator;
+  readonly may: boolean;
+  readonly refresh: () => void;
+}) => {
+  const [open, setOpen] = useState(false);
+  const shown = row.projects.length === 0 ? "–" : count(row.projects.length);
+  if (!may) return shown;
+  return (
+    <>
+      <Button
+        size="compact-sm"
+        variant="default"
+        aria-label={`Projects of ${row.name}: ${row.projects.length}`}
+        onClick={() => setOpen(true)}
+      >
+        {shown}
+      </Button>
+      {open && (
+        <GrantsDialog
+          operator={row}
+          onClose={() => setOpen(false)}
+          onDone={() => {
+            setOpen(false);
+            refresh();
+          }}
+        />
+      )}
+    </>
+  );
+};
+
 export default function Operators() {
-  const { session } = useSession();
-  const may = session.role === "admin";
+  const may = useHasRole("admin");
   return (
     <ManagedList<Operator>
       title="Operators"
@@ -69,13 +108,24 @@ export default function Operators() {
             />
           ),
         },
+        { title: "Projects", right: true, cell: (row) => <Grants row={row} may={may} refresh={refresh} /> },
         { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
         {
           title: "",
           right: true,
           cell: (row) =>
             may && (
-              <Group gap={8} justify="flex-end" wrap="nowrap">
+              <Group gap={8} justify="flex-end">
+                <Confirm
+                  label="Sign out"
+                  title={`Sign ${row.name} out everywhere?`}
+                  verb="Sign out"
+                  danger={false}
+                  act={() => admin.operators.signOut(row.id)}
+                  onDone={refresh}
+                >
+                  Every session ends within a second. The token stays valid.
+                </Confirm>
                 <Confirm
                   label="New token"
                   title={`Make a new token for ${row.name}?`}

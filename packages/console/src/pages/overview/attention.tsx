@@ -10,6 +10,7 @@ import { firstRows, useRead } from "../../api/read.ts";
 import { percent } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Panel } from "../../parts/page.tsx";
+import { useHasRole } from "../../session-context.tsx";
 import { useLatest } from "./latest.ts";
 
 const providers = ["apns", "fcm", "webpush"] as const;
@@ -53,9 +54,11 @@ const spikesOf = (sent: readonly Notification[]) =>
 export const Attention = () => {
   const { id, herald } = useProject();
   const views = useProviders();
+  const seesDeadLetters = useHasRole("viewer");
   const deadLetters = useRead(
     ["dead-letters", id, "overview"],
-    ({ signal }) => firstRows(admin.deadLetters.list({ signal, projectId: id }), 100),
+    async ({ signal }) =>
+      seesDeadLetters ? firstRows(admin.deadLetters.list({ signal, projectId: id }), 100) : { data: [], more: false },
     { everyMs: 15_000 },
   );
   const webhooks = useRead([id, "webhooks"], async () => (await herald.webhooks.list({ perPage: 100 }).page()).data);

@@ -10,8 +10,11 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { Field, Form } from "../../parts/field.tsx";
 import { exactTime } from "../../parts/format.tsx";
 import { Copyable, Facts, Panel, Problem } from "../../parts/page.tsx";
+import { useHasRole, useHasRoleHere } from "../../session-context.tsx";
 
 const ProjectForm = ({ project }: { readonly project: Project }) => {
+  const may = useHasRoleHere("admin");
+  const mayDelete = useHasRole("admin");
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [name, setName] = useState(project.name);
@@ -37,7 +40,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
     <div className="columns wide">
       <Stack>
         <Panel title="Project">
-          <Form onSubmit={saving.mutate}>
+          <Form onSubmit={saving.mutate} disabled={!may}>
             <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
             <Switch
               label="Apps can register devices"
@@ -63,16 +66,18 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               maw={240}
             />
             {saving.error && <Problem error={saving.error} />}
-            <Group gap="sm">
-              <Button type="submit" loading={saving.isPending}>
-                Save
-              </Button>
-              {saving.isSuccess && (
-                <Text span c="var(--good)" role="status">
-                  Saved.
-                </Text>
-              )}
-            </Group>
+            {may && (
+              <Group gap="sm">
+                <Button type="submit" loading={saving.isPending}>
+                  Save
+                </Button>
+                {saving.isSuccess && (
+                  <Text span c="var(--good)" role="status">
+                    Saved.
+                  </Text>
+                )}
+              </Group>
+            )}
           </Form>
         </Panel>
       </Stack>
@@ -80,32 +85,34 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
         <Panel title="Project">
           <Facts facts={{ Id: <Copyable value={project.id} />, Created: exactTime(project.created_at) }} />
         </Panel>
-        <Panel title="Delete this project">
-          <Stack>
-            <Text c="dimmed">
-              This deletes its devices, notifications, tokens and statistics, and cannot be undone.
-            </Text>
-            <div>
-              <Confirm
-                label="Delete the project"
-                title="Delete this project"
-                verb="Delete the project"
-                size="sm"
-                act={async () => {
-                  if (typed !== project.name) throw new Error("The name does not match.");
-                  await admin.projects.delete(project.id);
-                }}
-                onDone={remove}
-              >
-                <Field
-                  label={`Type the project's name, ${project.name}, to confirm`}
-                  value={typed}
-                  onChange={setTyped}
-                />
-              </Confirm>
-            </div>
-          </Stack>
-        </Panel>
+        {mayDelete && (
+          <Panel title="Delete this project">
+            <Stack>
+              <Text c="dimmed">
+                This deletes its devices, notifications, tokens and statistics, and cannot be undone.
+              </Text>
+              <div>
+                <Confirm
+                  label="Delete the project"
+                  title="Delete this project"
+                  verb="Delete the project"
+                  size="sm"
+                  act={async () => {
+                    if (typed !== project.name) throw new Error("The name does not match.");
+                    await admin.projects.delete(project.id);
+                  }}
+                  onDone={remove}
+                >
+                  <Field
+                    label={`Type the project's name, ${project.name}, to confirm`}
+                    value={typed}
+                    onChange={setTyped}
+                  />
+                </Confirm>
+              </div>
+            </Stack>
+          </Panel>
+        )}
       </Stack>
     </div>
   );

@@ -8,6 +8,7 @@ import { Time } from "../../parts/format.tsx";
 import { objectOf } from "../../parts/json.ts";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { Copyable } from "../../parts/page.tsx";
+import { useHasRoleHere } from "../../session-context.tsx";
 
 const NewKey = ({ onClose, onMade }: NewProps) => {
   const { id } = useProject();
@@ -37,6 +38,7 @@ const NewKey = ({ onClose, onMade }: NewProps) => {
 
 export default function Identity() {
   const { id } = useProject();
+  const may = useHasRoleHere("admin");
   return (
     <ManagedList<IdentityKey>
       title="Identity keys"
@@ -47,7 +49,7 @@ export default function Identity() {
         title: "No identity keys",
         text: "Your backend signs user tokens with it, so that an app can log in only its own user.",
       }}
-      add={{ label: "New key", Form: NewKey, made: "The new secret" }}
+      add={may && { label: "New key", Form: NewKey, made: "The new secret" }}
       columns={({ refresh }) => [
         { title: "Id", cell: (row) => <Copyable value={row.id} /> },
         { title: "Algorithm", cell: (row) => row.algorithm },
@@ -55,17 +57,18 @@ export default function Identity() {
         {
           title: "",
           right: true,
-          cell: (row) => (
-            <Confirm
-              label="Delete"
-              title="Delete this key?"
-              verb="Delete the key"
-              act={() => admin.identityKeys.delete(id, row.id)}
-              onDone={refresh}
-            >
-              User tokens signed with it are refused from now on.
-            </Confirm>
-          ),
+          cell: (row) =>
+            may && (
+              <Confirm
+                label="Delete"
+                title="Delete this key?"
+                verb="Delete the key"
+                act={() => admin.identityKeys.delete(id, row.id)}
+                onDone={refresh}
+              >
+                User tokens signed with it are refused from now on.
+              </Confirm>
+            ),
         },
       ]}
     />

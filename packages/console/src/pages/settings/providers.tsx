@@ -6,6 +6,7 @@ import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Time } from "../../parts/format.tsx";
 import { Facts, mono, Panel, Problem } from "../../parts/page.tsx";
+import { useHasRoleHere } from "../../session-context.tsx";
 import { useProviders } from "../overview/attention.tsx";
 import { ApnsForm, FcmForm, WebPushForm } from "./provider-forms.tsx";
 import { TestPush } from "./test-push.tsx";
@@ -45,6 +46,8 @@ const show = (value: unknown): string => (typeof value === "object" ? JSON.strin
 const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: PanelProps) => {
   const { id } = useProject();
   const changed = useRefresh(id, "providers");
+  const mayTest = useHasRoleHere("operator");
+  const may = useHasRoleHere("admin");
   const [dialog, setDialog] = useState<"edit" | "test" | undefined>();
   const refresh = () => {
     setDialog(undefined);
@@ -56,17 +59,17 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
       status={view?.status}
       actions={
         <Group gap={8}>
-          {view && (
+          {view && mayTest && (
             <Button size="compact-sm" variant="light" onClick={() => setDialog("test")}>
               Send a test push
             </Button>
           )}
-          {view !== undefined && (
+          {may && view !== undefined && (
             <Button size="compact-sm" variant="default" onClick={() => setDialog("edit")}>
               {view ? "Replace" : "Add"}
             </Button>
           )}
-          {view && (
+          {view && may && (
             <Confirm
               label="Delete"
               title={`Remove ${title}?`}

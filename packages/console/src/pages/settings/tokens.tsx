@@ -7,6 +7,7 @@ import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
+import { useHasRoleHere } from "../../session-context.tsx";
 
 type Scope = NonNullable<NewProjectToken["scopes"]>[number];
 
@@ -56,6 +57,7 @@ const NewToken = ({ onClose, onMade }: NewProps) => {
 
 export default function Tokens() {
   const { id } = useProject();
+  const may = useHasRoleHere("admin");
   return (
     <ManagedList<ProjectToken>
       title="Project tokens"
@@ -63,7 +65,7 @@ export default function Tokens() {
       load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
       keyOf={(row) => row.id}
       empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
-      add={{ label: "New token", Form: NewToken, made: "The new token" }}
+      add={may && { label: "New token", Form: NewToken, made: "The new token" }}
       columns={({ refresh }) => [
         { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
         { title: "Scopes", cell: (row) => row.scopes.join(", ") },
@@ -72,17 +74,18 @@ export default function Tokens() {
         {
           title: "",
           right: true,
-          cell: (row) => (
-            <Confirm
-              label="Revoke"
-              title={`Revoke ${row.name}?`}
-              verb="Revoke the token"
-              act={() => admin.tokens.revoke(id, row.id)}
-              onDone={refresh}
-            >
-              It is refused everywhere within a second.
-            </Confirm>
-          ),
+          cell: (row) =>
+            may && (
+              <Confirm
+                label="Revoke"
+                title={`Revoke ${row.name}?`}
+                verb="Revoke the token"
+                act={() => admin.tokens.revoke(id, row.id)}
+                onDone={refresh}
+              >
+                It is refused everywhere within a second.
+              </Confirm>
+            ),
         },
       ]}
     />

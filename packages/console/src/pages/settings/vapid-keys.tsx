@@ -7,11 +7,13 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
 import { type Column, Rows } from "../../parts/list.tsx";
 import { Copyable, Problem } from "../../parts/page.tsx";
+import { useHasRoleHere } from "../../session-context.tsx";
 
 /** Rotation of the Web Push keys: stage the next key, make it current, and retire the earlier key once few subscriptions use it. */
 export const VapidKeys = () => {
   const { id } = useProject();
   const refresh = useRefresh(id, "providers");
+  const may = useHasRoleHere("admin");
   const { data, error } = useQuery({
     queryKey: [id, "providers", "webpush", "keys"],
     queryFn: () => admin.vapidKeys.list(id),
@@ -34,33 +36,34 @@ export const VapidKeys = () => {
     {
       title: "",
       right: true,
-      cell: (key) => (
-        <>
-          {key.status === "next" && (
-            <Confirm
-              label="Make current"
-              title="Make this key current?"
-              verb="Make current"
-              danger={false}
-              act={() => admin.vapidKeys.makeCurrent(id, key.id)}
-              onDone={refresh}
-            >
-              Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key.
-            </Confirm>
-          )}
-          {key.status === "earlier" && (
-            <Confirm
-              label="Retire"
-              title="Retire this key?"
-              verb="Retire"
-              act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
-              onDone={refresh}
-            >
-              {count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.
-            </Confirm>
-          )}
-        </>
-      ),
+      cell: (key) =>
+        may && (
+          <>
+            {key.status === "next" && (
+              <Confirm
+                label="Make current"
+                title="Make this key current?"
+                verb="Make current"
+                danger={false}
+                act={() => admin.vapidKeys.makeCurrent(id, key.id)}
+                onDone={refresh}
+              >
+                Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key.
+              </Confirm>
+            )}
+            {key.status === "earlier" && (
+              <Confirm
+                label="Retire"
+                title="Retire this key?"
+                verb="Retire"
+                act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
+                onDone={refresh}
+              >
+                {count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.
+              </Confirm>
+            )}
+          </>
+        ),
     },
   ];
   return (
@@ -69,7 +72,7 @@ export const VapidKeys = () => {
         <Text component="strong" fw={700} className="grow">
           VAPID keys
         </Text>
-        {!hasNext && (
+        {may && !hasNext && (
           <Button size="compact-sm" variant="default" loading={staging.isPending} onClick={() => staging.mutate()}>
             Stage the next key
           </Button>

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ProjectId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Instant, keysetQuery } from "./pagination.ts";
-import { OperatorReference, SignedInOperator } from "./sessions.ts";
+import { AuditedOperator, OperatorReference } from "./sessions.ts";
 
 const Hash = z
   .string()
@@ -15,7 +15,7 @@ const State = z.record(z.string(), z.unknown()).nullable().optional();
 export const AuditRow = named("AuditRow", {
   sequence: z.number().int().min(1).meta({ description: "1 for the first row; without gaps" }),
   event_id: z.string().meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
-  operator: SignedInOperator,
+  operator: AuditedOperator,
   action: z.string().meta({ description: "The operationId of the route", examples: ["changeProject"] }),
   project_id: ProjectId.optional(),
   target: z.string().meta({ examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"] }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { OperatorId } from "../../ids.ts";
 import { named, namedBody } from "../../named.ts";
-import { OperatorRole } from "./operators.ts";
+import { OperatorRole, ProjectGrant } from "./operators.ts";
 
 /** The lifetime of a session: a working day. */
 export const sessionMs = 8 * 3_600_000;
@@ -24,11 +24,16 @@ export const OperatorReference = z
   .meta({ description: "`root`: the holder of HERALD_ADMIN_TOKEN", examples: ["opr_06bq4ghm31tz5d2ns8y7k9w0ac"] });
 export type OperatorReference = z.infer<typeof OperatorReference>;
 
-export const SignedInOperator = named("SignedInOperator", {
+const operatorFields = {
   id: OperatorReference,
   name: z.string().meta({ examples: ["Maria Lopez"] }),
   role: OperatorRole,
-});
+};
+
+/** The operator of an audit row. */
+export const AuditedOperator = named("AuditedOperator", operatorFields);
+
+export const SignedInOperator = named("SignedInOperator", { ...operatorFields, projects: z.array(ProjectGrant) });
 
 const CsrfToken = z.string().meta({
   description: "Send it as `Herald-Csrf` with every change that uses the session cookie",

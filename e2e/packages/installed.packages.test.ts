@@ -1,0 +1,179 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "@herald/local-stack";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { apnsToken, type Project } from "../harness/project.ts";
+import { codeBlocks } from "../harness/shell-blocks.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { fetchNodes, fetchTools, type NodeProgram, run } from "./tools.ts";
+
+const root = join(import.meta.dirname, "../..");
+const release = inject("heraldRelease");
+const nodes = await fetchNodes();
+const names = ["client", "web", "cli"];
+let system: System;
+let project: Project;
+let folder: string;
+let version: string;
+let registry: { readonly url: string; readonly process: ChildProcess };
+
+/** A registry that knows no other, so that what is installed from it is ours. */
+const startRegistry = async () => {
+  const { verdaccio } = await fetchTools();
+  const home = join(folder, "verdaccio");
+  await mkdir(home);
+  const port = await freePort();
+  const config = {
+    storage: join(home, "storage"),
+    auth: { htpasswd: { file: join(home, "htpasswd"), max_users: -1 } },
+    uplinks: {},
+    packages: { "**": { access: "$all", publish: "$all" } },
+    log: { type: "file", path: join(home, "log"), level: "warn" },
+  };
+  await writeFile(join(home, "config.yaml"), JSON.stringify(config)); // JSON is YAML
+  const args = ["--config", join(home, "config.yaml"), "--listen", `127.0.0.1:${port}`];
+  const child = spawn(process.execPath, [verdaccio, ...args], { cwd: home, stdio: "ignore" });
+  const url = `http://127.0.0.1:${port}`;
+  await eventually(async () => expect((await fetch(`${url}/-/ping`)).status).toBe(200), { timeoutMs: 60_000 });
+  return { url, process: child };
+};
+
+/** npm and every program with this Node, with settings and a cache of their own. */
+const environmentOf = ({ bin }: NodeProgram): NodeJS.ProcessEnv => ({
+  PATH: `${bin}:/usr/local/bin:/usr/bin:/bin`,
+  HOME: join(folder, "home"),
+  HERALD_URL: system.gateway,
+  HERALD_TOKEN: project.token,
+});
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "herald-installed-"));
+  await mkdir(join(folder, "home"));
+  ({ version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")));
+  [system, registry] = await Promise.all([startSystem(), startRegistry()]);
+  project = await system.project("Installed");
+  // A registry wants to know who publishes; this one takes everybody.
+  const settings = `registry=${registry.url}/\n//${new URL(registry.url).host}/:_authToken=anyone\nengine-strict=true\n`;
+  await writeFile(join(folder, "home/.npmrc"), settings);
+  const env = environmentOf(nodes.at(-1) as NodeProgram);
+  for (const name of names) {
+    const published = await run("npm", ["publish", join(release, `herald-${name}-${version}.tgz`)], {
+      cwd: folder,
+      env,
+    });
+    expect(published, published.stderr).toMatchObject({ exitCode: 0 });
+  }
+});
+afterAll(async () => {
+  registry?.process.kill();
+  await system?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+logOnFailure(() => system);
+
+/** The program of the project's README, as someone who has read it writes it. */
+const readmeProgram = async (): Promise<string> => {
+  const [program = ""] = codeBlocks(await readFile(join(root, "README.md"), "utf8"), "Send from TypeScript", "ts");
+  expect(program).toContain('from "@herald/client"');
+  return program;
+};
+
+const sources = [
+  ["its tarballs", () => names.map((name) => join(release, `herald-${name}-${version}.tgz`))],
+  ["a registry", () => names.map((name) => `@herald/${name}`)],
+] as const;
+const cases = nodes.flatMap((node) => sources.map(([from, packages]) => ({ node, from, packages })));
+
+describe.each(cases)("installed from $from on Node $node.name", ({ node, from, packages }) => {
+  let home: string;
+  const herald = (...words: string[]) =>
+    run(join(home, "node_modules/.bin/herald"), words, { cwd: home, env: environmentOf(node) });
+
+  beforeAll(async () => {
+    home = join(folder, `${node.name} ${from}`);
+    await mkdir(home);
+    const env = environmentOf(node);
+    expect((await run("node", ["--version"], { cwd: home, env })).stdout).toBe(`v${node.name}\n`);
+    await writeFile(join(home, "package.json"), '{ "type": "module", "private": true }');
+    const installed = await run("npm", ["install", "--no-audit", "--no-fund", ...packages()], { cwd: home, env });
+    expect(installed, installed.stderr).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining("added 3 packages"),
+    });
+    expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["cli", "client", "web"]);
+  });
+
+  test("the client sends as the README says", async () => {
+    await project.register({ topics: ["news"] });
+    const program = await readmeProgram();
+    const known = "const { HERALD_URL: url, HERALD_TOKEN: token } = process.env;\n";
+    await writeFile(join(home, "send.mjs"), `${known}${program}console.log(JSON.stringify(counts));\n`);
+    const sent = await run("node", ["send.mjs"], { cwd: home, env: environmentOf(node) });
+    expect(sent, sent.stderr).toMatchObject({ exitCode: 0, stderr: "" });
+    const { devices, accepted } = JSON.parse(sent.stdout);
+    expect(devices).toBeGreaterThan(0);
+    expect(accepted).toBe(devices);
+  });
+
+  test("the command line sends, and says its version", async () => {
+    expect(await herald("--version")).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: "" });
+    const token = apnsToken();
+    await project.register({ token });
+    const sent = await herald("send", "--title", "Hello", "--to", `token:${token}`, "--watch", "--json");
+    expect(sent, sent.stderr).toMatchObject({ exitCode: 0 });
+    expect(sent.stdout).toMatch(/"accepted":\s*1\b/);
+    expect(await herald("frob")).toMatchObject({ exitCode: 2, stdout: "" });
+  });
+
+  test("a reader that takes one line of the help gets it without an error", async () => {
+    const script = "set -o pipefail; node_modules/.bin/herald --help | head -1";
+    for (let time = 0; time < 5; time++)
+      expect(await run("bash", ["-c", script], { cwd: home, env: environmentOf(node) })).toEqual({
+        exitCode: 0,
+        stdout: "Usage: herald [options] [command]\n",
+        stderr: "",
+      });
+  });
+});
+
+/** What a backend and a site write, and what the types must refuse. */
+const typed = `
+export const opened = (data: EventData["io.herald.notification.opened.v1"]): string => data.notification_id;
+export const name: EventType = "io.herald.notification.completed.v1";
+export const status = (device: Device): "active" | "inactive" | (string & {}) => device.status;
+// @ts-expect-error a target is text
+void new Herald({ url: "", token: "" }).notifications.send({ title: "Hello", targets: [17] });
+// @ts-expect-error no event has this type
+export const wrong: keyof EventData = "io.herald.nothing.v1";
+const site = createHerald({ gateway: "https://push.example.com", project: "prj_1", onChange: console.log });
+await site.subscribe();
+`;
+
+test.each([
+  ["nodenext", "nodenext"],
+  ["esnext", "bundler"],
+])("the installed types check an example: module %s, resolved by %s", async (module, resolution) => {
+  const home = join(folder, `${(nodes.at(-1) as NodeProgram).name} a registry`);
+  const imports = `import type { Device, EventData, EventType } from "@herald/client";\nimport { createHerald } from "@herald/web";\n`;
+  const known = "declare const url: string, token: string;\n";
+  const file = join(home, `example-${resolution}.ts`);
+  await writeFile(
+    file,
+    `${imports}${known}${await readmeProgram()}export const all: number = counts.devices;\n${typed}`,
+  );
+  const flags = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--types", ""];
+  const args = [
+    ...flags,
+    "--module",
+    module,
+    "--moduleResolution",
+    resolution,
+    "--lib",
+    "es2023,dom,dom.asynciterable",
+  ];
+  const checked = await run(join(root, "node_modules/.bin/tsc"), [...args, file], { cwd: home });
+  expect(checked).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+});

@@ -1,0 +1,118 @@
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { registry, repository } from "./build-release.ts";
+import { fetchActionlint, fetchTools, run } from "./tools.ts";
+
+const root = join(import.meta.dirname, "../..");
+const release = inject("heraldRelease");
+let folder: string;
+let tools: Awaited<ReturnType<typeof fetchTools>>;
+let version: string;
+
+beforeAll(async () => {
+  tools = await fetchTools();
+  folder = await mkdtemp(join(tmpdir(), "herald-published-"));
+  ({ version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const tarball = (name: string) => join(release, `herald-${name}-${version}.tgz`);
+const unpack = async (archive: string, into: string) => {
+  expect(await run("tar", ["-xzf", archive, `--one-top-level=${into}`], { cwd: folder })).toMatchObject({
+    exitCode: 0,
+  });
+};
+
+test("a release has every artefact, and the checksum of each", async () => {
+  const files = (await readdir(release)).toSorted();
+  expect(files).toEqual(
+    [
+      "SHA256SUMS",
+      `herald-${version}.asyncapi.json`,
+      `herald-${version}.openapi.json`,
+      ...["cli", "client", "web"].map((name) => `herald-${name}-${version}.tgz`),
+      ...((await readdir(join(root, "infra"))).includes("helm") ? [`herald-${version}.tgz`] : []),
+      `herald-compose-${version}.tar.gz`,
+      "images.json",
+    ].toSorted(),
+  );
+  const checked = await run("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: release });
+  expect(checked).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+  const sums = await readFile(join(release, "SHA256SUMS"), "utf8");
+  expect(sums.trim().split("\n")).toHaveLength(files.length - 1);
+});
+
+/** Bytes of the packed file. The client's code alone has at most 15 KB, which `package.unit.test.ts` checks. */
+const maxPackedBytes = { client: 40_960, web: 20_480, cli: 1_048_576 };
+
+describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => {
+  test("is small, and holds no sources, no tests and no script that runs at its installation", async () => {
+    expect((await stat(tarball(name))).size).toBeLessThanOrEqual(maxBytes);
+    const { stdout } = await run("tar", ["-tzf", tarball(name)], { cwd: folder });
+    const files = stdout.trim().split("\n");
+    const expected = /^package\/(package\.json|README\.md|LICENSE|THIRD_PARTY_NOTICES|dist\/[\w/-]+(\.js|\.d\.ts))$/;
+    expect(files.filter((file) => !expected.test(file))).toEqual([]);
+    expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md"]));
+    const read = (file: string) => run("tar", ["-xzOf", tarball(name), `package/${file}`], { cwd: folder });
+    const manifest = JSON.parse((await read("package.json")).stdout);
+    expect(manifest).toMatchObject({ version, license: "Apache-2.0", type: "module", engines: { node: ">=20.19" } });
+    expect(manifest.repository.url).toBe(`git+${repository}.git`);
+    for (const key of ["private", "scripts", "dependencies", "devDependencies"])
+      expect(manifest).not.toHaveProperty(key);
+    expect((await read("README.md")).stdout).not.toMatch(/\]\(\.\.?\//);
+  });
+
+  test("passes publint", async () => {
+    expect(await run(tools.publint, ["run", tarball(name), "--strict"], { cwd: folder })).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining("All good!"),
+    });
+  });
+});
+
+test.each([
+  ["client", []],
+  // A script to serve, which nothing imports.
+  ["web", ["--exclude-entrypoints", "./herald-worker.js"]],
+])("the types of @herald/%s resolve for every importer of ES modules", async (name, flags) => {
+  const { exitCode, stdout } = await run(
+    tools.attw,
+    [tarball(name), "--profile", "esm-only", "--no-color", "--no-emoji", ...flags],
+    { cwd: folder },
+  );
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringContaining("OK (ESM)") });
+});
+
+test("the command line is one file, and names the licences of the libraries in it", async () => {
+  const { stdout } = await run("tar", ["-tzf", tarball("cli")], { cwd: folder });
+  expect(stdout.match(/dist\/.*/g)).toEqual(["dist/herald.js"]);
+  const notices = await run("tar", ["-xzOf", tarball("cli"), "package/THIRD_PARTY_NOTICES"], { cwd: folder });
+  expect(notices.stdout).toMatch(/^commander \d+\.\d+\.\d+, MIT\n.*Permission is hereby granted/s);
+});
+
+test("the archive has all that its compose file mounts, and init writes what it requires", async () => {
+  await unpack(join(release, `herald-compose-${version}.tar.gz`), "compose");
+  const archive = join(folder, "compose", `herald-compose-${version}`);
+  const compose = await readFile(join(archive, "compose.yaml"), "utf8");
+  for (const [, file = ""] of compose.matchAll(/\.\/(infra\/[^:\s]+):/g)) await stat(join(archive, file));
+  expect(compose).toContain(`image: ${registry}/gateway:${version}\n`);
+  expect(await run("infra/init", ["--simulators"], { cwd: archive })).toMatchObject({ exitCode: 0 });
+  const settings = await readFile(join(archive, ".env"), "utf8");
+  const required = [...compose.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+  expect(required.length).toBeGreaterThan(10);
+  expect(required.filter((name) => !settings.includes(`\n${name}=`))).toEqual([]);
+  expect(await readFile(join(archive, "README.md"), "utf8")).toContain(`${repository}/tree/v${version}/docs`);
+});
+
+test("the workflows are valid", async () => {
+  const actionlint = await fetchActionlint();
+  if ("why" in actionlint) {
+    process.stderr.write(`SKIPPED: actionlint, because ${actionlint.why}\n`);
+    return;
+  }
+  // Both are on some machines and not on others.
+  const flags = ["-shellcheck=", "-pyflakes=", "-no-color"];
+  expect(await run(actionlint.path, flags, { cwd: root })).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+});
