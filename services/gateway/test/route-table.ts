@@ -117,7 +117,11 @@ export const table: Record<string, Case> = {
     body: () => ({ preview: { variables: { name: "Ann" } } }),
     bad: { preview: { variables: { nmae: "Ann" } } },
   },
-  deleteTemplate: { route: ({ template }) => `DELETE /api/v1/templates/${template}`, status: 204, bad: { force: true } },
+  deleteTemplate: {
+    route: ({ template }) => `DELETE /api/v1/templates/${template}`,
+    status: 204,
+    bad: { force: true },
+  },
   listTopics: { route: () => "GET /api/v1/topics", status: 200, badQuery: "?per_page=101", foreign: 200 },
   createTopic: {
     route: () => "POST /api/v1/topics",

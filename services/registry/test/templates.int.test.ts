@@ -1,7 +1,7 @@
 import { openBucket } from "@herald/bus";
 import {
-  DeleteTemplate,
   DeleteProject,
+  DeleteTemplate,
   GetTemplate,
   ListTemplates,
   ListTemplateVersions,
@@ -47,7 +47,11 @@ describe("a template", () => {
     expect(await publish("welcome")).toEqual({ version: 1 });
     expect(await record("welcome")).toMatchObject({ name: "welcome", version: 1, content: content("Hi {{ name }}") });
     await eventually(async () =>
-      expect(await registry.lastEvent(projectId, TemplatePublishedV1)).toMatchObject({ template: "welcome", version: 1, author }),
+      expect(await registry.lastEvent(projectId, TemplatePublishedV1)).toMatchObject({
+        template: "welcome",
+        version: 1,
+        author,
+      }),
     );
     // The same content is the same version, also when its fields have another order.
     expect(await put("welcome", "Hi {{ name }}")).toMatchObject({ created: false, template: { changed: false } });
@@ -68,7 +72,11 @@ describe("a template", () => {
   });
 
   test("keeps names that a database would read otherwise", async () => {
-    const odd = { title: "x", data: { "a.b": "{{ name }}", $set: "1", __proto__x: "2" }, variables: content("").variables };
+    const odd = {
+      title: "x",
+      data: { "a.b": "{{ name }}", $set: "1", __proto__x: "2" },
+      variables: content("").variables,
+    };
     await registry.ask(PutTemplateRequest, { projectId, name: "odd", content: odd, author });
     expect((await get("odd")).content).toEqual(odd);
   });

@@ -44,7 +44,7 @@ const isShown = ({ title, body, silent }: { title?: unknown; body?: unknown; sil
 const newNotification = z
   .strictObject({ ...content, ...sources, ...templateFields, targets: NewTargets, dry_run: dryRun })
   .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
-  .superRefine(withProblems(({ targets: _, ...notification }) => dangerousLinks(notification)))
+  .superRefine(withProblems(({ targets: _, variables: __, ...notification }) => dangerousLinks(notification)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
