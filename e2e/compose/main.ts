@@ -159,6 +159,20 @@ async function test(
   await sendAndOpen(second, shell);
   say("sent and opened a push after down and up");
 
+  await must("infra/backup", ["before"], here);
+  await sendAndOpen(second, shell);
+  await assert.rejects(must("infra/restore", ["before"], here), /restore with --replace/);
+  await compose("down");
+  await must(
+    "docker",
+    ["volume", "rm", ...["nats", "mongo"].map((volume) => `${here.env.COMPOSE_PROJECT_NAME}_${volume}`)],
+    here,
+  );
+  await timed("restore into empty volumes", () => must("infra/restore", ["before"], here));
+  await sendAndOpen(readDemo(await compose("run", "--rm", "demo")), shell);
+  assert.deepEqual(readDemo(await compose("run", "--rm", "demo")), first, "the project is restored");
+  say("backed up, lost both volumes, restored, and sent and opened a push");
+
   if (!local) {
     const [, password = ""] = /^HERALD_MONGO_PASSWORD_REGISTRY=(.*)$/m.exec(written) ?? [];
     const url = `mongodb://herald-registry:${password}@mongo:27017/herald_dispatch?authSource=admin`;

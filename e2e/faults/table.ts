@@ -1,4 +1,5 @@
 import type { Row } from "./row.ts";
+import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
 import { busRows } from "./rows/bus.ts";
@@ -24,6 +25,7 @@ export const rows: readonly Row[] = [
   ...databaseRows,
   ...brokerRows,
   brokerLost,
+  backup,
   ...slowApns,
   ...verdictRows,
   ...busRows,

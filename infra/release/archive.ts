@@ -57,7 +57,7 @@ export const writeArchive = async (
     await mkdir(folder);
     await writeFile(join(folder, "compose.yaml"), compose);
     await writeFile(join(folder, "README.md"), readme(version, repository));
-    for (const file of ["LICENSE", "infra/init", ...mountedFiles(compose)])
+    for (const file of ["LICENSE", "infra/init", "infra/backup", "infra/restore", ...mountedFiles(compose)])
       await cp(join(root, file), join(folder, file));
     const archive = join(out, `${basename(folder)}.tar.gz`);
     await must("tar", ["-czf", archive, "-C", parent, basename(folder)], { cwd: root });

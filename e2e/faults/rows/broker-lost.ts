@@ -30,7 +30,7 @@ async function loseData({ broker, services }: System): Promise<void> {
 }
 
 /** The bootstrap step, as an operator runs it. */
-async function bootstrap({ broker, environmentOf }: System): Promise<void> {
+export async function bootstrap({ broker, environmentOf }: System): Promise<void> {
   const env = { ...environmentOf("dispatch"), ...broker.loginOf("bootstrap"), HERALD_NATS_STORAGE: "2GiB" };
   await run(process.execPath, [bundleOf("bus")], { cwd: root, env });
 }

@@ -1,6 +1,29 @@
-import { createLogger, readConfig, runService } from "@herald/kit";
+import { createLogger, readConfig, runBackupCommand, runService } from "@herald/kit";
+import { backUpStreams, restoreStreams } from "./backup-streams.ts";
 import { closeBus, connectBus, serviceAccess } from "./connect.ts";
 import { BootstrapConfig, declaredBytes, ensureStreams, whyNotMade } from "./ensure-streams.ts";
+
+/** Called with `backup` or `restore`, as a user of NATS that may do both. */
+await runBackupCommand("bus", () => {
+  const config = readConfig(BootstrapConfig, process.env);
+  const log = createLogger({ service: "backup", level: "warn", destination: process.stderr });
+  const connect = () => connectBus({ ...serviceAccess(config, "bootstrap"), inboxPrefix: undefined, log });
+  return {
+    part: "broker",
+    keys: [],
+    read: async function* () {
+      const bus = await connect();
+      yield* backUpStreams(bus);
+      await closeBus(bus);
+    },
+    restore: async (frames, { replace }) => {
+      const bus = await connect();
+      const count = await restoreStreams(bus, frames, { replace, replicas: Number(config.HERALD_NATS_REPLICAS) });
+      await closeBus(bus);
+      return `${count} streams`;
+    },
+  };
+});
 
 /** Creates or updates streams, buckets and durables, then exits: with 0 if all match their declaration. */
 await runService("bootstrap", () => {

@@ -1,4 +1,5 @@
 export { LRUCache } from "lru-cache";
+export { runBackupCommand } from "./backup/run-backup.ts";
 export { createByteCache, memoryBytesOf } from "./byte-cache.ts";
 export { ConfigError, fileVariable, readConfig } from "./config/read-config.ts";
 export {

@@ -17,6 +17,7 @@ export {
 export { isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts, deadlineOptions } from "./counts.ts";
+export { dumpDatabase, lastRestore, loadDump } from "./dump.ts";
 export { byIndex, ensureIndexes, having, type IndexSpec, indexName, indexNames } from "./ensure-indexes.ts";
 export { createErasureStore, type Erasure, type ErasureStore } from "./erasure-store.ts";
 export {

@@ -8,3 +8,4 @@ export {
 } from "./create-service.ts";
 export { type EraseRows, eraseUser, startErasurePasses } from "./erase-users.ts";
 export { exportPage } from "./export-page.ts";
+export { runDatabaseService } from "./run-database-service.ts";

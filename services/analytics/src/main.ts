@@ -1,5 +1,11 @@
-import { readConfig, runService } from "@herald/kit";
+import { readConfig } from "@herald/kit";
+import { runDatabaseService } from "@herald/service";
 import { createApp } from "./app.ts";
 import { AnalyticsConfig } from "./config.ts";
 
-await runService("analytics", () => createApp(readConfig(AnalyticsConfig, process.env)));
+await runDatabaseService(
+  "analytics",
+  () => readConfig(AnalyticsConfig, process.env),
+  createApp,
+  (config) => [config.HERALD_ANALYTICS_MASTER_KEYS],
+);

@@ -1,8 +1,8 @@
 import { groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
-import { CountBacklog, type Lane, type Platform, ProvidersRecord } from "@herald/contracts";
+import { CountBacklog, idTime, type Lane, type Platform, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
-import { retentionEveryMs, startRetention } from "@herald/mongo";
+import { lastRestore, retentionEveryMs, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
   createService,
@@ -17,6 +17,7 @@ import { listBacklogs, sweepBacklogs } from "./delivery/backlog.ts";
 import { createDelivery } from "./delivery/create-delivery.ts";
 import { sweepExpansions } from "./delivery/expand.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
+import type { Deps } from "./deps.ts";
 import { unitsOfBatch } from "./domain/batch.ts";
 import type { Erased } from "./domain/erase-targets.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
@@ -131,7 +132,9 @@ const assemble = (
   };
   const concurrency = config.HERALD_DISPATCH_BATCHES * inMemoryPerBatch;
 
-  const shared = { ...stores, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
+  let restoredAt: Date | undefined;
+  const isRestored: Deps["isRestored"] = (id) => restoredAt !== undefined && idTime(id) <= restoredAt;
+  const shared = { ...stores, isRestored, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
   const delivery = createDelivery({ ...shared, gate: sendGate });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
@@ -151,6 +154,7 @@ const assemble = (
     prepare: async () => {
       for (const store of [notifications, deliveries, sendGroups, credentials, erasures]) await store.ensureIndexes();
       await credentials.rotate(log);
+      restoredAt = await lastRestore(db);
     },
     handlers: [
       // Groups wait at the gate, not in the consumer, so a slow group does not block others.

@@ -1,5 +1,11 @@
-import { readConfig, runService } from "@herald/kit";
+import { readConfig } from "@herald/kit";
+import { runDatabaseService } from "@herald/service";
 import { createApp } from "./app.ts";
 import { DispatchConfig } from "./config.ts";
 
-await runService("dispatch", () => createApp(readConfig(DispatchConfig, process.env)));
+await runDatabaseService(
+  "dispatch",
+  () => readConfig(DispatchConfig, process.env),
+  createApp,
+  (config) => [config.HERALD_DISPATCH_MASTER_KEYS, config.HERALD_OPEN_KEYS],
+);

@@ -1,5 +1,11 @@
-import { readConfig, runService } from "@herald/kit";
+import { readConfig } from "@herald/kit";
+import { runDatabaseService } from "@herald/service";
 import { createApp } from "./app.ts";
 import { RegistryConfig } from "./config.ts";
 
-await runService("registry", () => createApp(readConfig(RegistryConfig, process.env)));
+await runDatabaseService(
+  "registry",
+  () => readConfig(RegistryConfig, process.env),
+  createApp,
+  (config) => [config.HERALD_REGISTRY_MASTER_KEYS],
+);

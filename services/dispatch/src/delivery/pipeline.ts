@@ -24,7 +24,7 @@ type Sent = { readonly settlement: Settlement; readonly version?: string | undef
 
 /** The steps of every ledger row, in small and large sends: send, settle, follow up. */
 export const createPipeline = (deps: PipelineDeps) => {
-  const { cache, deliveries, credentials, finisher, outbox, publish, metrics, now, log } = deps;
+  const { cache, deliveries, credentials, finisher, outbox, publish, isRestored, metrics, now, log } = deps;
   const followUp = createFollowUp(deps);
 
   /** Adds this row's verdicts to the notification's verdicts in this process. True when the spike guard rejects them. */
@@ -69,7 +69,9 @@ export const createPipeline = (deps: PipelineDeps) => {
     moved: ReadonlySet<DeviceId>,
     signal: AbortSignal,
   ): Promise<Sent> => {
-    const { devices } = run;
+    const devices = isRestored(run.notificationId)
+      ? run.devices.map((device) => ({ ...device, repeat: true }))
+      : run.devices;
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(
