@@ -110,7 +110,7 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`template push ${shipped} ${templates}`, /^Stored the draft of shipped\.$/m);
   await run(`template publish shipped ${templates}`, /^Published shipped, version 1\.$/m);
   await run("template list", /^shipped +version 1 +the same$/m);
-  await run("template versions shipped", /^1 +20\S+ +tok_/m);
+  await run("template versions shipped", /^ +1 +20/m);
   await run("template preview shipped --var n:=42", /"title": "Order 42"/);
   await run(`template pull --dir ${join(system.folder, "pulled")}`, /shipped\.json\.$/m);
   await run("send --template shipped --var n:=7 --to topic:news --dry-run", /"title": "Order 7"/);

@@ -95,8 +95,9 @@ export const table: Record<string, Case> = {
     badQuery: "?version=0",
   },
   putTemplate: {
-    route: ({ template }) => `PUT /api/v1/templates/${template}`,
-    status: 200,
+    // A name of its own, so that a stranger's template does not stand for the world's.
+    route: ({ template }) => `PUT /api/v1/templates/${template}-more`,
+    status: 201,
     body: () => ({ template: { title: "Hi {{ name }}", variables: { name: { type: "string", fallback: "friend" } } } }),
     bad: { template: { title: "Hi {{ nmae }}" } },
     foreign: 201,

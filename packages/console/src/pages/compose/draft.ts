@@ -1,6 +1,7 @@
 import type { NewNotification } from "@herald/client";
 import { useCallback, useState } from "react";
 import { type Json, objectOf } from "../../parts/json.ts";
+import { typedValue } from "../../parts/variable.ts";
 
 /** An unsent notification, field by field as the form shows it. */
 export type Draft = {
@@ -9,13 +10,32 @@ export type Draft = {
   readonly image: string;
   readonly link: string;
   readonly targets: readonly string[];
+  /** The name of a published template; empty: none. */
+  readonly template: string;
+  /** Values of its variables as they are typed; empty: the fallback. */
+  readonly variables: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly fallback: string;
+    readonly text: string;
+  }[];
   /** In the format of `datetime-local`; empty: now. */
   readonly sendAt: string;
   /** Further fields as JSON. */
   readonly more: string;
 };
 
-export const emptyDraft: Draft = { title: "", body: "", image: "", link: "", targets: [], sendAt: "", more: "" };
+export const emptyDraft: Draft = {
+  title: "",
+  body: "",
+  image: "",
+  link: "",
+  targets: [],
+  template: "",
+  variables: [],
+  sendAt: "",
+  more: "",
+};
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
 /** Fallback for disabled browser storage: the draft survives a change of page, but not a reload. */
@@ -61,9 +81,15 @@ export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON
 /** The fields of `more`; undefined when it is not a JSON object. */
 export const moreOf = ({ more }: Draft): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
+const valuesOf = ({ variables }: Draft) =>
+  Object.fromEntries(
+    variables.flatMap(({ name, type, text }) => (text === "" ? [] : [[name, typedValue(type, text)]])),
+  );
+
 /** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
+  ...(draft.template !== "" && { template: draft.template, variables: valuesOf(draft) }),
   ...(draft.title !== "" && { title: draft.title }),
   ...(draft.body !== "" && { body: draft.body }),
   ...(draft.image.trim() !== "" && { image: draft.image.trim() }),
