@@ -56,7 +56,7 @@ test("the guide's way by console: write a template, see it, publish it, and send
   await page.getByText("Sends use version 1.").waitFor();
 
   await page.getByRole("link", { name: "Compose" }).click();
-  await page.getByRole("textbox", { name: "Template" }).click();
+  await page.getByLabel("Template", { exact: true }).first().click();
   await page.getByRole("option", { name: "order-shipped" }).click();
   await page.getByLabel("order", { exact: true }).fill("7");
   await page.getByLabel("Targets").first().fill(`device:${device.id}`);
