@@ -1,6 +1,5 @@
 /** The types that a template declares for its variables. */
 export const variableTypes = ["string", "number", "boolean", "datetime"] as const;
-export type VariableType = (typeof variableTypes)[number];
 
 /** A typed value as the API takes it. A text that is not of the type is sent as it is, so that the API says what is wrong. */
 export const typedValue = (type: string, text: string): string | number | boolean => {

@@ -30,7 +30,13 @@ const exceptions: Readonly<Record<string, Need>> = {
 /** Routes under `/api/v1` whose body, not a credential, says who the caller is. */
 const forApps = ["identify", "openNotification", "getWebPushKey"];
 
-const ofScope = { read: "viewer", send: "operator", devices: "operator", templates: "operator", export: "admin" } as const;
+const ofScope = {
+  read: "viewer",
+  send: "operator",
+  devices: "operator",
+  templates: "operator",
+  export: "admin",
+} as const;
 
 /** Undefined: not for operators. Reads need `viewer`, changes `admin`; `/api/v1` goes by the scopes of a project token. */
 const neededFor = ({ operationId, method, path, access }: Route): Need | undefined => {

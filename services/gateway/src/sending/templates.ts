@@ -15,7 +15,7 @@ import {
 } from "@herald/contracts";
 import { createByteCache, type Fault, HeraldError, memoryBytesOf, parseBody } from "@herald/kit";
 import { mergeLayers, renderTexts } from "@herald/payload";
-import { compileTexts } from "@herald/payload/compile-texts";
+import { compileTexts } from "@herald/payload/liquid-parser";
 
 const maxBytes = 32 * 1_048_576;
 /** All gateways use a new version within this time. */

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { Liquid } from "liquidjs";
 import { describe, expect, test } from "vitest";
 import { compileLiquid } from "./compile.ts";
-import { evaluateLiquid, type LiquidValues } from "./evaluate.ts";
-import { LiquidRenderError } from "./filters.ts";
+import { evaluateLiquid, type LiquidValues } from "../liquid/evaluate.ts";
+import { LiquidRenderError } from "../liquid/filters.ts";
 
 const values = {
   name: "Zoë",
