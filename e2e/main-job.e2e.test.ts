@@ -1,4 +1,4 @@
-import { expectStatus, request } from "@herald/testing";
+import { eventually, expectStatus, request } from "@herald/testing";
 import { beforeAll, describe, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
@@ -192,7 +192,10 @@ describe("payloads", () => {
       ttl: 3_600,
       collapse_id: "order-7",
       localizations: { de: { title: "Bestellung versandt" } },
-      ios: { aps: { "thread-id": "orders" } },
+      urgency: "time-sensitive",
+      relevance: 0.8,
+      thread: "orders",
+      ios: { aps: { "target-content-id": "order-7" } },
     });
     await project.final(sent.id);
     const [push, ...more] = await arrived(sent.id);
@@ -207,6 +210,9 @@ describe("payloads", () => {
         category: "order",
         "mutable-content": 1,
         "thread-id": "orders",
+        "interruption-level": "time-sensitive",
+        "relevance-score": 0.8,
+        "target-content-id": "order-7",
       },
       notification_id: sent.id,
       project_id: project.id,
@@ -226,6 +232,43 @@ describe("payloads", () => {
       ...(push?.headers["content-length"] && { "content-length": push.headers["content-length"] }),
     });
     expect(delivery?.provider_id).toBe(push?.headers["apns-id"]);
+  });
+
+  test("presentation that no device understands is refused, with the field", async () => {
+    const notification = {
+      title: "Hello",
+      targets: ["all"],
+      urgency: "urgent",
+      relevance: 2,
+      icon: "http://a.example/i.png",
+    };
+    const { status, body } = await project.call("POST /notifications", { body: { notification } });
+    expect(status).toBe(422);
+    expect(body.errors).toEqual([
+      "notification.icon: must be an https URL",
+      "notification.urgency: must be one of `passive`, `active`, `time-sensitive`, `critical`",
+      "notification.relevance: must be from 0 to 1",
+    ]);
+  });
+
+  test("with a site, what fits every browser but Safari is refused", async () => {
+    const own = await system.project("Site", ["webpush"]);
+    const notification = { title: "Hello", body: "x".repeat(3_450), targets: ["all"], dry_run: true };
+    const dryRun = () => own.call("POST /notifications", { body: { notification } });
+    expectStatus(await dryRun(), 200);
+    const settings = { subject: "mailto:ops@example.com", site: "https://shop.example.com" };
+    const { body } = expectStatus(
+      await system.admin(`PUT /projects/${own.id}/providers/webpush`, { body: settings }),
+      200,
+    );
+    expect(body.data.settings).toMatchObject(settings);
+    await eventually(async () => {
+      const { status, body } = await dryRun();
+      expect([status, body.errors]).toEqual([
+        422,
+        [expect.stringMatching(/^notification: renders to \d{4} bytes for web on Safari, at most 3993 fit/)],
+      ]);
+    });
   });
 
   test("a silent notification wakes the app in the background", async () => {

@@ -4,6 +4,8 @@ import { expectStatus } from "@herald/testing";
 import { expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
+import { newAddress } from "../harness/seed.ts";
+import { payloadOf } from "../harness/simulators.ts";
 import { type ConsolePage, expectCalm, goTo, useConsole } from "./console-page.ts";
 
 /** Checks of every page of the console. */
@@ -173,6 +175,44 @@ test("users are found by the beginning of their ids, also when composing", async
   await page.getByRole("option", { name: "user:u_117" }).click();
   await page.locator(".audience-total", { hasText: "1 device" }).waitFor();
   expectCalm(page);
+});
+
+test("presentation is shown per platform while it is typed, and an invalid field has its problem", async () => {
+  const project = await herald.system.project("Concerts", ["apns", "fcm", "webpush"]);
+  for (const platform of ["ios", "android", "web"] as const)
+    await project.register({ platform, ...(await newAddress(herald.system.simulators, platform)) });
+  const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  await page.getByLabel("Title").fill("Doors open at 7");
+  await page.getByLabel("Targets").first().fill("all");
+  await page.keyboard.press("Enter");
+  await page.locator("summary", { hasText: "Presentation" }).click();
+  await page.getByLabel("Urgency").first().click();
+  await page.getByRole("option", { name: /^Time-sensitive/ }).click();
+  await page.getByLabel("Thread").fill("concerts");
+  await page.getByLabel("Android channel").fill("doors");
+  await page.getByLabel("Icon").fill("https://example.com/icon.png");
+  const notes = () => page.locator(".lock-note").allTextContents();
+  await expect.poll(notes).toEqual(["Time Sensitive", "Thread concerts"]);
+  await page.getByText("Android", { exact: true }).last().click();
+  await expect.poll(notes).toEqual(["Channel doors", "Thread concerts"]);
+  await page.getByText("Web", { exact: true }).last().click();
+  await expect.poll(notes).toEqual(["Icon https://example.com/icon.png"]);
+  for (const relevance of ["2", "much"]) {
+    await page.getByLabel("Relevance").fill(relevance);
+    await page.locator(".mantine-Input-error, .mantine-InputWrapper-error").first().waitFor();
+  }
+  await page.getByLabel("Relevance").fill("0,5");
+  await page.getByRole("button", { name: "Send to 3 devices…" }).click();
+  await page.getByRole("button", { name: "Send to 3 devices", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "Doors open at 7" }).waitFor();
+  const id = page.url().split("/").at(-1) ?? "";
+  await project.final(id);
+  const [push] = await herald.system.simulators
+    .pushes({ provider: "apns", status: 200 })
+    .then((pushes) => pushes.filter((one) => payloadOf(one).notification_id === id));
+  expect(push?.payload).toMatchObject({
+    aps: { "interruption-level": "time-sensitive", "relevance-score": 0.5, "thread-id": "concerts" },
+  });
 });
 
 test("a project among more than a hundred is found by its name", async () => {

@@ -1,6 +1,10 @@
+import type { NotificationId } from "@herald/contracts";
+import { renderDeclarative } from "@herald/payload";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { payloadOf } from "../harness/simulators.ts";
 import { reaches, statusOf, useWebKit } from "./person.ts";
 
 /** The browser kit in a real Chromium, on the example site, against a running system. */
@@ -65,4 +69,73 @@ test("topics, and a log-in that lasts until the browser starts again", async () 
   expect((await kit.project.call("GET /users/u-topics")).status).toBe(404);
   expect(kit.browser.pushService.current()).toBeUndefined();
   expect(kit.browser.errors).toEqual([]);
+});
+
+/** Sends to a device. Returns the address that a click opens in Safari, which shows the notification without the worker. */
+const sendToSafari = async (page: Page, linkTo: string) => {
+  const { device } = await statusOf(page);
+  const { id, pushes } = await kit.person.send({ title: "Safari", link_to: linkTo, targets: [`device:${device}`] });
+  const origin = { projectId: kit.project.id, notificationId: id as NotificationId };
+  const content = { title: "Safari", link_to: linkTo, targets: ["all"] };
+  const body = renderDeclarative(content, origin, kit.system.example.url)(payloadOf(pushes[0] as Push).token ?? "");
+  const { navigate } = JSON.parse(body ?? "{}").notification;
+  return { id, path: String(navigate).slice(kit.system.example.url.length) };
+};
+
+/** The opens that a page reports. */
+const opensOf = (page: Page): string[] => {
+  const reported: string[] = [];
+  page.on("request", (request) => {
+    if (request.method() === "PUT" && request.url().endsWith("/open")) reported.push(request.url());
+  });
+  return reported;
+};
+
+test.each([
+  ["/inbox", "/inbox"],
+  ["/inbox?from=push#top", "/inbox?from=push#top"],
+])(
+  "Safari opens %s without the worker: the page reports the open once, and its address is clean",
+  async (link, seen) => {
+    const page = await kit.person.subscribed();
+    const { id, path } = await sendToSafari(page, link);
+    expect(path).toContain(`herald=${id}.v2.`);
+    const reported = opensOf(page);
+    await page.goto(kit.system.example.url + path);
+    await reaches(page, { subscribed: true, pending: false });
+    expect(page.url()).toBe(kit.system.example.url + seen);
+    await kit.person.opened(id);
+    await page.reload();
+    await reaches(page, { subscribed: true, pending: false });
+    expect(reported).toHaveLength(1);
+    expect(kit.browser.errors).toEqual([]);
+  },
+);
+
+test("offline when Safari opens the page: the open is kept, over a reload, until Herald answers", async () => {
+  const page = await kit.person.subscribed();
+  const { id, path } = await sendToSafari(page, "/inbox");
+  await page.route("**/api/v1/**", (route) => route.abort());
+  const reported = opensOf(page);
+  await page.goto(kit.system.example.url + path);
+  await eventually(() => expect(reported.length).toBeGreaterThan(0));
+  expect(page.url()).toBe(`${kit.system.example.url}/inbox`);
+  await page.reload();
+  await eventually(() => expect(reported.length).toBeGreaterThan(1));
+  expect((await kit.project.notification(id)).counts.opened).toBe(0);
+  await page.unroute("**/api/v1/**");
+  await page.reload();
+  await kit.person.opened(id);
+});
+
+test("a forged open does not count, and an address of the site's own is left alone", async () => {
+  const page = await kit.person.subscribed();
+  const { id } = await sendToSafari(page, "/inbox");
+  await page.goto(`${kit.system.example.url}/inbox#herald=${id}.v2.forged`);
+  await reaches(page, { subscribed: true, pending: false, problem: null });
+  expect(page.url()).toBe(`${kit.system.example.url}/inbox`);
+  await page.goto(`${kit.system.example.url}/inbox?herald=crest&page=2#herald`);
+  await reaches(page, { subscribed: true, pending: false, problem: null });
+  expect(page.url()).toBe(`${kit.system.example.url}/inbox?herald=crest&page=2#herald`);
+  expect((await kit.project.notification(id)).counts.opened).toBe(0);
 });

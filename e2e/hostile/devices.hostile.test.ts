@@ -235,10 +235,17 @@ test("a web app and an Android app get category, badge and action in their platf
   expect(bare.fcm).not.toHaveProperty("click_action");
   expect(bare.web?.notification).not.toHaveProperty("badge");
   const badge = "https://example.com/badge.png";
-  const full = await arrived({ badge: 3, category: "ORDER", click_action: "OPEN_ORDER", badge_image: badge });
-  expect(full.fcm).toMatchObject({ click_action: "OPEN_ORDER", notification_count: 3 });
-  expect(full.web).toMatchObject({ notification: { badge }, app_badge: 3 });
-  show(task, { fields: "category, click_action, badge, badge_image" });
+  const icon = "https://example.com/icon.png";
+  const full = await arrived({
+    ...{ badge: 3, category: "ORDER", click_action: "OPEN_ORDER", badge_image: badge, icon },
+    ...{ urgency: "passive", android_channel: "orders" },
+  });
+  expect(full.fcm).toMatchObject({
+    ...{ click_action: "OPEN_ORDER", notification_count: 3 },
+    ...{ channel_id: "orders", notification_priority: "PRIORITY_LOW" },
+  });
+  expect(full.web).toMatchObject({ notification: { badge, icon }, app_badge: 3 });
+  show(task, { fields: "category, click_action, badge, badge_image, icon, urgency, android_channel" });
 });
 
 test("the checks above saw accepted pushes and refused ones", async () => {

@@ -11,6 +11,7 @@ export const choices = {
   projectRole: ["viewer", "operator", "admin"],
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
+  urgency: ["passive", "active", "time-sensitive", "critical"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",

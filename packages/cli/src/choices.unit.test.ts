@@ -21,6 +21,7 @@ test("options accept what the contracts accept", () => {
     projectRole: sorted(contracts.ProjectRole.options),
     environment: sorted(contracts.ApnsEnvironment.options),
     tokenKind: sorted(contracts.FcmTokenKind.options),
+    urgency: sorted(contracts.Urgency.options),
     eventType: sorted(eventTypes),
   });
 });

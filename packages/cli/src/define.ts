@@ -33,9 +33,16 @@ const wholeNumber = (text: string): number => {
   return Number(text);
 };
 
+const share = (text: string): number => {
+  if (!/^(0(\.\d+)?|1(\.0+)?)$/.test(text)) throw new InvalidArgumentError("It must be a number from 0 to 1.");
+  return Number(text);
+};
+
 export const option = (flags: string, description: string): Option => new Option(flags, description);
 export const numberOption = (flags: string, description: string): Option =>
   option(flags, description).argParser(wholeNumber);
+/** An option with a number from 0 to 1. */
+export const shareOption = (flags: string, description: string): Option => option(flags, description).argParser(share);
 /** An option that may be repeated. */
 export const repeated = (flags: string, description: string, choices?: readonly string[]): Option => {
   const one = option(flags, description);

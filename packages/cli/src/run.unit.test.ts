@@ -174,7 +174,10 @@ test("flags go before the file that a notification is in", async () => {
   const file = join(home, "notification.json");
   await writeFile(file, JSON.stringify({ notification: { title: "File", body: "File", targets: ["all"] } }));
   const flags = { title: "Flag", to: ["topic:news"], data: ["a=1"], kind: "news", label: ["campaign=a=b"] };
-  expect(await contentOf({ file, ...flags })).toEqual({
+  const presentation = { urgency: "passive", relevance: 0, thread: "t", icon: "https://example.com/i.png" };
+  expect(await contentOf({ file, ...flags, ...presentation, androidChannel: "orders" })).toEqual({
+    ...presentation,
+    android_channel: "orders",
     kind: "news",
     labels: { campaign: "a=b" },
     title: "Flag",

@@ -219,21 +219,31 @@ export type TemplateContent = {
   link_to?: string;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
   /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
   badge_image?: string;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string;
   /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
   sound?: string;
   /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
   category?: string;
   /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
   click_action?: string;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: Open<"passive" | "active" | "time-sensitive" | "critical">;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string;
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal` */
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
   /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
@@ -317,21 +327,31 @@ export type Notification = {
   image?: string;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
   /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
   badge_image?: string;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string;
   /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
   sound?: string;
   /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
   category?: string;
   /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
   click_action?: string;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: Open<"passive" | "active" | "time-sensitive" | "critical">;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string;
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal` */
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
   /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
@@ -1184,21 +1204,31 @@ export type NewNotification = {
   image?: string | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: readonly string[];
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
   /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
   badge_image?: string | undefined;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string | undefined;
   /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
   sound?: string | undefined;
   /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
   category?: string | undefined;
   /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
   click_action?: string | undefined;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: "passive" | "active" | "time-sensitive" | "critical" | undefined;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number | undefined;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string | undefined;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string | undefined;
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean | undefined;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal` */
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
   /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
@@ -1315,21 +1345,31 @@ export type NewTemplate = {
   link_to?: string | undefined;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
   /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
   badge_image?: string | undefined;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string | undefined;
   /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
   sound?: string | undefined;
   /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
   category?: string | undefined;
   /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
   click_action?: string | undefined;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: "passive" | "active" | "time-sensitive" | "critical" | undefined;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number | undefined;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string | undefined;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string | undefined;
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean | undefined;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal` */
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
   /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
@@ -1535,6 +1575,8 @@ export type WebPushSettings = {
   subject: string;
   public_key?: string | undefined;
   private_key?: string | undefined;
+  /** The origin of the web app. With it, Safari shows notifications that have a title by itself (Declarative Web Push), and a click opens `link_to` there */
+  site?: string | undefined;
   endpoint?: string | undefined;
   ca?: string | undefined;
 };

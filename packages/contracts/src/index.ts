@@ -21,6 +21,7 @@ export * from "./http/v1/notification-content.ts";
 export * from "./http/v1/notifications.ts";
 export * from "./http/v1/operators.ts";
 export * from "./http/v1/pagination.ts";
+export { Urgency } from "./http/v1/presentation-fields.ts";
 export * from "./http/v1/problem.ts";
 export * from "./http/v1/provider-test.ts";
 export * from "./http/v1/providers.ts";

@@ -13,13 +13,20 @@ export type ApnsRendering = {
   readonly body: BodyOf;
 };
 
+/** A critical alert plays its sound even if the device is muted. Apple wants such a sound as an object. */
+const soundOf = ({ sound, urgency }: NotificationContent): unknown =>
+  urgency === "critical" ? { critical: 1, name: sound ?? "default", volume: 1 } : sound;
+
 const aps = (content: NotificationContent, words: Words): Record<string, unknown> => {
   if (content.silent) return { "content-available": 1 };
   return compact({
     alert: compact({ title: words.title, body: words.body }),
     badge: content.badge,
-    sound: content.sound,
+    sound: soundOf(content),
     category: content.category,
+    "thread-id": content.thread,
+    "interruption-level": content.urgency,
+    "relevance-score": content.relevance,
     // The app's notification service extension fetches an image, and only runs for mutable content.
     "mutable-content": words.image === undefined ? undefined : 1,
   });

@@ -1,4 +1,4 @@
-import type { FcmTokenKind, NotificationContent, Platform } from "@herald/contracts";
+import type { FcmTokenKind, NotificationContent, Platform, Urgency } from "@herald/contracts";
 import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
 import {
   collapseIdOf,
@@ -23,6 +23,14 @@ export type FcmRendering = {
 const notification = (content: NotificationContent, words: Words): Record<string, unknown> | undefined =>
   content.silent ? undefined : compact({ title: words.title, body: words.body, image: words.image });
 
+/** What Android calls the priority of a notification, before version 8; later versions follow the channel. */
+const notificationPriorities = {
+  passive: "PRIORITY_LOW",
+  active: "PRIORITY_DEFAULT",
+  "time-sensitive": "PRIORITY_HIGH",
+  critical: "PRIORITY_MAX",
+} as const satisfies Record<Urgency, string>;
+
 const android = (content: NotificationContent, origin: PushOrigin, ttlSeconds: number): Record<string, unknown> =>
   compact({
     priority: content.silent || content.priority === "normal" ? "NORMAL" : "HIGH",
@@ -36,6 +44,8 @@ const android = (content: NotificationContent, origin: PushOrigin, ttlSeconds: n
           click_action: content.click_action,
           notification_count: content.badge,
           tag: collapseIdOf(content, origin),
+          channel_id: content.android_channel,
+          notification_priority: content.urgency && notificationPriorities[content.urgency],
         }),
   });
 
@@ -44,7 +54,7 @@ const androidMessage = (content: NotificationContent, origin: PushOrigin, ttlSec
     compact({
       notification: notification(content, words),
       android: android(content, origin, ttlSeconds),
-      data: compact({ ...content.data, link_to: words.link_to }),
+      data: compact({ ...content.data, link_to: words.link_to, ...(content.thread && { thread: content.thread }) }),
     }),
     content.android,
   );

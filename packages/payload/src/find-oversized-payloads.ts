@@ -1,5 +1,6 @@
 import { type NotificationContent, type Platform, type Provider, providerOf } from "@herald/contracts";
 import { apnsMaxBytes, renderApns } from "./apns.ts";
+import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import type { BodyOf, PushOrigin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
@@ -13,19 +14,24 @@ type Measure = {
 };
 
 /** The payloads for each provider. FCM serves every platform: a project with FCM may have devices of each. */
-const measuresOf = (content: NotificationContent, origin: PushOrigin): Measure[] => {
+const measuresOf = (content: NotificationContent, origin: PushOrigin, site: string | undefined): Measure[] => {
   const byFcm = (platform: Platform, as: string): Measure => {
     const { body } = renderFcm(content, origin, platform, { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" });
     const target = { token: "", kind: "token" } as const;
     return { provider: "fcm", as, max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(body(target, token, locale)) };
   };
   const weigh = (body: BodyOf) => (token: string, locale: string | undefined) => Buffer.byteLength(body(token, locale));
+  const declarative = site === undefined ? undefined : renderDeclarative(content, origin, site);
   return [
     { provider: "apns", as: "ios", max: apnsMaxBytes, bytes: weigh(renderApns(content, origin).body) },
     byFcm("android", "android"),
     { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin).body) },
     byFcm("ios", "ios through FCM"),
     byFcm("web", "web through FCM"),
+    {
+      ...{ provider: "webpush", as: "web on Safari", max: webPushMaxBytes },
+      bytes: (token, locale) => Buffer.byteLength(declarative?.(token, locale) ?? ""),
+    },
   ];
 };
 
@@ -36,7 +42,7 @@ export const weighPayloads = (
   openTokenBytes: number,
   locale: string | undefined,
 ): Record<Platform, { readonly bytes: number; readonly max: number }> => {
-  const measures = measuresOf(content, origin);
+  const measures = measuresOf(content, origin, undefined);
   const weight = (platform: Platform) => {
     const { bytes, max } = measures.find(({ as }) => as === platform) as Measure;
     return { bytes: bytes("x".repeat(openTokenBytes), locale), max };
@@ -54,21 +60,27 @@ const maxProblems = 3;
  */
 export const surelyFitsBytes = Math.floor((Math.min(apnsMaxBytes, fcmMaxBytes, webPushMaxBytes) - 1_024) / 3);
 
+/** The same for a project with a site: a link is in a declarative payload twice, once with three bytes for one. */
+export const surelyFitsSiteBytes = Math.floor((webPushMaxBytes - 1_024) / 4);
+
 /**
  * Error messages for payloads that exceed a provider's limit: for every platform that the providers of these platforms serve, and every
- * localization, at most three per platform. `openTokenBytes`: the length of the tokens that will be signed.
+ * localization, at most three per platform. `openTokenBytes`: the length of the tokens that will be signed. `site`: the origin of the
+ * project's pages, if it has one.
  */
 export const findOversizedPayloads = (
   content: NotificationContent,
   origin: PushOrigin,
   platforms: readonly Platform[],
   openTokenBytes: number,
+  site?: string,
 ): string[] => {
-  if (Buffer.byteLength(JSON.stringify(content)) <= surelyFitsBytes) return [];
+  const surelyFits = site === undefined ? surelyFitsBytes : surelyFitsSiteBytes;
+  if (Buffer.byteLength(JSON.stringify(content)) <= surelyFits) return [];
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   const providers = new Set(platforms.map((platform) => providerOf[platform]));
-  return measuresOf(content, origin).flatMap(({ provider, as, max, bytes }) => {
+  return measuresOf(content, origin, site).flatMap(({ provider, as, max, bytes }) => {
     if (!providers.has(provider)) return [];
     const problems: string[] = [];
     for (const locale of locales) {

@@ -35,10 +35,16 @@ describe("weight", () => {
         ),
         Buffer.byteLength(renderWebPush(content, origin).body(openToken)),
       );
-    const fields = ["title", "body", "subtitle", "image", "sound", "category", "collapse_id", "link_to"] as const;
+    const texts = ["title", "body", "subtitle", "image", "sound", "category", "collapse_id", "link_to"] as const;
+    const fields = [...texts, "thread", "android_channel", "icon"] as const;
     for (const character of ['"', "\\", "\u0001", "ü", "\u{1f600}", "x", "\ud800"])
       for (const fill of [
-        ...fields.map((field) => (text: string) => ({ ...sized(1), [field]: text })),
+        ...fields.map((field) => (text: string) => ({
+          ...sized(1),
+          urgency: "critical",
+          relevance: 0.5,
+          [field]: text,
+        })),
         (text: string) => ({ ...sized(1), data: { a: text } }),
         (text: string) => ({ ...sized(1), data: { a: { b: [text] } } }),
         (text: string) => ({ ...sized(1), data: Object.fromEntries([...text].map((one, at) => [`${at}${one}`, one])) }),

@@ -1,5 +1,6 @@
 export type { ApnsRendering } from "./apns.ts";
 export { apnsMaxBytes, renderApns } from "./apns.ts";
+export { declarativeType, renderDeclarative } from "./declarative.ts";
 export type { FcmLifetime, FcmRendering } from "./fcm.ts";
 export { fcmMaxBytes, renderFcm } from "./fcm.ts";
 export { findOversizedPayloads, weighPayloads } from "./find-oversized-payloads.ts";

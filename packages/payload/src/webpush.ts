@@ -7,12 +7,18 @@ export const webPushMaxBytes = 3993;
 
 /** One notification as the service worker reads it after decryption. */
 export type WebPushRendering = {
-  readonly urgency: "high" | "normal";
+  /** Header `Urgency` (RFC 8030, 5.3). */
+  readonly urgency: "high" | "normal" | "low";
   readonly body: BodyOf;
 };
 
-export const webPushUrgency = ({ silent, priority }: NotificationContent): WebPushRendering["urgency"] =>
-  silent || priority === "normal" ? "normal" : "high";
+const urgencies = { passive: "low", active: "normal", "time-sensitive": "high", critical: "high" } as const;
+
+export const webPushUrgency = ({ silent, priority, urgency }: NotificationContent): WebPushRendering["urgency"] => {
+  if (silent) return "normal";
+  if (urgency !== undefined) return urgencies[urgency];
+  return priority === "normal" ? "normal" : "high";
+};
 
 /** A topic has at most 32 characters of base64url; any other id is hashed, so that a push with the same id still replaces. */
 export const webPushTopic = (collapseId: string): string =>
@@ -32,6 +38,7 @@ export const webPushPayload = (
         image: words.image,
         tag: collapseIdOf(content, origin),
         badge: content.badge_image,
+        icon: content.icon,
         sound: content.sound,
         category: content.category,
       });

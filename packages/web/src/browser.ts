@@ -1,3 +1,5 @@
+import type { PendingOpen } from "./state.ts";
+
 export const isSupported = (): boolean =>
   isSecureContext && "serviceWorker" in navigator && "PushManager" in self && "Notification" in self;
 
@@ -24,4 +26,16 @@ export const activeWorker = async (script: string): Promise<ServiceWorkerRegistr
 /** Closes Herald's notifications that this browser shows. */
 export const closeShown = async (registration: ServiceWorkerRegistration | undefined): Promise<void> => {
   for (const shown of (await registration?.getNotifications()) ?? []) if (shown.data?.notification_id) shown.close();
+};
+
+/** What a declarative push adds to the address of the page that its click opens. */
+const mark = /([?#&])herald=(ntf_[0-9a-z]{26})\.([\w.-]+)(&?)/;
+
+/** Takes the open out of the page's address: Safari shows some pushes without the worker, and a click on one opens the page directly. */
+export const takeOpenFromAddress = (project: string): PendingOpen | undefined => {
+  const [, before, notification, token, after] = mark.exec(location.href) ?? [];
+  if (!notification || !token) return undefined;
+  const rest = location.href.replace(mark, before === "?" && after ? "?" : (after ?? ""));
+  history.replaceState(history.state, "", rest);
+  return { notification, project, token };
 };

@@ -1,7 +1,8 @@
-import { browserPermission, closeShown, isSupported, workerOf } from "./browser.ts";
+import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
 import type { CallProblem } from "./call.ts";
+import { sendOpens } from "./opens.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
-import { exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
+import { addOpen, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
 import type { PushPayload } from "./wire.ts";
 
@@ -41,7 +42,10 @@ export type PushStatus = {
 
 /** No method rejects: errors are in `problem`. */
 export type Herald = {
-  /** Call it when a page loads: renews the subscription if needed, and sends pending changes. Never asks for permission. */
+  /**
+   * Call it when a page loads: renews the subscription if needed, and sends pending changes. If a click on a notification of Safari opened
+   * the page, reports the open and removes it from the address. Never asks for permission.
+   */
   readonly start: () => Promise<PushStatus>;
   /** Call it from a click: asks for permission if it is neither granted nor denied yet, and subscribes. */
   readonly subscribe: () => Promise<PushStatus>;
@@ -120,12 +124,18 @@ export const createHerald = (options: HeraldOptions): Herald => {
     const status = statusOf(state, problem);
     clearTimeout(retry);
     if (status.pending) retry = setTimeout(start, retryAfterMs());
+    // What fails stays stored.
+    sendOpens().catch(() => undefined);
     others.postMessage("changed");
     onChange?.(status);
     return status;
   };
 
-  const start = () => run((state) => state);
+  const start = async () => {
+    const opened = takeOpenFromAddress(project);
+    if (opened) await addOpen(opened).catch(() => undefined);
+    return run((state) => state);
+  };
 
   /** Unsubscribes if the current user is not `next`: the push service then drops pushes that it has not delivered. */
   const leave = async (next?: string): Promise<void> => {

@@ -113,7 +113,6 @@ export const settle = async (
       await store({ device: undefined, credential: undefined });
       await once();
     });
-    (await workerOf(worker))?.active?.postMessage({ herald: "flush" });
   } catch (error) {
     problem = problemOf(error);
   }

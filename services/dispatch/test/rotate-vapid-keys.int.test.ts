@@ -76,6 +76,11 @@ test("old and new subscribers get every push, before, between and after the step
     { id: vapidKeyId(old), publicKey: old, status: "earlier" },
   ]);
 
+  await put(projectId, { site: "https://shop.example.com" });
+  expect(await record(projectId)).toMatchObject({ site: "https://shop.example.com" });
+  await put(projectId);
+  expect(await record(projectId)).not.toHaveProperty("site");
+
   await sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
   expect(await sendTo(projectId, everyone)).toMatchObject({
     counts: { accepted: 2, failed: 3 },

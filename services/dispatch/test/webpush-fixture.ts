@@ -25,7 +25,10 @@ export const createWebPushFixture = () => {
       cleanups.push(simulators.stop);
       return simulators;
     },
-    connect: (elsewhere: { endpoint?: string; ca?: string; ring?: KeyRing }, over: Partial<WebPushClientDeps> = {}) => {
+    connect: (
+      elsewhere: { endpoint?: string; ca?: string; ring?: KeyRing; site?: string },
+      over: Partial<WebPushClientDeps> = {},
+    ) => {
       const client = createWebPushClient({
         settings: { subject, ring: newRing(keys, new Date()), ...elsewhere },
         createTransport: createHttp2Transport,
@@ -38,6 +41,14 @@ export const createWebPushFixture = () => {
     },
   };
 };
+
+/** Connects every name to this machine, where a simulator may have the name of a real push service. */
+export const createLocalTransport: WebPushClientDeps["createTransport"] = (options) =>
+  createHttp2Transport({
+    ...options,
+    lookup: (_, { all }, done) =>
+      all ? done(null, [{ address: "127.0.0.1", family: 4 }]) : done(null, "127.0.0.1", 4),
+  });
 
 export const at = ({ webpush, ca }: Simulators) => ({ endpoint: webpush.url, ca });
 

@@ -120,11 +120,12 @@ export const addProviders = (group: Command, add: Add) => {
     run: async (context, _, { serviceAccount, ...rest }) =>
       put(context, "fcm", { service_account: JSON.parse(await read(serviceAccount)), ...(await elsewhere(rest)) }),
   });
-  add<Elsewhere & { subject: string; publicKey?: string; privateKey?: string }>(set, {
+  add<Elsewhere & { subject: string; site?: string; publicKey?: string; privateKey?: string }>(set, {
     usage: "webpush",
     does: "Set Web Push: creates a key pair unless you give one",
     options: [
       option("--subject <url>", "mailto: or https: contact for push services").makeOptionMandatory(),
+      option("--site <origin>", "of the web app: lets Safari show notifications without the service worker"),
       option("--public-key <key>", "base64url"),
       option("--private-key <file>", "a file with the private key, base64url"),
       ...elsewhereOptions,
@@ -132,9 +133,10 @@ export const addProviders = (group: Command, add: Add) => {
     examples: [
       ["provider set webpush --subject mailto:push@example.com", "shows the public key that browsers subscribe with"],
     ],
-    run: async (context, _, { subject, publicKey, privateKey, ...rest }) => {
+    run: async (context, _, { subject, site, publicKey, privateKey, ...rest }) => {
       const key = privateKey === undefined ? undefined : (await read(privateKey)).trim();
-      await put(context, "webpush", { subject, public_key: publicKey, private_key: key, ...(await elsewhere(rest)) });
+      const keys = { public_key: publicKey, private_key: key };
+      await put(context, "webpush", { subject, site, ...keys, ...(await elsewhere(rest)) });
     },
   });
 

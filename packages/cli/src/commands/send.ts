@@ -2,8 +2,9 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import type { DryRun, NewNotification, Notification } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
-import { type Add, numberOption, option, parsePairs, repeated } from "../define.ts";
+import { type Add, numberOption, option, parsePairs, repeated, shareOption } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
@@ -24,6 +25,11 @@ type Options = {
   readonly ttl?: number;
   readonly priority?: string;
   readonly collapseId?: string;
+  readonly urgency?: string;
+  readonly relevance?: number;
+  readonly thread?: string;
+  readonly androidChannel?: string;
+  readonly icon?: string;
   readonly silent?: boolean;
   readonly file?: string;
   readonly key?: string;
@@ -60,7 +66,8 @@ export const parseVariables = (pairs: readonly string[] | undefined) =>
 
 /** Flags take precedence over the file. */
 export const contentOf = async (options: Options): Promise<NewNotification> => {
-  const { file, to, title, body, link, image, data, kind, label, at, ttl, priority, collapseId, silent } = options;
+  const { file, to, link, data, label, at, collapseId, androidChannel } = options;
+  const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
   const { template, var: variables } = options;
   const flags = {
     template,
@@ -70,13 +77,18 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     targets: to,
     link_to: link,
     image,
+    icon,
     data: data && parsePairs(data),
     kind,
     labels: label && parsePairs(label, "--label"),
     send_at: at,
     ttl,
-    priority: priority as "high" | "normal" | undefined,
+    priority,
     collapse_id: collapseId,
+    urgency,
+    relevance,
+    thread,
+    android_channel: androidChannel,
     silent,
   };
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
@@ -142,6 +154,11 @@ export const addSend = (program: Command, add: Add) =>
       numberOption("--ttl <seconds>", "time to live"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
       option("--collapse-id <id>", "replaces an earlier notification with this id"),
+      option("--urgency <urgency>", "how much it may interrupt").choices(choices.urgency),
+      shareOption("--relevance <score>", "0 to 1, its order in the summary of iOS"),
+      option("--thread <id>", "grouped with others of this thread"),
+      option("--android-channel <id>", "notification channel of the Android app"),
+      option("--icon <url>", "https URL of an icon, for browsers"),
       option("--silent", "wake the app without showing anything"),
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),

@@ -12,6 +12,7 @@ import { Page, Panel } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
 import { isEmpty, moreOf, notificationOf, useDraft } from "./compose/draft.ts";
+import { Presentation } from "./compose/presentation.tsx";
 import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
 import { TemplateFields } from "./compose/template.tsx";
@@ -105,6 +106,7 @@ const Compose = ({ id }: { readonly id: string }) => {
                   error={field("image")}
                 />
               </SimpleGrid>
+              <Presentation draft={draft} change={change} problem={field} />
               <details className="payload" open={draft.more !== ""}>
                 <summary>More fields as JSON</summary>
                 <JsonInput

@@ -6,6 +6,8 @@ export type Shown = {
   readonly body?: string | undefined;
   readonly image?: string | undefined;
   readonly link?: string | undefined;
+  /** How the platform presents it, in words. */
+  readonly notes?: readonly string[];
 };
 
 const at = (value: unknown, ...path: string[]): unknown =>
@@ -16,6 +18,28 @@ const at = (value: unknown, ...path: string[]): unknown =>
 
 const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
 
+const interruptions: Readonly<Record<string, string>> = {
+  passive: "Passive: no sound, the screen stays dark",
+  "time-sensitive": "Time Sensitive",
+  critical: "Critical: sounds even if the device is muted",
+};
+
+/** How a platform presents a payload: its urgency, its group, its channel, its icon. */
+const notesOf = (platform: string, payload: unknown): string[] => {
+  const message = at(payload, "message");
+  const [thread, channel, icon] = [
+    platform === "ios" ? text(at(payload, "aps", "thread-id")) : text(at(message, "data", "thread")),
+    text(at(message, "android", "notification", "channel_id")),
+    platform === "web" ? text(at(payload, "notification", "icon")) : undefined,
+  ];
+  return [
+    interruptions[String(at(payload, "aps", "interruption-level"))],
+    channel && `Channel ${channel}`,
+    thread && `Thread ${thread}`,
+    icon && `Icon ${icon}`,
+  ].filter((note) => note !== undefined && note !== "") as string[];
+};
+
 /** The visible fields of a platform's payload. */
 export const shownBy = (platform: string, payload: unknown): Shown => {
   const message = at(payload, "message") ?? payload;
@@ -25,6 +49,7 @@ export const shownBy = (platform: string, payload: unknown): Shown => {
     body: text(at(from, "body")) ?? text(from),
     image: text(at(from, "image")) ?? text(at(payload, "image")),
     link: text(at(payload, "link_to")) ?? text(at(message, "data", "link_to")),
+    notes: notesOf(platform, payload),
   };
 };
 
@@ -44,6 +69,11 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
         </span>
         <span>now</span>
       </div>
+      {shown.notes?.map((note) => (
+        <div key={note} className="lock-note break">
+          {note}
+        </div>
+      ))}
       {shown.title && (
         <div className="lock-title" dir="auto">
           {shown.title}

@@ -1,6 +1,6 @@
 import { hasLiquid } from "@herald/contracts";
-import { compileLiquid } from "./compile.ts";
 import { type CompiledText, mapTexts, type Texts } from "../liquid/texts.ts";
+import { compileLiquid } from "./compile.ts";
 
 /** A problem of a text, with its place in the notification and in the text. */
 export type TextProblem = { readonly path: readonly string[]; readonly message: string };

@@ -2,9 +2,9 @@ import { LiquidProgram, liquidLimits } from "@herald/contracts";
 import fc from "fast-check";
 import { Liquid } from "liquidjs";
 import { describe, expect, test } from "vitest";
-import { compileLiquid } from "./compile.ts";
 import { evaluateLiquid, type LiquidValues } from "../liquid/evaluate.ts";
 import { LiquidRenderError } from "../liquid/filters.ts";
+import { compileLiquid } from "./compile.ts";
 
 const values = {
   name: "Zoë",

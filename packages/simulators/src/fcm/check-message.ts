@@ -33,6 +33,8 @@ const data = strings.superRefine((values, context) => {
   }
 });
 
+const notificationPriorities = ["UNSPECIFIED", "MIN", "LOW", "DEFAULT", "HIGH", "MAX"].map((one) => `PRIORITY_${one}`);
+
 const androidNotification = fields({
   title: text,
   body: text,
@@ -50,7 +52,7 @@ const androidNotification = fields({
   sticky: bool,
   event_time: text,
   local_only: bool,
-  notification_priority: text,
+  notification_priority: z.enum(notificationPriorities),
   default_sound: bool,
   default_vibrate_timings: bool,
   default_light_settings: bool,

@@ -54,6 +54,11 @@ describe("a message is refused", () => {
       { message: { token: "a", android: { priority: "urgent" } } },
       "message.android.priority",
     ],
+    [
+      "with an unknown priority of its notification",
+      { message: { token: "a", android: { notification: { notification_priority: "HIGH" } } } },
+      "message.android.notification.notification_priority",
+    ],
     ["with a ttl in numbers", { message: { token: "a", android: { ttl: 3600 } } }, "message.android.ttl"],
     ["with a ttl past four weeks", { message: { token: "a", android: { ttl: "2419201s" } } }, "message.android.ttl"],
     ["of 4,097 bytes", { message: { token: "a", data: { k: "x".repeat(4096) } } }, "message"],

@@ -4,6 +4,7 @@ import type { ProviderReply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
 import { settleExchange } from "../script/settle.ts";
 import { createH2Server } from "../tls-servers.ts";
+import { declarativeProblem } from "./check-declarative.ts";
 import { checkRequest, keptFor, maxWebPushBody } from "./check-request.ts";
 import { decryptPush } from "./decrypt.ts";
 import { createSubscriptions, type Subscriber } from "./subscriptions.ts";
@@ -44,10 +45,13 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
   /** The payload for the browser: text, or null for a push without a body. */
   const open = (request: HttpRequest, subscriber: Subscriber) => {
     if (request.size === 0) return { payload: null };
+    // A real service could not detect these errors, and the browser would silently drop the push.
     try {
-      return { payload: decryptPush(request.body, subscriber) };
+      const payload = decryptPush(request.body, subscriber);
+      const isDeclarative = request.headers["content-type"] === "application/notification+json";
+      const problem = isDeclarative ? declarativeProblem(payload) : undefined;
+      return problem === undefined ? { payload } : failure(400, problem);
     } catch (error) {
-      // A real service could not detect this, and the browser would silently drop the push.
       return failure(400, error instanceof Error ? error.message : "body: cannot be decrypted");
     }
   };

@@ -143,6 +143,37 @@ describe("a correct push", () => {
     expect(simulators.pushes()).toMatchObject([{ payload: "hello" }]);
   });
 
+  describe("of the type for Declarative Web Push", () => {
+    const declare = (message: unknown) =>
+      push({
+        body: encrypt(typeof message === "string" ? message : JSON.stringify(message)),
+        headers: { "content-type": "application/notification+json" },
+      });
+    const notification = { title: "Hello", navigate: "https://shop.example.com/#a" };
+
+    it("is accepted if the browser would show it", async () => {
+      const shown = { ...notification, body: "World", icon: "https://example.com/i.png", app_badge: "3", image: 7 };
+      expect(await declare({ web_push: 8030, app_badge: 3, notification: shown, link_to: "/a" })).toMatchObject({
+        status: 201,
+      });
+    });
+
+    it.each([
+      ["not JSON", "payload: not JSON"],
+      [{ notification }, "payload: web_push: "],
+      [{ web_push: 9001, notification }, "payload: web_push: "],
+      [{ web_push: 8030 }, "payload: notification: "],
+      [{ web_push: 8030, notification: { title: "Hello" } }, "payload: notification.navigate: "],
+      [{ web_push: 8030, notification: { ...notification, navigate: "/a" } }, "payload: notification.navigate: "],
+      [{ web_push: 8030, notification: { ...notification, title: "" } }, "payload: notification.title: "],
+      [{ web_push: 8030, notification: { ...notification, app_badge: -1 } }, "payload: notification.app_badge: "],
+      [{ web_push: 8030, notification: { ...notification, silent: "yes" } }, "payload: notification.silent: "],
+    ])("is refused with what the browser drops it for: %j", async (message, problem) => {
+      expect(await declare(message)).toMatchObject({ status: 400 });
+      expect(simulators.pushes()[0]?.problem).toMatch(problem);
+    });
+  });
+
   it("shows the key that it was signed with, and binds a subscription that named none to it", async () => {
     expect(await push()).toMatchObject({ status: 201 });
     const other = { headers: { authorization: await authorization({}, { keys: otherVapid }) } };

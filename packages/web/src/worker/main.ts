@@ -81,9 +81,6 @@ self.addEventListener("push", (event) => event.waitUntil(receive(event.data?.tex
 self.addEventListener("notificationclick", (event) => event.waitUntil(click(event.notification)));
 self.addEventListener("pushsubscriptionchange", (event) => (event as ExtendableEvent).waitUntil(subscribeAgain()));
 self.addEventListener("activate", (event) => event.waitUntil(flushOpens()));
-self.addEventListener("message", (event) => {
-  if (event.data?.herald === "flush") event.waitUntil(flushOpens());
-});
 self.addEventListener("sync", (event) => {
   const { tag, waitUntil } = event as ExtendableEvent & { tag: string };
   if (tag === "herald") waitUntil.call(event, flushOpens({ throws: true }));

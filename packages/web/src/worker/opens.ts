@@ -1,7 +1,6 @@
 /// <reference lib="webworker" />
-import { type CallProblem, call } from "../call.ts";
-import { addOpen, deleteOpen, getOpen, openKeys, type PendingOpen, readState } from "../state.ts";
-import type { OpenBody } from "../wire.ts";
+import { sendOpens } from "../opens.ts";
+import { addOpen, type PendingOpen } from "../state.ts";
 
 declare const self: ServiceWorkerGlobalScope;
 
@@ -12,26 +11,12 @@ export const reportOpen = async (open: PendingOpen): Promise<void> => {
 };
 
 /**
- * Sends the stored opens, oldest first. Herald counts a repeated open once. After a failure it registers a background sync, so that the
- * browser retries when it is online. Within such a sync `throws` makes the browser retry again.
+ * Sends the stored opens. After a failure it registers a background sync, so that the browser retries when it is online. Within such a sync
+ * `throws` makes the browser retry again.
  */
 export const flushOpens = async ({ throws = false } = {}): Promise<void> => {
   try {
-    const keys = await openKeys();
-    if (keys.length === 0) return;
-    const state = await readState();
-    // The state contains Herald's address. The next page that starts the kit stores it.
-    if (!state) return;
-    for (const key of keys) {
-      const open = await getOpen(key);
-      if (!open) continue;
-      const body: OpenBody = { project_id: open.project, token: open.token };
-      await call(state.gateway, `PUT notifications/${open.notification}/open`, body).catch((problem: CallProblem) => {
-        // Herald refuses an open that is too old or forged: drop it.
-        if (problem.retry) throw problem;
-      });
-      await deleteOpen(key);
-    }
+    await sendOpens();
   } catch (problem) {
     if (throws) throw problem;
     await (self.registration as { sync?: { register(tag: string): Promise<void> } }).sync

@@ -29,6 +29,7 @@ import {
   newVapidKeys,
   promote,
   publishedKeys,
+  publishedSite,
   retire,
   type StoredWebPushSettings,
   shownKeys,
@@ -49,9 +50,11 @@ export const createProviderRecords = (
   const wanted = async (projectId: ProjectId): Promise<ProvidersRecord> => {
     const views = await credentials.viewsOf(projectId);
     const webPush = views.find(({ provider }) => provider === "webpush");
+    const site = webPush && publishedSite(webPush.view);
     return {
       providers: views.map(({ provider }) => provider),
       ...(webPush ? { vapidKeys: publishedKeys(webPush.view) } : {}),
+      ...(site !== undefined && { site }),
     };
   };
 

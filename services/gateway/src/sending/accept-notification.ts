@@ -53,6 +53,8 @@ type Rules = {
   /** The platforms whose provider the project has. The payload must fit their limits. */
   readonly platforms: readonly Platform[];
   readonly openTokenBytes: number;
+  /** The origin of the project's web app, if its settings name it. */
+  readonly site?: string | undefined;
 };
 
 type Accepting = Sending & Rules;
@@ -61,13 +63,15 @@ type Accepting = Sending & Rules;
 export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: ProjectId): Rules => ({
   platforms: projects.platforms(projectId),
   openTokenBytes: openTokens.length,
+  site: projects.site(projectId),
 });
 
 /** Creates the command after the checks that a schema cannot do. Throws validation-failed with all problems. */
 export const acceptNotification = (accepting: Accepting): SendV1 => {
-  const { projectId, id, at, platforms, openTokenBytes } = accepting;
+  const { projectId, id: notificationId, at, platforms, openTokenBytes, site } = accepting;
   const command = sendCommand(accepting);
-  const problems = findOversizedPayloads(command.content, { projectId, notificationId: id }, platforms, openTokenBytes);
+  const origin = { projectId, notificationId };
+  const problems = findOversizedPayloads(command.content, origin, platforms, openTokenBytes, site);
   if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }

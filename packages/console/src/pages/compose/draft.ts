@@ -9,6 +9,11 @@ export type Draft = {
   readonly body: string;
   readonly image: string;
   readonly link: string;
+  readonly urgency: string;
+  readonly relevance: string;
+  readonly thread: string;
+  readonly channel: string;
+  readonly icon: string;
   readonly targets: readonly string[];
   /** The name of a published template; empty: none. */
   readonly template: string;
@@ -26,15 +31,9 @@ export type Draft = {
 };
 
 export const emptyDraft: Draft = {
-  title: "",
-  body: "",
-  image: "",
-  link: "",
-  targets: [],
-  template: "",
-  variables: [],
-  sendAt: "",
-  more: "",
+  ...{ title: "", body: "", image: "", link: "" },
+  ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
+  ...{ targets: [], template: "", variables: [], sendAt: "", more: "" },
 };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
@@ -86,14 +85,24 @@ const valuesOf = ({ variables }: Draft) =>
     variables.flatMap(({ name, type, text }) => (text === "" ? [] : [[name, typedValue(type, text)]])),
   );
 
+/** The fields of a draft that are single texts, by their names in the API. */
+const textsOf = ({ title, body, image, link, thread, channel, icon }: Draft) => ({
+  title,
+  body,
+  image: image.trim(),
+  link_to: link.trim(),
+  thread: thread.trim(),
+  android_channel: channel.trim(),
+  icon: icon.trim(),
+});
+
 /** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
   ...(draft.template !== "" && { template: draft.template, variables: valuesOf(draft) }),
-  ...(draft.title !== "" && { title: draft.title }),
-  ...(draft.body !== "" && { body: draft.body }),
-  ...(draft.image.trim() !== "" && { image: draft.image.trim() }),
-  ...(draft.link.trim() !== "" && { link_to: draft.link.trim() }),
+  ...Object.fromEntries(Object.entries(textsOf(draft)).filter(([, text]) => text !== "")),
+  ...(draft.urgency !== "" && { urgency: draft.urgency as NonNullable<NewNotification["urgency"]> }),
+  ...(draft.relevance.trim() !== "" && { relevance: Number(draft.relevance.replace(",", ".")) }),
   ...(draft.sendAt !== "" && { send_at: new Date(draft.sendAt).toISOString() }),
   targets: draft.targets,
 });

@@ -6,6 +6,24 @@ test("a draft becomes a notification with the fields that were filled in", () =>
   expect(notificationOf(draft)).toEqual({ priority: "normal", title: "Hello", link_to: "/x", targets: ["all"] });
 });
 
+test("presentation has its names in the API, and a relevance with a comma is a number", () => {
+  const draft = {
+    ...emptyDraft,
+    ...{
+      urgency: "passive",
+      relevance: "0,5",
+      thread: " order-42 ",
+      channel: "orders",
+      icon: "https://example.com/i.png",
+    },
+  };
+  expect(notificationOf(draft)).toEqual({
+    ...{ urgency: "passive", relevance: 0.5, thread: "order-42", android_channel: "orders" },
+    ...{ icon: "https://example.com/i.png", targets: [] },
+  });
+  expect(notificationOf({ ...emptyDraft, relevance: "0" })).toEqual({ relevance: 0, targets: [] });
+});
+
 test("a local time becomes a moment with its offset", () => {
   const sendAt = "2030-01-31T09:00";
   const { send_at } = notificationOf({ ...emptyDraft, sendAt, targets: ["all"] });

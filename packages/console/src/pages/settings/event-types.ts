@@ -17,6 +17,7 @@ const all: Readonly<Record<EventType, true>> = {
   "io.herald.notification.opened.v1": true,
   "io.herald.delivery.accepted.v1": true,
   "io.herald.delivery.failed.v1": true,
+  "io.herald.template.published.v1": true,
   "io.herald.provider.paused.v1": true,
   "io.herald.provider.resumed.v1": true,
   "io.herald.webhook.disabled.v1": true,

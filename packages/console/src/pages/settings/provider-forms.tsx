@@ -156,12 +156,14 @@ export const FcmForm = ({ settings, onClose, onDone }: Props) => {
 export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
   const { id } = useProject();
   const [subject, setSubject] = useState(textOf(settings.subject));
+  const [site, setSite] = useState(textOf(settings.site));
   const [publicKey, setPublicKey] = useState("");
   const [privateKey, setPrivateKey] = useState("");
   const { fields, sent } = useElsewhere(settings);
   const act = async () => {
     await admin.providers.set(id, "webpush", {
       subject: subject.trim(),
+      ...(site.trim() !== "" && { site: site.trim() }),
       ...(publicKey.trim() !== "" && { public_key: publicKey.trim() }),
       ...(privateKey.trim() !== "" && { private_key: privateKey.trim() }),
       ...sent,
@@ -177,6 +179,13 @@ export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
         value={subject}
         onChange={setSubject}
         data-autofocus
+      />
+      <Field
+        label="Site"
+        description="The origin of your web app. With it, Safari shows notifications that have a title by itself, and a click opens the link there. Without it, Safari wakes your service worker each time."
+        placeholder="https://shop.example.com"
+        value={site}
+        onChange={setSite}
       />
       <details className="payload">
         <summary>Use your own keys</summary>

@@ -3,13 +3,12 @@ import { namedBody } from "../../named.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
+import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 
 const dayInSeconds = 86_400;
 /** FCM and most push services store a message for at most four weeks. */
 export const maxTtlSeconds = 28 * dayInSeconds;
 export const maxScheduleDays = 30;
-
-const text = (max: number) => z.string().min(1, "may not be empty").max(max, `must be at most ${max} characters`);
 
 const LinkTo = z
   .string()
@@ -25,9 +24,6 @@ const LinkTo = z
     examples: ["/orders/42"],
   });
 
-const imageUrl = z
-  .url({ protocol: /^https$/, error: "must be an https URL" })
-  .max(2048, "must be at most 2048 characters");
 const Image = imageUrl.meta({
   description:
     "https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image`",
@@ -40,12 +36,12 @@ const override = (description: string, example: Record<string, unknown>) =>
     .optional()
     .meta({ description, examples: [example] });
 
-const Title = text(256).meta({
+const Title = boundedText(256).meta({
   description:
     "The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true",
   examples: ["Your order has shipped"],
 });
-const Body = text(4000).meta({
+const Body = boundedText(4000).meta({
   description:
     "The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body`",
   examples: ["It arrives tomorrow before noon."],
@@ -83,46 +79,10 @@ export const content = {
     .optional()
     .meta({
       description:
-        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token`",
+        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token`",
       examples: [{ order: "42" }],
     }),
-  badge: z
-    .number()
-    .int()
-    .min(0)
-    .max(999_999)
-    .optional()
-    .meta({
-      description:
-        "The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set",
-      examples: [3],
-    }),
-  badge_image: imageUrl.optional().meta({
-    description:
-      "https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it",
-    examples: ["https://example.com/badge.png"],
-  }),
-  sound: text(128)
-    .optional()
-    .meta({
-      description:
-        "iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere",
-      examples: ["default"],
-    }),
-  category: text(128)
-    .optional()
-    .meta({
-      description:
-        "iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it",
-      examples: ["ORDER_UPDATE"],
-    }),
-  click_action: text(256)
-    .optional()
-    .meta({
-      description:
-        "Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it",
-      examples: ["OPEN_ORDER"],
-    }),
+  ...presentationFields,
   silent: z
     .boolean()
     .optional()
@@ -136,7 +96,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "`high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal`",
+        "`high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal`",
       examples: ["high"],
     }),
   ttl: z
@@ -175,11 +135,11 @@ export const content = {
     }),
   localizations: localizationsOf(words),
   ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
-    aps: { "interruption-level": "time-sensitive" },
+    aps: { "target-content-id": "order-42" },
   }),
   android: override(
     "Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone",
-    { android: { notification: { channel_id: "orders" } } },
+    { android: { notification: { color: "#3366ff" } } },
   ),
   web: override("Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone", {
     notification: { requireInteraction: true },

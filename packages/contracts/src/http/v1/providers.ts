@@ -80,6 +80,9 @@ export const FcmSettings = namedBody("FcmSettings", {
 });
 export type FcmSettings = z.infer<typeof FcmSettings>;
 
+/** Every declarative push contains the origin. */
+const maxSiteLength = 255;
+
 export const WebPushSettings = namedBody("WebPushSettings", {
   subject: z
     .string()
@@ -89,6 +92,19 @@ export const WebPushSettings = namedBody("WebPushSettings", {
     .meta({ examples: ["mailto:push@example.com"] }),
   public_key: z.string().max(200).optional(),
   private_key: z.string().max(200).optional(),
+  site: z
+    .string()
+    .max(maxSiteLength, `must be at most ${maxSiteLength} characters`)
+    .refine(
+      (site) => site.startsWith("https://") && URL.parse(site)?.origin === site,
+      "must be an origin such as https://shop.example.com: https and a host, without a path",
+    )
+    .optional()
+    .meta({
+      description:
+        "The origin of the web app. With it, Safari shows notifications that have a title by itself (Declarative Web Push), and a click opens `link_to` there",
+      examples: ["https://shop.example.com"],
+    }),
   ...elsewhere,
 });
 export type WebPushSettings = z.infer<typeof WebPushSettings>;

@@ -1,7 +1,14 @@
 import type { DeliveryReason } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "@herald/kit";
-import { collapseIdOf, renderWebPush, webPushMaxBytes, webPushTopic } from "@herald/payload";
+import {
+  collapseIdOf,
+  declarativeType,
+  renderDeclarative,
+  renderWebPush,
+  webPushMaxBytes,
+  webPushTopic,
+} from "@herald/payload";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { type ClientDeps, type ProviderClient, secondsToLive, storedUntil } from "../provider-client.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
@@ -25,6 +32,9 @@ const isPushService = (hostname: string): boolean =>
 
 /** Whether an origin, as written in a subscription, is one of the browsers' push services. */
 export const isKnownPushService = (origin: string): boolean => isPushService(URL.parse(origin)?.hostname ?? "");
+
+/** Safari's push service. Only Safari shows declarative pushes, and counts a push that its worker does not show against the site. */
+const isSafari = (hostname: string): boolean => hostname.endsWith(".push.apple.com");
 
 type EndpointRules = {
   /** The operator lets subscriptions name every public host, as UnifiedPush needs. */
@@ -69,7 +79,7 @@ export function createWebPushClient({
   anyHost,
   resolve,
 }: WebPushClientDeps): ProviderClient {
-  const { endpoint: ownEndpoint, ca, subject, ring } = settings;
+  const { endpoint: ownEndpoint, ca, subject, ring, site } = settings;
   const exemptOrigin = ownEndpoint && new URL(ownEndpoint).origin;
   const signers = new Map<string, ReturnType<typeof createVapid>>();
   const lookup = publicLookup(resolve);
@@ -94,13 +104,15 @@ export function createWebPushClient({
   return {
     prepare: (message) => {
       const { urgency, body: render } = renderWebPush(message.content, message);
+      const declarative = site === undefined ? undefined : renderDeclarative(message.content, message, site);
       const until = storedUntil(message);
       const topic = webPushTopic(collapseIdOf(message.content, message));
       const senderKeys = newSenderKeys();
       return async ({ token: endpoint, keys, vapidKeyId, locale }, openToken) => {
-        const text = render(openToken, locale);
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return forbidden(target.problem);
+        const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;
+        const text = declared ?? render(openToken, locale);
         const size = Buffer.byteLength(text);
         if (size > webPushMaxBytes) return notSent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
         const key = keyFor(ring, vapidKeyId);
@@ -114,7 +126,7 @@ export function createWebPushClient({
           urgency,
           topic,
           "content-encoding": "aes128gcm",
-          "content-type": "application/octet-stream",
+          "content-type": declared === undefined ? "application/octet-stream" : declarativeType,
           "content-length": String(body.length),
         };
         return classify(

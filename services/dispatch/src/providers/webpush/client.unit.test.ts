@@ -2,7 +2,7 @@ import { createHttp2Transport } from "@herald/http2-client";
 import { renderWebPush } from "@herald/payload";
 import type { Simulators } from "@herald/simulators";
 import { describe, expect, it } from "vitest";
-import { at, createWebPushFixture, keys, pushTo } from "../../../test/webpush-fixture.ts";
+import { at, createLocalTransport, createWebPushFixture, keys, pushTo } from "../../../test/webpush-fixture.ts";
 import { makeCurrent, newRing, newVapidKeys, type RawKeyPair, retire, stage, toRingKey } from "./settings.ts";
 
 const { connect, simulate } = createWebPushFixture();
@@ -98,6 +98,57 @@ describe("a push", () => {
     }
     expect(seen).toEqual([seen[0], seen[0], seen[0], seen[3], seen[3], seen[3]]);
     expect(seen[3]).not.toBe(seen[0]);
+  });
+});
+
+describe("a push to Safari", () => {
+  const site = "https://shop.example.com";
+  const safari = async (host = "web.push.apple.com") => {
+    const simulators = await simulate({ publicHost: host });
+    const toSite = connect({ ...at(simulators), site }, { createTransport: createLocalTransport });
+    const withoutSite = connect(at(simulators), { createTransport: createLocalTransport });
+    return { simulators, toSite, withoutSite };
+  };
+  const typesOf = (simulators: Simulators) => simulators.pushes().map(({ headers }) => headers["content-type"]);
+
+  it("is declarative, and a click opens a page of the site that knows what was opened", async () => {
+    const { simulators, toSite } = await safari();
+    const push = pushTo(simulators);
+    const sent = { ...push, content: { ...push.content, link_to: "/orders/42", badge: 3 } };
+    expect(await toSite.send(sent)).toMatchObject({ kind: "accepted" });
+    const [seen] = simulators.pushes();
+    expect(seen).toMatchObject({
+      headers: { "content-type": "application/notification+json", "content-encoding": "aes128gcm", urgency: "high" },
+      payload: {
+        ...{ web_push: 8030, app_badge: 3, link_to: "/orders/42", token: "open" },
+        ...{ notification_id: sent.notificationId, project_id: sent.projectId },
+        notification: {
+          ...{ title: "Żółw 🐢", tag: "order-42", app_badge: 3 },
+          navigate: `${site}/orders/42#herald=${sent.notificationId}.open`,
+          data: { notification_id: sent.notificationId, project_id: sent.projectId },
+        },
+      },
+    });
+  });
+
+  it("is as for other browsers without a title, without a site, or with a link to another site", async () => {
+    const { simulators, toSite, withoutSite } = await safari();
+    const push = pushTo(simulators);
+    const { title: _, ...untitled } = { ...push.content, body: "World" };
+    expect(await toSite.send({ ...push, content: untitled })).toMatchObject({ kind: "accepted" });
+    expect(await withoutSite.send(push)).toMatchObject({ kind: "accepted" });
+    const elsewhere = { ...push.content, link_to: "https://other.example/" };
+    expect(await toSite.send({ ...push, content: elsewhere })).toMatchObject({ kind: "accepted" });
+    expect(typesOf(simulators)).toEqual(Array(3).fill("application/octet-stream"));
+    for (const { payload } of simulators.pushes()) expect(payload).not.toHaveProperty("web_push");
+  });
+
+  it("is recognized by the host of its endpoint alone", async () => {
+    for (const host of ["push.apple.com.example.com", "localhost"]) {
+      const { simulators, toSite } = await safari(host);
+      expect(await toSite.send(pushTo(simulators))).toMatchObject({ kind: "accepted" });
+      expect(typesOf(simulators)).toEqual(["application/octet-stream"]);
+    }
   });
 });
 

@@ -239,12 +239,17 @@ export const shownKeys = (ring: KeyRing) =>
   keysOf(ring).map(({ status, key: { private_key: _, ...key } }) => ({ ...key, status }));
 
 /** The part of the settings that may be shown. Browsers need the public key to subscribe. */
-export const webPushPublicView = ({ subject, ring, ...elsewhere }: StoredWebPushSettings) => ({
+export const webPushPublicView = ({ subject, ring, site, ...elsewhere }: StoredWebPushSettings) => ({
   subject,
+  ...(site !== undefined && { site }),
   public_key: ring.current.public_key,
   keys: shownKeys(ring),
   ...elsewhereView(elsewhere),
 });
+
+/** The site in a stored view, which gateways need to weigh payloads. */
+export const publishedSite = (view: Readonly<Record<string, unknown>>) =>
+  (view as ReturnType<typeof webPushPublicView>).site;
 
 /** The keys in a stored view, as gateways give them to browsers. */
 export const publishedKeys = (view: Readonly<Record<string, unknown>>) =>

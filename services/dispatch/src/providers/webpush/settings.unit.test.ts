@@ -8,6 +8,7 @@ import {
   newVapidKeys,
   publicKeyOf,
   publishedKeys,
+  publishedSite,
   webPushPublicView,
 } from "./settings.ts";
 
@@ -55,6 +56,29 @@ test("a stored view names the keys that browsers may subscribe with", () => {
   const settings = put({ subject });
   const { id, public_key: publicKey } = settings.ring.current;
   expect(publishedKeys(webPushPublicView(settings))).toEqual([{ id, publicKey, status: "current" }]);
+});
+
+test("a site is an origin, which is shown and published", () => {
+  const settings = put({ subject, site: "https://shop.example.com" });
+  const view = webPushPublicView(settings);
+  expect(view).toMatchObject({ site: "https://shop.example.com" });
+  expect(publishedSite(view)).toBe("https://shop.example.com");
+  expect(publishedSite(webPushPublicView(put({ subject })))).toBeUndefined();
+  expect(put({ subject, site: "https://shop.example.com:8443" })).toHaveProperty("site");
+});
+
+test.each([
+  "https://shop.example.com/",
+  "https://shop.example.com/app",
+  "http://shop.example.com",
+  "https://me@shop.example.com",
+  "https://Shop.example.com",
+  "https://shop.example.com:443",
+  "shop.example.com",
+  "https://",
+  `https://${"x".repeat(250)}`,
+])("the site %j is refused", (site) => {
+  expect(problems({ subject, site })).toEqual([expect.stringMatching(/^site: must be (an origin|at most)/)]);
 });
 
 it.each([
