@@ -53,6 +53,23 @@ const event = (id: string, type = "notification.opened", body: unknown = { proje
     "ce-time": new Date().toISOString(),
   });
 
+/** Publishes a message of several events, as Herald does with those of the same moment. */
+const together = (ids: readonly string[]) =>
+  hands.publish(
+    `push.evt.v1.${projectId}.device.updated`,
+    JSON.stringify(
+      ids.map((id) => ({
+        specversion: "1.0",
+        id,
+        source: `/projects/${projectId}`,
+        type: "io.herald.device.updated.v1",
+        time: new Date().toISOString(),
+        data: { later: { added: true } },
+      })),
+    ),
+    { "Nats-Msg-Id": randomUUID(), "content-type": "application/cloudevents-batch+json" },
+  );
+
 const examples = [
   { language: "TypeScript", command: process.execPath, file: "consumer.ts" },
   { language: "Python", command: "python3", file: "consumer.py" },
@@ -106,6 +123,23 @@ describe.each(examples)("the example in $language", ({ language, command, file }
     ]);
     running?.kill("SIGTERM");
     if (running) expect(await once(running, "exit")).toEqual([0, null]);
+  });
+
+  test("shows each event of a shared message once, also in other company", async () => {
+    start();
+    await event(`${name}-m`);
+    await together([`${name}-m`, `${name}-n`, `${name}-o`]);
+    await together([`${name}-o`, `${name}-p`]);
+    await eventually(() => expect(ids()).toEqual(["m", "n", "o", "p"].map((id) => `${name}-${id}`)), {
+      timeoutMs: 30_000,
+    });
+    expect(printed.at(-1)).toMatchObject({
+      what: "kept",
+      type: "io.herald.device.updated.v1",
+      source: `/projects/${projectId}`,
+      data: { later: { added: true } },
+    });
+    await eventually(async () => expect(await hands.unsettled("PUSH_EVENTS", access.NATS_DURABLE ?? "")).toBe(0));
   });
 
   test("continues after a kill, and takes no more than it can handle", async () => {

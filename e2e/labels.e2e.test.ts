@@ -1,5 +1,5 @@
 import { Herald, type NotificationListOptions } from "@herald/client";
-import { eventually, readStream, request } from "@herald/testing";
+import { eventually, readPublished, request } from "@herald/testing";
 import { describe, expect } from "vitest";
 import type { Content, Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
@@ -75,7 +75,7 @@ describe("a notification with a kind and labels", () => {
     expect(await listed({ label: "campaign:spring/1", kind: "promotion", status: "completed" })).toEqual([small]);
     expect(await listed({ label: "campaign:spring" })).toEqual([]);
 
-    const events = await readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${project.id}.>`);
+    const events = await readPublished(system.broker, `push.evt.v1.${project.id}.>`);
     const mine = events.filter(({ body }) => body.includes(small));
     expect(mine.map(({ subject }) => subject.split(".").slice(4).join(".")).toSorted()).toEqual([
       "delivery.accepted",

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { NotificationOpenedV1 } from "@herald/contracts";
-import { eventually, natsRefusal, readStream, request } from "@herald/testing";
+import { eventually, natsRefusal, readPublished, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
@@ -83,7 +83,7 @@ describe("opens", () => {
     expect(Object.fromEntries(opened)).toEqual({ [first.id]: true, [second.id]: false });
 
     const events = await eventually(async () => {
-      const found = await readStream(system.broker, "PUSH_EVENTS", NotificationOpenedV1.filter);
+      const found = await readPublished(system.broker, NotificationOpenedV1.filter);
       const mine = found.filter((event) => event.body.includes(id));
       expect(mine).toHaveLength(1);
       return mine;

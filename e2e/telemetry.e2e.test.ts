@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { eventually, expectStatus, readStream, request } from "@herald/testing";
+import { eventually, expectStatus, readPublished, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Collector, type Span, startCollector } from "./harness/collector.ts";
 import { readMetrics } from "./harness/metrics.ts";
@@ -250,7 +250,7 @@ test("no token, no content and no secret is in a log, a span, a metric or a subj
     expect(collector.spans.filter(({ name }) => name === "send apns").length).toBeGreaterThanOrEqual(3);
   }, exported);
   const metrics = await Promise.all(serviceNames.map((name) => readMetrics(system.services[name].metrics)));
-  const events = await readStream(system.broker, "PUSH_EVENTS");
+  const events = await readPublished(system.broker);
   const places = {
     logs: system.logs.lines.map(({ line }) => line),
     spans: collector.bodies,

@@ -1,6 +1,6 @@
 import { Herald } from "@herald/client";
 import { headerNames } from "@herald/contracts";
-import { eventually, expectStatus, readStream } from "@herald/testing";
+import { eventually, expectStatus, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
@@ -48,7 +48,7 @@ const createWebhook = async (project: Project): Promise<string> => {
 
 /** The ids of all events of a project on the bus. */
 const published = async ({ id }: Project): Promise<Set<string>> => {
-  const messages = await readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${id}.>`);
+  const messages = await readPublished(system.broker, `push.evt.v1.${id}.>`);
   return new Set(messages.map(({ headers }) => headers[headerNames.ceId] ?? ""));
 };
 

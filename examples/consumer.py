@@ -5,9 +5,10 @@
     set -a; . ./warehouse.env; python3 examples/consumer.py
 
 - It resumes where it stopped, because the durable stores which events were acknowledged. Several instances share the work.
-- An event may come twice (after a crash between handling and acknowledgement), always with the same ce-id: make handling
+- Events of one type that happen within the same 50 ms share a message, up to 100 of them: acknowledge it after the last one.
+- An event may come twice (after a crash between handling and acknowledgement), always with the same id: make handling
   idempotent. Here the ids are lines of the file SEEN; in production make them a unique key of your table.
-- It requests MAX_MESSAGES events after handling the previous ones: if handling is slow, the rest waits on the server.
+- It requests MAX_MESSAGES messages after handling the previous ones: if handling is slow, the rest waits on the server.
 - Types and fields that later versions of Herald add are kept unchanged, so you can use stored events later.
 """
 
@@ -28,10 +29,13 @@ MAX_MESSAGES = int(env("MAX_MESSAGES", "100"))
 SLOWLY_MS = int(env("SLOWLY_MS", "0"))
 
 
-def event_of(message):
-    """Parses CloudEvents in binary mode: attributes in the headers, data in the body, kept even if it is not JSON."""
+def events_of(message):
+    """Parses CloudEvents. One alone is in binary mode: attributes in the headers, data in the body, kept even if it is not
+    JSON. Several are a JSON batch: an array of objects with attributes and data."""
     headers = message.headers or {}
     text = message.data.decode("utf-8", "replace")
+    if headers.get("content-type") == "application/cloudevents-batch+json":
+        return json.loads(text)
     try:
         data = json.loads(text)
     except ValueError:
@@ -43,7 +47,7 @@ def event_of(message):
         "source": headers.get("ce-source"),
         "data": data,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return [{name: value for name, value in found.items() if value is not None}]
 
 
 def show(what, event):
@@ -80,16 +84,19 @@ async def main():
         except asyncio.TimeoutError:  # no message; also catches nats-py's TimeoutError, a subclass
             continue
         for message in messages:
-            event = event_of(message)
-            if event["id"] not in seen:
+            for event in events_of(message):
+                if event["id"] in seen:
+                    continue
                 HANDLERS.get(event["type"], lambda one: show("kept", one))(event)
                 seen.add(event["id"])
                 if SEEN:
                     with open(SEEN, "a", encoding="utf-8") as file:
                         file.write(event["id"] + "\n")
-            if SLOWLY_MS:
-                await asyncio.sleep(SLOWLY_MS / 1000)
-            # Acknowledge only after handling: NATS redelivers unacknowledged events.
+                if SLOWLY_MS:
+                    await asyncio.sleep(SLOWLY_MS / 1000)
+                # Restarts the ack wait of 30 s, because all events of a message may take longer.
+                await message.in_progress()
+            # Acknowledge only after handling: NATS redelivers unacknowledged messages.
             await message.ack()
     await connection.flush()  # the last acknowledgements
     await connection.close()

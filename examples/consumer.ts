@@ -5,9 +5,10 @@
  *   node --env-file=warehouse.env examples/consumer.ts
  *
  * - It resumes where it stopped, because the durable stores which events were acknowledged. Several instances share the work.
- * - An event may come twice (after a crash between handling and acknowledgement), always with the same `ce-id`: make handling
+ * - Events of one type that happen within the same 50 ms share a message, up to 100 of them: acknowledge it after the last one.
+ * - An event may come twice (after a crash between handling and acknowledgement), always with the same id: make handling
  *   idempotent. Here the ids are lines of the file `SEEN`; in production make them a unique key of your table.
- * - At most `MAX_MESSAGES` events are in flight: if handling is slow, the rest waits on the server.
+ * - At most `MAX_MESSAGES` messages are in flight: if handling is slow, the rest waits on the server.
  * - Types and fields that later versions of Herald add are kept unchanged, so you can use stored events later.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
@@ -29,17 +30,23 @@ const {
 
 type Event = { id: string; type: string; time?: string; source?: string; data: unknown };
 
-/** Parses CloudEvents in binary mode: attributes in the headers, data in the body, which is kept even if it is not JSON. */
-const eventOf = (message: JsMsg): Event => {
+/**
+ * Parses CloudEvents. One alone is in binary mode: attributes in the headers, data in the body, which is kept even if it is not JSON.
+ * Several are a JSON batch: an array of objects with attributes and data.
+ */
+const eventsOf = (message: JsMsg): Event[] => {
+  if (message.headers?.get("content-type") === "application/cloudevents-batch+json") return message.json<Event[]>();
   const header = (name: string) => message.headers?.get(`ce-${name}`) || undefined;
   const [time, source] = [header("time"), header("source")];
-  return {
-    id: header("id") ?? `${message.info.stream}/${message.seq}`,
-    type: header("type") ?? message.subject,
-    ...(time && { time }),
-    ...(source && { source }),
-    data: json(message.string()),
-  };
+  return [
+    {
+      id: header("id") ?? `${message.info.stream}/${message.seq}`,
+      type: header("type") ?? message.subject,
+      ...(time && { time }),
+      ...(source && { source }),
+      data: json(message.string()),
+    },
+  ];
 };
 
 const json = (text: string): unknown => {
@@ -73,14 +80,16 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 
 console.error(`listening to ${NATS_DURABLE} on ${NATS_URL}`);
 for await (const message of messages) {
-  const event = eventOf(message);
-  if (!seen.has(event.id)) {
+  for (const event of eventsOf(message)) {
+    if (seen.has(event.id)) continue;
     (handlers[event.type] ?? ((one) => print("kept", one)))(event);
     seen.add(event.id);
     if (SEEN) appendFileSync(SEEN, `${event.id}\n`);
+    if (Number(SLOWLY_MS) > 0) await sleep(Number(SLOWLY_MS));
+    // Restarts the ack wait of 30 s, because all events of a message may take longer.
+    message.working();
   }
-  if (Number(SLOWLY_MS) > 0) await sleep(Number(SLOWLY_MS));
-  // Acknowledge only after handling: NATS redelivers unacknowledged events.
+  // Acknowledge only after handling: NATS redelivers unacknowledged messages.
   message.ack();
 }
 await connection.drain();

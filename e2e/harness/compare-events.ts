@@ -9,7 +9,7 @@ import {
   NotificationExpiredV1,
   NotificationOpenedV1,
 } from "@herald/contracts";
-import { readStream } from "@herald/testing";
+import { readPublished } from "@herald/testing";
 import { deliveryKey, type Ledger } from "./ledger.ts";
 import type { Project } from "./project.ts";
 import type { System } from "./system.ts";
@@ -18,7 +18,7 @@ type Contract<Data> = { readonly filter: string; readonly schema: { parse(value:
 
 /** The events of one kind in a project, without duplicates. Throws if an event violates its contract. */
 export async function eventsOf<Data>({ broker }: System, project: Project, contract: Contract<Data>): Promise<Data[]> {
-  const messages = await readStream(broker, "PUSH_EVENTS", contract.filter.replace("*", project.id));
+  const messages = await readPublished(broker, contract.filter.replace("*", project.id));
   const byId = new Map(messages.map(({ headers, body }) => [headers[headerNames.ceId], body]));
   return [...byId.values()].map((body) => contract.schema.parse(JSON.parse(body)));
 }

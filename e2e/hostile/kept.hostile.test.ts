@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Herald } from "@herald/client";
 import { newDeviceId, newNotificationId } from "@herald/contracts";
-import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, request } from "@herald/testing";
+import { type BrokerHands, eventually, expectStatus, operateBroker, readPublished, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
@@ -142,7 +142,7 @@ test("a device that changes in a loop evicts no events or statistics of other pr
     const body = { project_id: victim.id, token: payloadOf(push).token };
     expectStatus(await request(system.gateway, `PUT /api/v1/notifications/${id}/open`, { body }), 204);
   }
-  const eventsOf = (id: string) => readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${id}.>`);
+  const eventsOf = (id: string) => readPublished(system.broker, `push.evt.v1.${id}.>`);
   // Events of the registration, then accepted, delivered, completed and opened for each notification.
   const own = await eventually(async () => {
     const found = await eventsOf(victim.id);

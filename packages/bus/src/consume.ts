@@ -5,6 +5,7 @@ import { acquirePermit, createLimiter, wakeBlocked } from "./permit.ts";
 import { processBatch, type Task } from "./process-batch.ts";
 import { pull } from "./pull.ts";
 import { createProgress, type Received } from "./received-message.ts";
+import { createSettledEvents, splitEvents } from "./split-events.ts";
 import { removeNotes, suspectFromDelivery } from "./suspects.ts";
 
 /** Handlers that are consuming. */
@@ -48,6 +49,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
   const { durable, batch, concurrency } = handler;
   const tasks = new Map<string, Task>();
   const unstarted: Task[] = [];
+  const settledEvents = createSettledEvents();
   const running = new Set<Promise<void>>();
   const load = { active: 0, activeBytes: 0, blockedBytes: 0 };
   const capacity = concurrency * batch.size + Math.max(batch.size, Math.min(maxPrefetched, concurrency));
@@ -79,7 +81,12 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     count(task, -1);
   };
 
-  const receive = (received: Received) => {
+  const receive = (message: Received) => {
+    for (const received of splitEvents(message, settledEvents)) receiveOne(received);
+    start();
+  };
+
+  const receiveOne = (received: Received) => {
     const known = tasks.get(received.key);
     if (known !== undefined) {
       // The broker redelivered a message that is still being handled here: settle the newer delivery.
@@ -102,7 +109,6 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     tasks.set(received.key, task);
     count(task, 1);
     unstarted.push(task);
-    start();
   };
 
   const start = () => {

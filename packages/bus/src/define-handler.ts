@@ -1,7 +1,7 @@
 import { type DurableName, durables, headerNames, type MessageContract } from "@herald/contracts";
 import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
-import { brokerHeaders, messageIdOf, readJson } from "./message-format.ts";
+import { brokerHeaders, messageIdOf } from "./message-format.ts";
 import type { Received } from "./received-message.ts";
 
 /** One message as a handler sees it, free of broker details. */
@@ -145,7 +145,8 @@ const factId = ({ headers, stream, sequence }: Received, prefix: string): string
   return headers?.get(headerNames.ceId) || id || `${stream}/${sequence}`;
 };
 
-const deadLetterOf = ({ subject, headers, body }: Received): DeadMessage => {
+const deadLetterOf = (received: Received): DeadMessage => {
+  const { subject, headers } = received;
   const publishedAt = new Date(headers?.get(headerNames.deadPublishedAt) ?? "");
   const sequence = Number(headers?.get(headerNames.deadSequence) || Number.NaN);
   const known = !Number.isNaN(publishedAt.getTime()) && Number.isSafeInteger(sequence);
@@ -154,13 +155,13 @@ const deadLetterOf = ({ subject, headers, body }: Received): DeadMessage => {
     subject: headers?.get(headerNames.deadSubject) ?? "",
     reason: headers?.get(headerNames.deadReason) ?? "",
     detail: headers?.get(headerNames.deadDetail) ?? "",
-    body: readJson(body),
+    body: received.json(),
     ...(known ? { message: { publishedAt, sequence } } : {}),
   };
 };
 
-const parseBody = ({ schema, isPlain }: MessageContract, { body }: Received): Parsed => {
-  const data = readJson(body);
+const parseBody = ({ schema, isPlain }: MessageContract, received: Received): Parsed => {
+  const data = received.json();
   if (data === undefined) return { ok: false, detail: "the body is not JSON" };
   if (isPlain?.(data)) return { ok: true, data };
   const parsed = schema.safeParse(data);

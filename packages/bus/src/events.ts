@@ -2,14 +2,18 @@ import { type EventMessage, eventSubject, eventTypeOf, headerNames, type Project
 import { type Bus, connectionOf } from "./connect.ts";
 import { readJson, timeOf } from "./message-format.ts";
 import { directRead, type Stored, streamState } from "./read-stream.ts";
+import { eventsOfBatch } from "./split-events.ts";
 
 const stream = "PUSH_EVENTS";
 
-/** An event in the stream; without `event` when the query excludes its type, or when it is not JSON. */
-export type StoredEvent = { readonly sequence: number; readonly event?: EventMessage };
+/** A place between two events: after the message of this sequence, or if `part` is given, after that many of its events. */
+export type EventPosition = { readonly sequence: number; readonly part?: number };
+
+/** An event in the stream and the position after it; without `event` when the query excludes its type, or when it is not JSON. */
+export type StoredEvent = EventPosition & { readonly event?: EventMessage };
 
 /** Large enough to use a connection fully, small enough for many readers: the largest event is half a MiB. */
-const eventsAtATime = 100;
+const messagesAtATime = 100;
 const bytesAtATime = 256 * 1_024;
 
 const subjectOf = (projectId: ProjectId, types: ReadonlySet<string> | undefined): string => {
@@ -17,31 +21,57 @@ const subjectOf = (projectId: ProjectId, types: ReadonlySet<string> | undefined)
   return eventSubject(projectId, only);
 };
 
-const toEvent = ({ subject, headers, body, storedAt }: Stored, type: string): EventMessage | undefined => {
-  const data = readJson(body);
-  if (data === undefined) return undefined;
-  const timestamp = timeOf(headers.get(headerNames.ceTime), storedAt).toISOString();
-  return { id: headers.get(headerNames.ceId) || subject, type, timestamp, data: data as EventMessage["data"] };
+const toEvents = (stored: Stored, type: string): readonly (EventMessage | undefined)[] => {
+  const { subject, headers, body, storedAt } = stored;
+  const toEvent = (id: string | undefined, time: string | undefined, data: unknown): EventMessage | undefined =>
+    data === undefined
+      ? undefined
+      : {
+          id: id || subject,
+          type,
+          timestamp: timeOf(time ?? "", storedAt).toISOString(),
+          data: data as EventMessage["data"],
+        };
+  return (
+    eventsOfBatch(stored)?.map(({ id, time, data }) => toEvent(id, time, data)) ?? [
+      toEvent(headers.get(headerNames.ceId), headers.get(headerNames.ceTime), readJson(body)),
+    ]
+  );
 };
 
 /**
- * Reads about a hundred events of a project from a sequence on; none at the end of the stream. It creates no consumer on the broker, so
- * a reader needs no permission to create or delete consumers. Throws HeraldError bus-unavailable.
+ * Reads the events of about a hundred messages of a project after a position; none at the end of the stream. It creates no consumer on the
+ * broker, so a reader needs no permission to create or delete consumers. Throws HeraldError bus-unavailable.
  */
-export const readEvents = (
+export const readEvents = async (
   bus: Bus,
   projectId: ProjectId,
-  { from, types }: { from: number; types?: ReadonlySet<string> | undefined },
+  { after, types }: { after: EventPosition; types?: ReadonlySet<string> | undefined },
 ): Promise<StoredEvent[]> => {
-  const query = { seq: from, batch: eventsAtATime, max_bytes: bytesAtATime, next_by_subj: subjectOf(projectId, types) };
-  return directRead(connectionOf(bus), stream, query, (stored) => {
+  const query = {
+    seq: nextSequence(after),
+    batch: messagesAtATime,
+    max_bytes: bytesAtATime,
+    next_by_subj: subjectOf(projectId, types),
+  };
+  const messages = await directRead(connectionOf(bus), stream, query, (stored): StoredEvent[] => {
     const { sequence } = stored;
     const { type } = eventTypeOf(stored.subject) ?? {};
     const wanted = type !== undefined && (types === undefined || types.has(type));
-    const event = wanted ? toEvent(stored, type) : undefined;
-    return event === undefined ? { sequence } : { sequence, event };
+    const events = wanted ? toEvents(stored, type) : [undefined];
+    const read = sequence === after.sequence ? (after.part ?? 0) : 0;
+    return events.slice(read).map((event, index, { length }) => ({
+      sequence,
+      ...(index < length - 1 && { part: read + index + 1 }),
+      ...(event && { event }),
+    }));
   });
+  return messages.flat();
 };
+
+/** The sequence of the message that has the next event, or would have it. */
+export const nextSequence = ({ sequence, part }: EventPosition): number =>
+  part === undefined ? sequence + 1 : sequence;
 
 /** The sequence of a project's first event that the stream stored at or after a time. Throws HeraldError bus-unavailable. */
 export const firstEventSince = async (bus: Bus, projectId: ProjectId, since: Date): Promise<number | undefined> => {

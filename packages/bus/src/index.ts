@@ -12,7 +12,15 @@ export {
   type MessageDelivery,
 } from "./define-handler.ts";
 export { ensureStreams } from "./ensure-streams.ts";
-export { eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "./events.ts";
+export {
+  type EventPosition,
+  eventBounds,
+  firstEventSince,
+  nextSequence,
+  readEvents,
+  type StoredEvent,
+  subscribeToEvents,
+} from "./events.ts";
 export { handleRequest, type RequestListener } from "./handle-request.ts";
 export { limitEventsPerProject } from "./limit-events.ts";
 export { currentOrigin, fromOrigin, type Origin } from "./message-format.ts";

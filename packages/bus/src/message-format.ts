@@ -3,6 +3,9 @@ import { currentRequestId, inSpan, withRequestId } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Context, context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 
+/** The headers of a message; `get` returns undefined or an empty text for one that it does not have. */
+export type MessageHeaders = { get(name: string): string | undefined; keys(): Iterable<string> };
+
 /** The time that a header says; `otherwise` if it says none. */
 export const timeOf = (text: string, otherwise: Date): Date => {
   const time = new Date(text);
@@ -93,7 +96,7 @@ export const fromOrigin = <Result>(name: string, origin: Origin = {}, work: () =
   return requestId === undefined ? inside() : withRequestId(requestId, inside);
 };
 
-type Carrier = { readonly headers?: MsgHdrs | undefined };
+type Carrier = { readonly headers?: MessageHeaders | undefined };
 
 /**
  * Runs `work` in a span that links the producer of every message. The span of a single message also continues its trace, so that one
@@ -124,6 +127,6 @@ const producerOf = ({ headers }: Carrier = {}): Context =>
   headers === undefined
     ? ROOT_CONTEXT
     : propagation.extract(ROOT_CONTEXT, headers, {
-        keys: (carrier) => carrier.keys(),
+        keys: (carrier) => [...carrier.keys()],
         get: (carrier, key) => carrier.get(key) || undefined,
       });

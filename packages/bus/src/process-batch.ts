@@ -211,7 +211,11 @@ const publishDeadLetter = async (
 const originals = ({ headers }: Received): Record<string, string> => {
   const kept: Record<string, string> = {};
   for (const name of headers?.keys() ?? []) {
-    kept[name.startsWith("Nats-") ? `${keptPrefix}${name}` : name] = headers?.get(name) ?? "";
+    // Attributes of an event in a batch may have several lines.
+    kept[name.startsWith("Nats-") ? `${keptPrefix}${name}` : name] = (headers?.get(name) ?? "").replaceAll(
+      /[\r\n]+/g,
+      " ",
+    );
   }
   return kept;
 };

@@ -1,14 +1,36 @@
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import type { BusConnection } from "./connect.ts";
+import { type MessageHeaders, readJson } from "./message-format.ts";
+
+/** What a handler handles and settles: a delivered message, or one event of a message that has several. */
+export type Received = {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly deliveryCount: number;
+  /** Identifies it, even after its stream was recreated; equal for each delivery. */
+  readonly key: string;
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly headers: MessageHeaders | undefined;
+  readonly publishedAt: Date;
+  /** Its size in memory, in bytes. */
+  readonly bytes: number;
+  /** The body; undefined when it is not JSON. */
+  json(): unknown;
+  ack(): void;
+  nak(delayMs: number): void;
+  /** Restarts the ack wait. */
+  working(): void;
+  term(reason: string): void;
+};
 
 /** A delivered message with its metadata and the methods to settle it. A class, because closures would cost more than parsing. */
-export class Received {
+export class ReceivedMessage implements Received {
   readonly #msg: Msg;
   readonly #time: string;
   readonly stream: string;
   readonly sequence: number;
   readonly deliveryCount: number;
-  /** Identifies the message, even after its stream was recreated; equal for each delivery. */
   readonly key: string;
 
   constructor(msg: Msg, stream: string, sequence: number, deliveryCount: number, time: string) {
@@ -33,9 +55,11 @@ export class Received {
     // A number cannot hold nanoseconds exactly, but it holds milliseconds.
     return new Date(Number(this.#time) / 1e6);
   }
-  /** Its size in memory, in bytes. */
   get bytes(): number {
     return this.#msg.data.length + this.#msg.subject.length + 256;
+  }
+  json(): unknown {
+    return readJson(this.#msg.data);
   }
   ack(): void {
     this.#msg.respond("+ACK");
@@ -44,7 +68,6 @@ export class Received {
   nak(delayMs: number): void {
     this.#msg.respond(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1e6) })}`);
   }
-  /** Restarts the ack wait. */
   working(): void {
     this.#msg.respond("+WPI");
   }
@@ -58,14 +81,14 @@ export class Received {
  * `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`, or with domain and account before the stream,
  * as nats-server sends it since 2.15. The client parses it only inside its own loops.
  */
-export const toReceived = (msg: Msg): Received => {
+export const toReceived = (msg: Msg): ReceivedMessage => {
   const tokens = (msg.reply ?? "").split(".");
   const offset = tokens.length >= 11 ? 2 : 0;
   const [stream = "", , deliveries = "", sequence = "", , time = ""] = tokens.slice(2 + offset);
   if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || time === "") {
     throw new TypeError(`not a delivery of a stream: ${msg.subject}`);
   }
-  return new Received(msg, stream, Number(sequence), Number(deliveries), time);
+  return new ReceivedMessage(msg, stream, Number(sequence), Number(deliveries), time);
 };
 
 type Signalled = { heardAt: number; readonly settled: boolean; readonly received: { working(): void } };

@@ -49,6 +49,8 @@ export const createTelemetry = () => {
     oldest: gauge("herald.bus.oldest.seconds", "Age of a work queue's oldest message"),
     /** By `pattern` and `outcome` (stored, duplicate, or the error's code). */
     publishing: secondsHistogram("herald.bus.publish.seconds", "Publish to ack"),
+    /** By `pattern`. Several events may share a message. */
+    events: counter("herald.bus.events", "Events published"),
     /** By `request` and `outcome` (answered or the error's code). */
     requestDuration: secondsHistogram("herald.bus.request.seconds", "Request to reply"),
   };

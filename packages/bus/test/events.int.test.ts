@@ -1,4 +1,12 @@
-import { eventBounds, firstEventSince, publishEvent, readEvents, subscribeToEvents } from "@herald/bus";
+import {
+  type EventPosition,
+  eventBounds,
+  firstEventSince,
+  publishEvent,
+  readEvents,
+  type StoredEvent,
+  subscribeToEvents,
+} from "@herald/bus";
 import { newProjectId, newTopicId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -24,12 +32,10 @@ test("reads a project's events in order, page after page", async () => {
   for (const id of published) await topicCreated(id, projectId);
   await topicCreated("another project's");
   const read: string[] = [];
-  for (let from = 1; ; ) {
-    const found = await readEvents(system.bus, projectId, { from });
+  for (let after: EventPosition | undefined = { sequence: 0 }; after; ) {
+    const found: StoredEvent[] = await readEvents(system.bus, projectId, { after });
     read.push(...found.map(({ event }) => event?.id ?? ""));
-    const last = found.at(-1)?.sequence;
-    if (last === undefined) break;
-    from = last + 1;
+    after = found.at(-1);
   }
   expect(read).toEqual(published.map((topic) => `${projectId}/${topic}`));
 });
@@ -41,7 +47,9 @@ test("returns only the sequence of an unwanted or malformed event", async () => 
   await system.raw.nc.request(`push.evt.v1.${projectId}.topic.merged`, '{"from":"a later version"}');
   const { first } = await eventBounds(system.bus);
   const shown = async (types?: ReadonlySet<string>) =>
-    (await readEvents(system.bus, projectId, { from: first, types })).map(({ event }) => event?.type);
+    (await readEvents(system.bus, projectId, { after: { sequence: first - 1 }, types })).map(
+      ({ event }) => event?.type,
+    );
   expect(await shown()).toEqual(["io.herald.topic.created.v1", undefined, "io.herald.topic.merged.v1"]);
   expect(await shown(new Set(["io.herald.topic.merged.v1", "io.herald.topic.deleted.v1"]))).toEqual([
     undefined,

@@ -103,7 +103,7 @@ describe("a service's own user", () => {
     const { last } = await eventBounds(bus);
     const subject = `push.evt.v1.${projectId}.notification.opened`;
     for (const n of [1, 2, 3]) await jetstream(t.raw.nc).publish(subject, JSON.stringify({ n }));
-    const found = await readEvents(bus, projectId, { from: last + 1 });
+    const found = await readEvents(bus, projectId, { after: { sequence: last } });
     expect(found.map(({ event }) => event?.data)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
     await eventually(() => expect(heard).toBe(3));
     deaf();

@@ -54,10 +54,10 @@ test("a full queue of waiting messages refuses more at once", async () => {
   expect(await messagesIn(t, "PUSH_CMD")).toBe(20 - refused.length);
 });
 
-test("grouped events are the same CloudEvents as single ones", async () => {
+test("events of the same moment share a message, each with its own request, and one alone has its own", async () => {
   const publish = groupedPublishEvent(() => t.bus);
   const projectId = newProject();
-  const events = Array.from({ length: 10 }, (): OutboxEvent<"NotificationAcceptedV1"> => {
+  const eventOf = (): OutboxEvent<"NotificationAcceptedV1"> => {
     const notificationId = newNotificationId(new Date());
     return {
       id: `${notificationId}/accepted`,
@@ -66,9 +66,28 @@ test("grouped events are the same CloudEvents as single ones", async () => {
       at: new Date(),
       data: { project_id: projectId, notification_id: notificationId, at: isoIn(0) },
     };
-  });
-  await Promise.all(events.map((event) => publish(event)));
+  };
+  const events = Array.from({ length: 10 }, eventOf);
+  await Promise.all(events.map((event, index) => withRequestId(`request-${index}`, () => publish(event))));
+  const alone = eventOf();
+  await withRequestId("request-x", () => publish(alone));
   const stored = await readStream(t, "PUSH_EVENTS");
-  expect(stored.map((message) => headersOf(message)["ce-id"]?.[0]).sort()).toEqual(events.map(({ id }) => id).sort());
-  for (const message of stored) expect(headersOf(message)).toMatchObject({ "ce-source": [`/projects/${projectId}`] });
+  expect(stored).toHaveLength(2);
+  const batch = stored[0]?.json<{ id: string; source: string; requestid: string; data: unknown }[]>();
+  expect(batch?.map(({ id, source, requestid, data }) => ({ id, source, requestid, data }))).toEqual(
+    events.map(({ id, data }, index) => ({
+      id,
+      source: `/projects/${projectId}`,
+      requestid: `request-${index}`,
+      data,
+    })),
+  );
+  expect(headersOf(stored[0])).not.toHaveProperty("Herald-Request-Id");
+  expect(headersOf(stored[1])).toMatchObject({
+    "ce-id": [alone.id],
+    "ce-source": [`/projects/${projectId}`],
+    "Nats-Msg-Id": [alone.id],
+    "Herald-Request-Id": ["request-x"],
+  });
+  expect(stored[1]?.json()).toEqual(alone.data);
 });

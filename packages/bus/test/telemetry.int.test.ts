@@ -3,7 +3,9 @@ import {
   closeBus,
   connectBus,
   consume,
+  defineBatchHandler,
   defineHandler,
+  groupedPublishEvent,
   handleRequest,
   measureQueues,
   type Positions,
@@ -11,7 +13,7 @@ import {
   schedule,
   sendRequest,
 } from "@herald/bus";
-import { CountOpens, DueV1, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
+import { CountOpens, DueV1, durables, ExpandV1, NotificationCancelledV1, SendV1, streams } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -151,6 +153,45 @@ test("each message of a shared batch carries the request that it came from", asy
   await publishInBatch(t.bus, messages);
   const stored = await readStream(t, "PUSH_CMD");
   expect(stored.map(({ header }) => header.get("Herald-Request-Id"))).toEqual(["request-a", "request-b"]);
+});
+
+test("each event of a shared message links the trace that it came from", async () => {
+  await t.handle(
+    defineBatchHandler({
+      durable: "analytics-events",
+      message: NotificationCancelledV1,
+      size: 10,
+      waitMs: 0,
+      async handle() {},
+    }),
+  );
+  const projectId = newProject();
+  const counts = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+  const publishGrouped = groupedPublishEvent(() => t.bus);
+  await Promise.all(
+    ["a", "b"].map((name) =>
+      inSpan(`cancel ${name}`, { kind: "server" }, () => {
+        const { notificationId } = sendOf();
+        const data = { project_id: projectId, notification_id: notificationId, at: new Date().toISOString(), counts };
+        return publishGrouped({
+          id: notificationId,
+          event: "NotificationCancelledV1",
+          subject: notificationId,
+          at: new Date(),
+          data,
+        });
+      }),
+    ),
+  );
+  expect(await messagesIn(t, "PUSH_EVENTS")).toBe(1);
+  expect(await value("herald.bus.events", { pattern: NotificationCancelledV1.pattern })).toBe(2);
+  const process = await eventually(() => spanNamed(`process ${NotificationCancelledV1.pattern}`));
+  const origins = ["a", "b"].map((name) => spanNamed(`cancel ${name}`).spanContext());
+  expect(process.links.map((link) => link.context.spanId)).toEqual(origins.map(({ spanId }) => spanId));
+  // The message belongs to neither request.
+  const published = spanNamed(`publish ${NotificationCancelledV1.pattern}`);
+  expect(published.parentSpanContext).toBeUndefined();
+  for (const { traceId } of origins) expect(published.spanContext().traceId).not.toBe(traceId);
 });
 
 test("spans contain no id and no content", async () => {

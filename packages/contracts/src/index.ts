@@ -7,6 +7,7 @@ export * from "./duration.ts";
 export * from "./envelope.ts";
 export * from "./errors.ts";
 export * from "./evaluate-condition.ts";
+export * from "./event-batch.ts";
 export * from "./events.ts";
 export * from "./http/v1/admin.ts";
 export * from "./http/v1/audit.ts";

@@ -6,7 +6,7 @@ export { leakCheck } from "./leak-check.ts";
 export { natsRefusal } from "./nats-refusal.ts";
 export { type BrokerHands, operateBroker } from "./operate-broker.ts";
 export type { BrokerSource } from "./provided.ts";
-export { readStream, type StreamMessage } from "./read-stream.ts";
+export { readPublished, readStream, type StreamMessage } from "./read-stream.ts";
 export { expectStatus, type HttpAnswer, type Request, request } from "./request.ts";
 export { type Broker, type BrokerOptions, startBroker } from "./start-broker.ts";
 export { type Cluster, type ClusterNode, startCluster } from "./start-cluster.ts";

@@ -35,3 +35,25 @@ export async function readStream(
     await connection.close();
   }
 }
+
+/** The events of the stream as if each had come alone: those of a batch have the headers of binary mode, without the broker's. */
+export async function readPublished(
+  broker: Pick<Broker, "url" | "user" | "password">,
+  filter?: string,
+): Promise<StreamMessage[]> {
+  const messages = await readStream(broker, "PUSH_EVENTS", filter);
+  return messages.flatMap((message) => {
+    if (message.headers["content-type"] !== "application/cloudevents-batch+json") return message;
+    const events = JSON.parse(message.body) as ({ data: unknown } & Record<string, string>)[];
+    return events.map(({ data, requestid, traceparent, ...attributes }) => ({
+      ...message,
+      headers: {
+        ...Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`ce-${name}`, value])),
+        "content-type": "application/json",
+        ...(requestid && { "Herald-Request-Id": requestid }),
+        ...(traceparent && { traceparent }),
+      },
+      body: JSON.stringify(data),
+    }));
+  });
+}

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { publish, sendRequest } from "@herald/bus";
 import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type Platform } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openedEvent } from "../src/domain/open.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
@@ -133,9 +133,7 @@ test(
       const left = () => t.hands.left("PUSH_OPENS", "analytics-open-groups");
       await eventually(async () => expect(await left()).toBe(0), { timeoutMs });
 
-      const ids = (await readStream(t.broker, "PUSH_EVENTS", NotificationOpenedV1.filter)).map(
-        ({ headers }) => headers["ce-id"],
-      );
+      const ids = (await readPublished(t.broker, NotificationOpenedV1.filter)).map(({ headers }) => headers["ce-id"]);
       const facts = [one, other].flatMap((of) =>
         wanted(of).map(
           (open) => openedEvent({ ...open, projectId: of.projectId, openedAt: new Date(open.openedAt) }).id,

@@ -1,4 +1,4 @@
-import { publish, sendRequest } from "@herald/bus";
+import { publish, publishEvents, sendRequest } from "@herald/bus";
 import {
   CountOpens,
   DeliveryAcceptedV1,
@@ -8,6 +8,7 @@ import {
   newNotificationId,
   newProjectId,
   OpenGroupV1,
+  type OutboxEvent,
   ProjectDeletedV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -35,6 +36,32 @@ beforeAll(async () => {
 afterAll(() => t?.stop());
 
 describe("statistics", () => {
+  test("count each event of a shared message once, in whatever company it is published", async () => {
+    const subjects = Array.from({ length: 150 }, (_, index) => ({ ...sample(), index }));
+    const { projectId } = subjects[0] ?? sample();
+    const factOf = ({ notificationId, index }: (typeof subjects)[number]): OutboxEvent => {
+      const data = accept({ projectId, notificationId }, "2030-03-30T12:30:00.000Z", (index % 3) + 1);
+      return {
+        id: `${data.batch_id}/accepted`,
+        event: "DeliveryAcceptedV1",
+        subject: notificationId,
+        at: acceptedAt,
+        data,
+      };
+    };
+    const facts = subjects.map(factOf);
+    await publishEvents(t.bus, facts);
+    await publishEvents(t.bus, facts.slice(100));
+    await publishEvents(t.bus, facts.slice(0, 1));
+    const wanted = { sent: 300, failed: 0, opened: 0 };
+    await eventually(async () => expect(await t.totals(projectId)).toEqual(wanted), { timeoutMs: 30_000 });
+    await t.settled();
+    expect(await t.totals(projectId)).toEqual(wanted);
+    const [one, two] = subjects as [(typeof subjects)[number], (typeof subjects)[number]];
+    expect(await t.totals(projectId, { notificationId: one.notificationId })).toEqual({ ...wanted, sent: 1 });
+    expect(await t.totals(projectId, { notificationId: two.notificationId })).toEqual({ ...wanted, sent: 2 });
+  });
+
   test("contain a series, totals, failures by reason, and the opens of a notification", async () => {
     const one = sample();
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:59:59.999Z", 3), id());

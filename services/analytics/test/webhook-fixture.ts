@@ -1,4 +1,4 @@
-import { type Bus, closeBus, connectBus, ensureStreams, publishEvent, sendRequest } from "@herald/bus";
+import { type Bus, closeBus, connectBus, ensureStreams, publishEvent, publishEvents, sendRequest } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
 import {
   CreateWebhookRequest,
@@ -89,6 +89,12 @@ export const startWebhookTest = async (
   };
   const message = ({ projectId, id }: Hook, messageId: WebhookMessageId): Promise<WebhookMessageDetail> =>
     sendRequest(bus, GetWebhookMessage, { projectId, webhookId: id, messageId });
+  const cancellation = (projectId: ProjectId) => ({
+    project_id: projectId,
+    notification_id: newNotificationId(now()),
+    at: now().toISOString(),
+    counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
+  });
   let made = 0;
   const publish = async <Name extends EventName>(event: Name, data: EventData<Name>, id = `event-${made++}`) => {
     await publishEvent(bus, { id, event, subject: "x", at: now(), data } as OutboxEvent);
@@ -119,13 +125,17 @@ export const startWebhookTest = async (
         { project_id: projectId, topic_id: newTopicId(now()), topic, at: now().toISOString() },
         id,
       ),
-    cancelled: (projectId: ProjectId) =>
-      publish("NotificationCancelledV1", {
-        project_id: projectId,
-        notification_id: newNotificationId(now()),
-        at: now().toISOString(),
-        counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
-      }),
+    cancelled: (projectId: ProjectId) => publish("NotificationCancelledV1", cancellation(projectId)),
+    /** Publishes cancellations that share messages. Resolves to their ids. */
+    cancelledTogether: async (projectId: ProjectId, count: number): Promise<string[]> => {
+      const all = Array.from({ length: count }, (): OutboxEvent => {
+        const data = cancellation(projectId);
+        const subject = data.notification_id;
+        return { id: `event-${made++}`, event: "NotificationCancelledV1", subject, at: now(), data };
+      });
+      await publishEvents(bus, all);
+      return all.map(({ id }) => id);
+    },
     /** Stops the process and starts another one, with a changed configuration and timeout of requests if given. */
     restart: async (changed?: Readonly<Record<string, string>>, timeoutMs?: number) => {
       await app.stop();

@@ -56,6 +56,21 @@ test("only subscribed types are posted, and only of the project", async () => {
   expect(await system.messages(hook)).toHaveLength(1);
 });
 
+test("events that share a message are posted one by one", async () => {
+  const receiver = await newReceiver();
+  const hook = await system.hook(receiver.url);
+  const sent = await system.cancelledTogether(hook.projectId, 120);
+  await eventually(() => expect(receiver.posts.length).toBeGreaterThanOrEqual(120));
+  expect(idsOf(receiver.posts).toSorted()).toEqual(sent.toSorted());
+  const [posted] = receiver.posts as [Posted];
+  expect(verified(posted, hook)).toEqual({
+    id: expect.stringMatching(/^event-/),
+    type: "io.herald.notification.cancelled.v1",
+    timestamp: expect.stringMatching(/Z$/),
+    data: expect.objectContaining({ project_id: hook.projectId }),
+  });
+});
+
 test("a receiver that fails, hangs and recovers gets every event with a valid signature", async () => {
   const receiver = await newReceiver();
   let mood: "failing" | "hanging" | "well" = "failing";

@@ -44,6 +44,7 @@ import {
   type FreshDatabase,
   faultyProxy,
   freshDatabase,
+  readPublished,
   startBroker,
 } from "@herald/testing";
 import { expect } from "vitest";
@@ -173,7 +174,7 @@ const stop = async ({ app, answering, bus, natsProxy, mongoProxy, simulators, br
   await Promise.all([simulators.stop(), broker.stop(), database.drop()]);
 };
 
-const actions = ({ bus, simulators, database, clock, now }: Parts) => {
+const actions = ({ broker, bus, simulators, database, clock, now }: Parts) => {
   const settings = (change: Record<string, unknown> = {}) => ({
     key_id: "ABCDEFGHIJ",
     team_id: "KLMNOPQRST",
@@ -296,7 +297,8 @@ const actions = ({ bus, simulators, database, clock, now }: Parts) => {
       contract: EventContract<Schema>,
     ): Promise<z.output<Schema> | undefined> => {
       const subject = contract.filter.replace("*", projectId);
-      return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
+      const last = (await readPublished(broker, subject)).at(-1);
+      return last && contract.schema.parse(JSON.parse(last.body));
     },
 
     /** Advances dispatch's clock but not the broker's, so the sweep has to find work that is due then. */

@@ -8,7 +8,7 @@ import {
   sendGroupOf,
   UsersOfDeliveries,
 } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
@@ -54,7 +54,7 @@ const acceptSmall = async (
 
 /** Kind and labels of a notification's events, by event type. */
 const tagsOfEvents = async (projectId: ProjectId, id: NotificationId) => {
-  const all = await readStream(dispatch.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
+  const all = await readPublished(dispatch.broker, `push.evt.v1.${projectId}.>`);
   return Object.fromEntries(
     all
       .filter(({ body }) => body.includes(id))

@@ -7,7 +7,7 @@ import {
   type ProjectId,
   type Recipient,
 } from "@herald/contracts";
-import { eventually, operateBroker, readStream } from "@herald/testing";
+import { eventually, operateBroker, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
 import type { NotificationDocument } from "../src/stores/notification-document.ts";
@@ -163,7 +163,7 @@ test("a small send whose message is gone is sent, marked as a possible repeat, a
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 1, accepted: 1 } });
   expect(await list(projectId, id)).toMatchObject([{ status: "accepted", possible_repeat: true }]);
   await eventually(async () => {
-    const published = await readStream(broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
+    const published = await readPublished(broker, `push.evt.v1.${projectId}.>`);
     const kinds = published
       .filter(({ body }) => body.includes(id))
       .map(({ subject }) => subject.split(".").slice(4).join("."));

@@ -10,7 +10,7 @@ import {
   SendOneV1,
   sendGroupOf,
 } from "@herald/contracts";
-import { readStream } from "@herald/testing";
+import { readPublished } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { type DispatchTest, day, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
@@ -80,7 +80,7 @@ export function useSendGroups(...settings: Parameters<typeof startDispatchTest>)
 
   /** The types of a notification's events, in the order of the stream. */
   const eventsOf = async (projectId: ProjectId, id: NotificationId) => {
-    const all = await readStream(dispatch.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
+    const all = await readPublished(dispatch.broker, `push.evt.v1.${projectId}.>`);
     return all.filter(({ body }) => body.includes(id)).map(({ subject }) => subject.split(".").slice(4).join("."));
   };
 

@@ -1,5 +1,5 @@
 import { type GroupedSend, newNotificationIds, type ProjectId, SendOneV1 } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, readPublished, readStream } from "@herald/testing";
 import { expect, test } from "vitest";
 import { deadLetterActions } from "./dead-letters-fixture.ts";
 import { device } from "./dispatch-fixture.ts";
@@ -41,7 +41,7 @@ test.each(["before", "after"] as const)("one that comes alone %s its group is pu
   expect(await dispatch().final(projectId, send.notificationId)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
   await eventually(async () => expect(await readStream(dispatch().broker, "PUSH_SEND")).toEqual([]));
   expect(pushesTo([one])).toEqual([1]);
-  const events = await readStream(dispatch().broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
+  const events = await readPublished(dispatch().broker, `push.evt.v1.${projectId}.>`);
   expect(new Set(events.map(({ subject }) => subject)).size).toBe(3);
 });
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { publishEvent } from "@herald/bus";
-import { newDeviceId, newNotificationId, newTopicId, type ProjectId } from "@herald/contracts";
+import { publishEvent, publishEvents } from "@herald/bus";
+import { newDeviceId, newNotificationId, newTopicId, type OutboxEvent, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { createEventPositions } from "../src/streams/event-positions.ts";
@@ -51,8 +51,8 @@ const followWithoutReading = () =>
   });
 /** The positions as every gateway with the same keys makes and reads them. */
 const positions = () => createEventPositions(openKeys)(project.id as ProjectId);
-const positionOf = (sequence: number) => positions().seal(sequence);
-const sequenceOf = (reader: EventReader) => positions().open(reader.lastEventId()) ?? Number.NaN;
+const positionOf = (sequence: number) => positions().seal({ sequence });
+const sequenceOf = (reader: EventReader) => positions().open(reader.lastEventId())?.sequence ?? Number.NaN;
 let made = 0;
 const topicCreated = async (id = `topic-${made++}`, { id: projectId }: Pick<TestProject, "id"> = project) => {
   const at = new Date();
@@ -60,13 +60,18 @@ const topicCreated = async (id = `topic-${made++}`, { id: projectId }: Pick<Test
   await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topic_id, at, data });
   return id;
 };
-const cancelled = async (id = `cancelled-${made++}`) => {
+const cancelledTogether = async (count: number) => {
   const at = new Date();
   const counts = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
-  const data = { project_id: project.id, notification_id: newNotificationId(at), at: at.toISOString(), counts };
-  await publishEvent(system.bus, { id, event: "NotificationCancelledV1", subject: data.notification_id, at, data });
-  return id;
+  const all = Array.from({ length: count }, (): OutboxEvent => {
+    const notificationId = newNotificationId(at);
+    const data = { project_id: project.id as ProjectId, notification_id: notificationId, at: at.toISOString(), counts };
+    return { id: `cancelled-${made++}`, event: "NotificationCancelledV1", subject: notificationId, at, data };
+  });
+  await publishEvents(system.bus, all);
+  return all.map(({ id }) => id);
 };
+const cancelled = async () => (await cancelledTogether(1))[0];
 /** Times have a precision of milliseconds, and several events may share one. */
 const laterThanAll = async (): Promise<string> => {
   const time = new Date(Date.now() + 1);
@@ -114,6 +119,24 @@ test("a client resumes where it stopped, and misses none", async () => {
   // From the first event that it received: each later one again, in the same order.
   const again = await follow("", reader.seen[0]?.id);
   expect(await again.ids(251)).toEqual(published.slice(1));
+});
+
+test("a client resumes inside a message of several events, and gets the rest, each once", async () => {
+  const reader = await follow();
+  const published = [...(await cancelledTogether(250)), await topicCreated(), ...(await cancelledTogether(2))];
+  expect(await reader.ids(published.length)).toEqual(published);
+  await reader.leave();
+  // The first and the last event of a message, and some in the middle.
+  for (const at of [0, 1, 98, 99, 100, 199, 248, 249, 250, 251, 252]) {
+    const later = await follow("", reader.seen[at]?.id);
+    const next = await topicCreated();
+    published.push(next);
+    expect(await later.ids(published.length - at - 1)).toEqual(published.slice(at + 1));
+    await later.leave();
+  }
+  const only = await follow("?types=io.herald.notification.cancelled.v1", reader.seen[120]?.id);
+  const wanted = published.slice(121).filter((id) => !id.startsWith("topic"));
+  expect(await only.ids(wanted.length)).toEqual(wanted);
 });
 
 test("a reader may start at a time", async () => {

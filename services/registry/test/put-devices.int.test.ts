@@ -6,7 +6,7 @@ import {
   PutDevicesRequest,
   secretHash,
 } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, readPublished } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 
@@ -80,7 +80,7 @@ describe("devices that the project's backend puts", () => {
     expect(changed.slice(0, 2).map(idOf)).toEqual([idOf(first[1]), idOf(first[0])]);
     await eventually(async () => {
       const events = async (type: string) =>
-        (await readStream(registry.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.${type}`)).length;
+        (await readPublished(registry.broker, `push.evt.v1.${projectId}.${type}`)).length;
       expect(await events("device.registered")).toBe(4);
       expect(await events("device.updated")).toBe(1);
       expect(await events("device.subscribed")).toBe(3);

@@ -10,7 +10,7 @@ import {
   pushTokenHash,
   RegisterDeviceRequest,
 } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, readPublished } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { apnsToken, patient, untilAnswered, useRegistry } from "./registry-fixture.ts";
 
@@ -39,7 +39,7 @@ const wanted = (seed: string | number) => ({
 
 /** The project's events of a type in the stream, each with its device. */
 const eventsOf = async (type: string): Promise<{ id: string; deviceId: string }[]> => {
-  const found = await readStream(registry.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.${type}`);
+  const found = await readPublished(registry.broker, `push.evt.v1.${projectId}.${type}`);
   return found.map(({ headers, body }) => ({
     id: headers["ce-id"] ?? "",
     deviceId: (JSON.parse(body) as { device_id: string }).device_id,

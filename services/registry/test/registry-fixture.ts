@@ -7,7 +7,6 @@ import {
   consume,
   ensureStreams,
   type Handler,
-  lastMessage,
   openBucket,
 } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
@@ -32,6 +31,7 @@ import {
   faultyProxy,
   freshDatabase,
   leakCheck,
+  readPublished,
   startBroker,
 } from "@herald/testing";
 import type { Db } from "mongodb";
@@ -130,7 +130,8 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
     /** The last published event of this type in a project. */
     lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
       const subject = contract.filter.replace("*", projectId);
-      return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
+      const last = (await readPublished(broker, subject)).at(-1);
+      return last && contract.schema.parse(JSON.parse(last.body));
     },
     handle: async (...handlers: Handler[]): Promise<Consuming> => {
       const started = await consume(bus, handlers);

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { events } from "@herald/contracts";
+import { batchedTypes, events } from "@herald/contracts";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import { describe, expect, test } from "vitest";
@@ -40,7 +40,7 @@ describe("against the schema of AsyncAPI 3.1", () => {
   });
 });
 
-describe.each(Object.values(events))("$name", ({ name, filter, schema }) => {
+describe.each(Object.values(events))("$name", ({ name, filter, schema, ceType }) => {
   const fixture = new URL(`../../../../packages/contracts/fixtures/${name}.json`, import.meta.url);
   const golden: { subject: string; data: { project_id: string } } = JSON.parse(readFileSync(fixture, "utf8"));
 
@@ -59,5 +59,27 @@ describe.each(Object.values(events))("$name", ({ name, filter, schema }) => {
     expect(fits({ ...golden.data, project_id: 1 })).toBe(false);
     const { examples } = document.components.messages[name] as unknown as { examples: [{ payload: unknown }] };
     expect(schema.parse(examples[0].payload)).toEqual(examples[0].payload);
+  });
+
+  test("has a second message if it may share one, which its golden message fits", () => {
+    const batch = document.components.messages[`${name}Batch`];
+    expect(batch !== undefined).toBe(batchedTypes.has(ceType));
+    expect(Object.keys(document.channels[name]?.messages ?? {})).toEqual(batch ? [name, `${name}Batch`] : [name]);
+    if (batch === undefined) return;
+    const ajv = new Ajv({ strict: false, logger: false });
+    addFormats.default(ajv);
+    const fits = ajv.compile(batch.payload ?? false);
+    const event = {
+      specversion: "1.0",
+      id: "1",
+      source: `/projects/${golden.data.project_id}`,
+      type: ceType,
+      time: "2030-01-01T00:00:00Z",
+      subject: "x",
+      data: golden.data,
+    };
+    expect(fits([event, { ...event, requestid: "2", later: 1 }])).toBe(true);
+    expect(fits([event, { ...event, data: { ...golden.data, project_id: 1 } }])).toBe(false);
+    expect(fits([{ ...event, type: "io.herald.other.v1" }])).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-import { deliveryReasons, type EventContract, errors, events, type Retry } from "@herald/contracts";
+import { batchedTypes, deliveryReasons, type EventContract, errors, events, type Retry } from "@herald/contracts";
 import { describeEvents } from "./describe-events.ts";
 import {
   escapeHtml,
@@ -204,9 +204,10 @@ export const renderEvents = (): string => {
   const headers = Object.values(components.messages)[0]?.headers as JsonSchema | undefined;
   const sections = all.map(({ name, ceType }) => {
     const { payload, examples } = components.messages[name] as unknown as Message;
+    const shares = batchedTypes.has(ceType) ? "; may share a message with others of its type" : "";
     return [
       `<section><h3 id="${escapeHtml(name)}"><code>${escapeHtml(ceType)}</code></h3>`,
-      `<p>Subject <code>${escapeHtml(String(channels[name]?.address))}</code></p>`,
+      `<p>Subject <code>${escapeHtml(String(channels[name]?.address))}</code>${shares}</p>`,
       renderSchema(payload),
       `<details><summary>Example</summary>${example(examples[0].payload)}</details></section>`,
     ].join("\n");

@@ -10,26 +10,31 @@ const [older, newer] = ["k1", "k2"].map((id) => ({ id, secret: randomBytes(32) }
 ];
 const { seal, open } = createEventPositions([older])(one);
 
-test.each([0, 1, 4_294_967_296, 281_474_976_710_655])("every gateway with the key reads a position: %s", (sequence) => {
-  expect(seal(sequence)).toMatch(/^[A-Za-z0-9_-]{46}$/);
-  expect(createEventPositions([older])(one).open(seal(sequence))).toBe(sequence);
+test.each([
+  { sequence: 0 },
+  { sequence: 1, part: 1 },
+  { sequence: 4_294_967_296, part: 65_535 },
+  { sequence: 281_474_976_710_655 },
+])("every gateway with the key reads a position: %s", (position) => {
+  expect(seal(position)).toMatch(/^[A-Za-z0-9_-]{48}$/);
+  expect(createEventPositions([older])(one).open(seal(position))).toEqual(position);
 });
 
-test("the same sequence gets different positions, and a greater one no greater position", () => {
-  const sealed = Array.from({ length: 100 }, () => seal(7));
+test("the same position gets different texts, and a greater one no greater text", () => {
+  const sealed = Array.from({ length: 100 }, () => seal({ sequence: 7 }));
   expect(new Set(sealed).size).toBe(100);
-  const ordered = Array.from({ length: 100 }, (_, sequence) => seal(sequence));
+  const ordered = Array.from({ length: 100 }, (_, sequence) => seal({ sequence }));
   expect(ordered.toSorted()).not.toEqual(ordered);
 });
 
 test("a position is read after a rotation of the keys, until the old key is gone", () => {
-  const position = seal(7);
-  expect(createEventPositions([newer, older])(one).open(position)).toBe(7);
+  const position = seal({ sequence: 7 });
+  expect(createEventPositions([newer, older])(one).open(position)).toEqual({ sequence: 7 });
   expect(createEventPositions([newer])(one).open(position)).toBeUndefined();
 });
 
 test("a position of another project, a changed one and a number are refused", () => {
-  const position = seal(7);
+  const position = seal({ sequence: 7 });
   expect(createEventPositions([older])(other).open(position)).toBeUndefined();
   for (const changed of ["", "7", `${position}A`, position.slice(1), `${position}.0`, `${position.slice(0, -1)}=`])
     expect(open(changed)).toBeUndefined();

@@ -1,5 +1,14 @@
 import type { ServerResponse } from "node:http";
-import { type Bus, eventBounds, firstEventSince, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
+import {
+  type Bus,
+  type EventPosition,
+  eventBounds,
+  firstEventSince,
+  nextSequence,
+  readEvents,
+  type StoredEvent,
+  subscribeToEvents,
+} from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { ShareOwner } from "../auth/caller.ts";
@@ -40,7 +49,7 @@ export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbe
   /** Writes events until `signal` is aborted. Rejects when the client disconnects or is no longer allowed to read. */
   const writeEvents = async (
     { projectId, types, recheck }: EventStreamRequest,
-    start: number,
+    start: EventPosition,
     { seal }: EventPositions,
     response: ServerResponse,
     pace: ReturnType<typeof createPacer>,
@@ -61,7 +70,7 @@ export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbe
       try {
         await recheck();
         const last = heartbeatDue ? (await eventBounds(bus())).last : 0;
-        return { found: await readEvents(bus(), projectId, { from: position + 1, types }), last };
+        return { found: await readEvents(bus(), projectId, { after: position, types }), last };
       } catch (error) {
         if (!hasCode(error, "bus-unavailable")) throw error;
         return { found: [], last: 0 };
@@ -73,14 +82,14 @@ export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbe
       const heartbeatDue = performance.now() - wroteAt >= heartbeatMs;
       const { found, last } = await readNext(heartbeatDue);
       let sent = 0;
-      for (const { sequence, event } of found) {
-        position = sequence;
+      for (const { event, ...after } of found) {
+        position = after;
         if (event === undefined) continue;
         sent++;
         // No `event:` field, so that a plain `onmessage` also receives types that later versions add.
-        await write(`id: ${seal(sequence)}\ndata: ${JSON.stringify(event)}\n\n`);
+        await write(`id: ${seal(position)}\ndata: ${JSON.stringify(event)}\n\n`);
       }
-      if (found.length === 0) position = Math.max(position, last);
+      if (found.length === 0 && last > position.sequence) position = { sequence: last };
       if (heartbeatDue && sent === 0) await heartbeat();
       if (found.length === 0) await pace.wait();
     }
@@ -88,7 +97,7 @@ export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbe
 
   const run = async (
     request: EventStreamRequest,
-    start: number,
+    start: EventPosition,
     positions: EventPositions,
     response: ServerResponse,
     signal: AbortSignal,
@@ -113,7 +122,7 @@ export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbe
     open: (request: EventStreamRequest) =>
       streams.open(request.owner, async () => {
         const positions = positionsOf(request.projectId);
-        const start = await startSequence(bus(), positions, request, now());
+        const start = await startPosition(bus(), positions, request, now());
         return (response, signal) => run(request, start, positions, response, signal);
       }),
     /** The project's open streams in this process. */
@@ -159,11 +168,11 @@ const keptMs = 30 * 86_400_000;
 
 const invalid = (message: string) => new HeraldError("validation-failed", message);
 
-/** Returns the sequence if all events after it are still stored. Throws position-gone. */
-export const resumeAfter = (sequence: number, { first, last }: { first: number; last: number }): number => {
-  if (sequence + 1 >= first && sequence <= last) return sequence;
+/** Returns the position if all events after it are still stored. Throws position-gone. */
+export const resumeAfter = (position: EventPosition, { first, last }: { first: number; last: number }) => {
+  if (nextSequence(position) >= first && position.sequence <= last) return position;
   const why =
-    sequence > last
+    position.sequence > last
       ? "this position does not exist; the event stream was recreated"
       : "events after it are no longer stored";
   throw new HeraldError(
@@ -173,15 +182,15 @@ export const resumeAfter = (sequence: number, { first, last }: { first: number; 
 };
 
 /**
- * The sequence after which an event stream begins: the last event that the client received, a time, or now. Throws position-gone when
+ * The position after which an event stream begins: the last event that the client received, a time, or now. Throws position-gone when
  * events in between are no longer stored, validation-failed, or bus-unavailable.
  */
-export const startSequence = async (
+export const startPosition = async (
   bus: Bus,
   { open }: EventPositions,
   { projectId, since, lastEventId }: Start & { readonly projectId: ProjectId },
   now: Date,
-): Promise<number> => {
+): Promise<EventPosition> => {
   const resumed = lastEventId === undefined ? undefined : open(lastEventId);
   if (lastEventId !== undefined && resumed === undefined)
     throw invalid("Last-Event-ID: must be the `id` of the last event that you received from this project's stream");
@@ -192,7 +201,6 @@ export const startSequence = async (
 
   const bounds = await eventBounds(bus);
   if (resumed !== undefined) return resumeAfter(resumed, bounds);
-  if (from === undefined) return bounds.last;
-  const begin = await firstEventSince(bus, projectId, from);
-  return begin === undefined ? bounds.last : begin - 1;
+  const begin = from && (await firstEventSince(bus, projectId, from));
+  return { sequence: begin === undefined ? bounds.last : begin - 1 };
 };
