@@ -147,7 +147,8 @@ module.exports = {
       from: { path: "^(packages|services|e2e|bench|examples|infra)/([^/]+)/", pathNot: "^packages/local-stack/" },
       to: {
         path: "^packages/([^/]+)/(src|test)/",
-        pathNot: "^packages/[^/]+/(src|test)/index\\.ts$|^packages/bus/src/permissions/index\\.ts$|^packages/payload/src/liquid-parser/index\\.ts$|^$1/$2/",
+        pathNot:
+          "^packages/[^/]+/(src|test)/index\\.ts$|^packages/bus/src/permissions/index\\.ts$|^packages/payload/src/liquid-parser/index\\.ts$|^$1/$2/",
       },
     },
   ],
