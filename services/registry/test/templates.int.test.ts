@@ -81,7 +81,7 @@ describe("a template", () => {
     expect((await get("odd")).content).toEqual(odd);
   });
 
-  test("gets one number for each publication, whoever comes first", async () => {
+  test("gets one number for each publication, also of concurrent ones", async () => {
     await put("race", "one");
     const versions = await Promise.all(Array.from({ length: 6 }, () => publish("race")));
     expect(new Set(versions.map(({ version }) => version))).toEqual(new Set([1]));
