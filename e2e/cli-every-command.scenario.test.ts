@@ -104,6 +104,19 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`topic subscribe news ${device}`, /^changed +1$/m);
   await run("topic list", /news +1 +no/);
 
+  const shipped = join(system.folder, "shipped.json");
+  await writeFile(shipped, JSON.stringify({ title: "Order {{ n }}", variables: { n: { type: "number" } } }));
+  const scopes = ["send", "read", "templates"].flatMap((scope) => ["--scope", scope]);
+  const templates = `--token ${(await cli.json("token", "create", "--name", "templates", ...scopes)).token}`;
+  await run(`template push ${shipped} ${templates}`, /^Stored the draft of shipped\.$/m);
+  await run(`template publish shipped ${templates}`, /^Published shipped, version 1\.$/m);
+  await run("template list", /^shipped +version 1 +the same$/m);
+  await run("template versions shipped", /^ +1 +20/m);
+  await run("template preview shipped --var n:=42", /"title": "Order 42"/);
+  await run(`template pull --dir ${join(system.folder, "pulled")}`, /shipped\.json\.$/m);
+  await run("send --template shipped --var n:=7 --to topic:news --dry-run", /"title": "Order 7"/);
+  await run(`template delete shipped --yes ${templates}`, /^Deleted shipped\.$/m);
+
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
   const earlier = new Date(Date.now() - 600_000).toISOString();
   const sent = await run("send --title Hello --to topic:news --watch", /id +(ntf_\w+)$/m);

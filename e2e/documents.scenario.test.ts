@@ -98,6 +98,20 @@ test("the page on sending many works as written: two of its notifications are ac
   ]);
 });
 
+test("the page on templates works as written: a draft is previewed, published and sent", async () => {
+  const { id, register } = await system.project("Templates");
+  const { device } = await register({ topics: ["news"] });
+  const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, HERALD_PROJECT: id };
+  const { stdout } = await runPage("write-templates.md", ["By command line"], env);
+  expect(stdout).toContain("Stored the draft of order-shipped.");
+  expect(stdout).toContain('"body": "Hi friend, 2 parcels soon."');
+  expect(stdout).toContain("Published order-shipped, version 1.");
+  await eventually(async () => {
+    const [push] = await system.simulators.pushes({ token: device.token });
+    expect(JSON.stringify(push?.payload)).toContain("Order 42 has shipped");
+  });
+});
+
 test("the page on campaigns works as written", async () => {
   const { token, register } = await system.project("Campaigns");
   await register({ platform: "ios", token: "5b".repeat(32), topics: ["news"] });

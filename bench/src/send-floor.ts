@@ -32,7 +32,7 @@ await ensureStreams(bus, { replicas: 1, sizeFactor: 0.1 });
 const client = sinkUrl === undefined ? undefined : await connectFloor(sinkUrl);
 const projectId = newProjectId(new Date());
 
-type Content = Omit<SendNotification["notification"], "dry_run">;
+type Content = Omit<SendNotification["notification"], "dry_run" | "template" | "variables" | "locale">;
 
 const publishGroup = async (contents: readonly Content[]) => {
   const now = new Date();
@@ -55,7 +55,13 @@ const commit = createGroupCommit(publishGroup, { max: maxGroupSize, concurrent: 
 
 /** Resolves when the send is on disk, before the push. */
 const accept = async (body: unknown) => {
-  const { dry_run: _, ...content } = SendNotification.parse(body).notification;
+  const {
+    dry_run: _,
+    template: _template,
+    variables: _variables,
+    locale: _locale,
+    ...content
+  } = SendNotification.parse(body).notification;
   const id = await commit(content);
   const { title = "", body: text = "" } = content;
   void client?.push(apnsHeaders, apnsBody({ title, body: text }));

@@ -22,6 +22,8 @@ const pagesOf = (found: { notification: string; device: string; user: string; we
   "/trace",
   "/devices",
   `/devices/${found.device}`,
+  "/templates",
+  "/templates/order-shipped",
   "/topics",
   "/users",
   `/users/${encodeURIComponent(found.user)}`,

@@ -41,6 +41,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
   const started = await project.call("POST /imports", { body: { import: { format: "herald" } } });
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
+  const template = await newTemplate(system, project);
   return {
     project,
     content,
@@ -50,6 +51,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     credential,
     importId: expectStatus(started, 201).body.data.id,
     topic: topic.body.data,
+    template,
     notification,
     openToken: payloadOf(push).token,
     deadLetter: await newDeadLetter(system, project),
@@ -59,6 +61,16 @@ export async function newWorld(system: System, name: string): Promise<World> {
     identityKey: expectStatus(identityKey, 201).body.data.id,
     nextKey: expectStatus(staged, 200, 201).body.data.id,
   };
+}
+
+async function newTemplate(system: System, project: Project): Promise<string> {
+  const name = `welcome-${project.id.slice(-8)}`;
+  const { token } = await newToken(system, project, ["templates"]);
+  const variables = { name: { type: "string", fallback: "friend" } };
+  const body = { template: { title: "Hi {{ name }}", variables } };
+  expectStatus(await project.call(`PUT /templates/${name}`, { token, body }), 201);
+  expectStatus(await project.call(`POST /templates/${name}/publish`, { token }), 200);
+  return name;
 }
 
 async function newDeadLetter(system: System, { id }: Project): Promise<string> {

@@ -17,6 +17,7 @@ import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
+import { userLookupsRow } from "./user-lookups-row.ts";
 
 /** Every row, in the order in which they are measured. */
 export const allRows: readonly Row[] = [
@@ -40,6 +41,7 @@ export const allRows: readonly Row[] = [
   deviceListRow,
   exportsRow,
   statsRow,
+  userLookupsRow,
   // Last, because it takes longest.
   growthRow,
 ];

@@ -14,6 +14,7 @@ import { addProviders } from "./commands/providers.ts";
 import { addSend } from "./commands/send.ts";
 import { addStats } from "./commands/stats.ts";
 import { addStatus } from "./commands/status.ts";
+import { addTemplates } from "./commands/templates.ts";
 import { addTokens } from "./commands/tokens.ts";
 import { addTopics } from "./commands/topics.ts";
 import { addUsers } from "./commands/users.ts";
@@ -83,6 +84,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addDevices(group("device", "Manage devices"), add);
   addExport(group("delivery", "Export deliveries"), add, "deliveries");
   addExport(group("open", "Export opens"), add, "opens");
+  addTemplates(group("template", "Manage templates; changes need a token with the scope templates"), add);
   addTopics(group("topic", "Manage topics and subscriptions"), add);
   addUsers(group("user", "Show and erase users"), add);
   addWebhooks(group("webhook", "Manage webhooks"), add);

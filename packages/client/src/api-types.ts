@@ -187,6 +187,133 @@ export type SubscriptionResult = {
   full: string[];
 };
 
+export type Template = {
+  name: string;
+  /** The version that sends use; absent: none yet */
+  published?: number;
+  published_at?: string;
+  /** The draft differs from the published version */
+  changed: boolean;
+  /** When the draft was last stored */
+  updated_at: string;
+  /** The version of `content` */
+  version: "draft" | number;
+  /** Who wrote the draft, or published the version */
+  author: Author;
+  content: TemplateContent;
+};
+
+export type Author = {
+  id: string | string | "root";
+  /** Of an operator */
+  name?: string;
+};
+
+/** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables */
+export type TemplateContent = {
+  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+  title?: string;
+  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+  body?: string;
+  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+  link_to?: string;
+  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+  image?: string;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
+  data?: Record<string, string>;
+  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
+  badge?: number;
+  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
+  badge_image?: string;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string;
+  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
+  sound?: string;
+  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
+  category?: string;
+  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
+  click_action?: string;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: Open<"passive" | "active" | "time-sensitive" | "critical">;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string;
+  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
+  silent?: boolean;
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
+  priority?: Open<"high" | "normal">;
+  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  ttl?: number;
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
+  collapse_id?: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
+  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  localizations?: Record<
+    string,
+    {
+      /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+      title?: string;
+      /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+      body?: string;
+      /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+      link_to?: string;
+      /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+      image?: string;
+    }
+  >;
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
+  ios?: Record<string, unknown>;
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
+  android?: Record<string, unknown>;
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
+  web?: Record<string, unknown>;
+  variables?: Record<string, DeclaredVariable>;
+  /** The language of the texts outside `localizations`, for their dates, numbers and plurals; absent: `en` */
+  locale?: string;
+};
+
+export type DeclaredVariable = {
+  type: Open<"string" | "number" | "boolean" | "datetime">;
+  /** The value where a send gives none; absent: a send must give one */
+  fallback?: string | number | boolean;
+};
+
+export type TemplateSummary = {
+  name: string;
+  /** The version that sends use; absent: none yet */
+  published?: number;
+  published_at?: string;
+  /** The draft differs from the published version */
+  changed: boolean;
+  /** When the draft was last stored */
+  updated_at: string;
+};
+
+export type PublishedVersion = {
+  version: number;
+  author: Author;
+  published_at: string;
+};
+
+export type TemplatePreview = {
+  ios: PlatformPreview;
+  android: PlatformPreview;
+  web: PlatformPreview;
+};
+
+export type PlatformPreview = {
+  payload: Record<string, unknown>;
+  bytes: number;
+  /** Why the provider would refuse it; empty: it would not */
+  problems: string[];
+};
+
 export type Notification = {
   id: string;
   status: NotificationStatus;
@@ -234,6 +361,8 @@ export type Notification = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** The template that its texts and settings are from; absent: none. Devices do not get it */
+  template?: TemplateVersion;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
   /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -273,6 +402,11 @@ export type Notification = {
 export type NotificationStatus = Open<
   "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
 >;
+
+export type TemplateVersion = {
+  name: string;
+  version: number;
+};
 
 /** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
@@ -617,7 +751,7 @@ export type ProjectToken = {
   created_at: string;
 };
 
-export type Scope = Open<"send" | "read" | "devices" | "export">;
+export type Scope = Open<"send" | "read" | "devices" | "export" | "templates">;
 
 export type IdentityKey = {
   /** What a user token may name as `kid` */
@@ -963,6 +1097,8 @@ export type EventData = {
     topics?: string[];
     /** Users among its targets; absent: none */
     users?: string[];
+    /** The template that it was rendered from; absent: none */
+    template?: TemplateVersion;
   };
   "io.herald.notification.completed.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
@@ -1033,6 +1169,13 @@ export type EventData = {
       token_hash: string;
       at: string;
     }[];
+  };
+  "io.herald.template.published.v1": {
+    project_id: string;
+    template: string;
+    version: number;
+    author: Author;
+    at: string;
   };
   "io.herald.provider.paused.v1": {
     project_id: string;
@@ -1109,6 +1252,8 @@ export type NewNotification = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
+  template?: string | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
   /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -1133,6 +1278,10 @@ export type NewNotification = {
   android?: Record<string, unknown> | undefined;
   /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown> | undefined;
+  /** Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text */
+  variables?: Record<string, string | number | boolean> | undefined;
+  /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
+  locale?: string | undefined;
 };
 
 export type NewDevice = {
@@ -1198,6 +1347,96 @@ export type NewTopic = {
 
 export type TopicChange = {
   closed: boolean;
+};
+
+/** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables */
+export type NewTemplate = {
+  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+  title?: string | undefined;
+  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+  body?: string | undefined;
+  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+  link_to?: string | undefined;
+  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+  image?: string | undefined;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
+  data?: Record<string, string> | undefined;
+  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
+  badge?: number | undefined;
+  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
+  badge_image?: string | undefined;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string | undefined;
+  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
+  sound?: string | undefined;
+  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
+  category?: string | undefined;
+  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
+  click_action?: string | undefined;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: "passive" | "active" | "time-sensitive" | "critical" | undefined;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number | undefined;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string | undefined;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string | undefined;
+  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
+  silent?: boolean | undefined;
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
+  priority?: "high" | "normal" | undefined;
+  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  ttl?: number | undefined;
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
+  collapse_id?: string | undefined;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string | undefined;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string> | undefined;
+  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  localizations?:
+    | Record<
+        string,
+        {
+          /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+          title?: string | undefined;
+          /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+          body?: string | undefined;
+          /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+          link_to?: string | undefined;
+          /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+          image?: string | undefined;
+        }
+      >
+    | undefined;
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
+  ios?: Record<string, unknown> | undefined;
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
+  android?: Record<string, unknown> | undefined;
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
+  web?: Record<string, unknown> | undefined;
+  variables?:
+    | Record<
+        string,
+        {
+          type: "string" | "number" | "boolean" | "datetime";
+          /** The value where a send gives none; absent: a send must give one */
+          fallback?: string | number | boolean | undefined;
+        }
+      >
+    | undefined;
+  /** The language of the texts outside `localizations`, for their dates, numbers and plurals; absent: `en` */
+  locale?: string | undefined;
+};
+
+export type NewPreview = {
+  /** Absent: the draft */
+  version?: "draft" | number | undefined;
+  /** Shown instead of a stored version, and not stored */
+  content?: NewTemplate | undefined;
+  variables?: Record<string, string | number | boolean> | undefined;
+  /** Of the device: selects the localization */
+  locale?: string | undefined;
 };
 
 export type StatsQuery = {
@@ -1274,7 +1513,7 @@ export type LimitsChange = {
 
 export type NewProjectToken = {
   name: string;
-  scopes?: readonly ("send" | "read" | "devices" | "export")[] | undefined;
+  scopes?: readonly ("send" | "read" | "devices" | "export" | "templates")[] | undefined;
   expires_at?: string | undefined;
 };
 
@@ -1383,7 +1622,7 @@ export const knownValues = {
   deliveryStatus: ["pending", "accepted", "failed", "expired", "cancelled", "skipped"],
   messageStatus: ["waiting", "delivered", "failed"],
   importFormat: ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"],
-  scope: ["send", "read", "devices", "export"],
+  scope: ["send", "read", "devices", "export", "templates"],
   role: ["member", "viewer", "operator", "admin"],
   projectRole: ["viewer", "operator", "admin"],
   environment: ["production", "sandbox"],
@@ -1405,6 +1644,7 @@ export const knownValues = {
     "io.herald.notification.opened.v1",
     "io.herald.delivery.accepted.v1",
     "io.herald.delivery.failed.v1",
+    "io.herald.template.published.v1",
     "io.herald.provider.paused.v1",
     "io.herald.provider.resumed.v1",
     "io.herald.webhook.disabled.v1",

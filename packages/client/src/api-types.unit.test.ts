@@ -56,7 +56,9 @@ test("a problem of a whole request has no pointer", () => {
 });
 
 test("whatever the client's types let through is what a contract takes", () => {
-  expectTypeOf<Mutable<NewNotification>>().toExtend<z.input<typeof contracts.NotificationContent>>();
+  expectTypeOf<Mutable<Omit<NewNotification, keyof typeof contracts.templateFields>>>().toExtend<
+    z.input<typeof contracts.NotificationContent>
+  >();
   expectTypeOf<Mutable<NewDevice>>().toExtend<z.input<typeof contracts.RegisterDevice>["device"]>();
   expectTypeOf<Mutable<NewWebhook>>().toExtend<z.input<typeof contracts.CreateWebhook>["webhook"]>();
   expectTypeOf<ApnsSettings>().toExtend<z.input<typeof contracts.ApnsSettings>>();

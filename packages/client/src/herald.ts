@@ -5,6 +5,7 @@ import { createExports } from "./exports.ts";
 import { type CallOptions, createHttp, type HeraldOptions } from "./http.ts";
 import { createImports } from "./imports.ts";
 import { createNotifications } from "./notifications.ts";
+import { createTemplates } from "./templates.ts";
 import { createTopics } from "./topics.ts";
 import { createUsers } from "./users.ts";
 import { createWebhooks } from "./webhooks.ts";
@@ -14,6 +15,7 @@ export class Herald {
   readonly notifications: ReturnType<typeof createNotifications>;
   readonly devices: ReturnType<typeof createDevices>;
   readonly imports: ReturnType<typeof createImports>;
+  readonly templates: ReturnType<typeof createTemplates>;
   readonly topics: ReturnType<typeof createTopics>;
   readonly users: ReturnType<typeof createUsers>;
   readonly events: ReturnType<typeof createEvents>;
@@ -28,6 +30,7 @@ export class Herald {
     this.notifications = createNotifications(http);
     this.devices = createDevices(http);
     this.imports = createImports(http);
+    this.templates = createTemplates(http);
     this.topics = createTopics(http);
     this.users = createUsers(http);
     this.events = createEvents(http);

@@ -33,6 +33,10 @@ const answers = [
   contracts.UserErasure,
   contracts.Topic,
   contracts.SubscriptionResult,
+  contracts.Template,
+  contracts.TemplateSummary,
+  contracts.PublishedVersion,
+  contracts.TemplatePreview,
   contracts.Notification,
   contracts.SentNotification,
   contracts.Delivery,
@@ -71,13 +75,15 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 
 /** Schemas of request bodies, by the client's names. */
 const inputs = {
-  NewNotification: contracts.NotificationContent,
+  NewNotification: contracts.NotificationContent.extend(contracts.templateFields),
   NewDevice: contracts.RegisterDevice.shape.device,
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,
   DeviceChange: z.strictObject(deviceChange),
   NewTopic: contracts.CreateTopic.shape.topic,
   TopicChange: contracts.ChangeTopic.shape.topic,
+  NewTemplate: contracts.TemplateContent,
+  NewPreview: contracts.PreviewTemplate.shape.preview,
   StatsQuery: contracts.StatsQuery,
   NewWebhook: contracts.CreateWebhook.shape.webhook,
   WebhookChange: contracts.ChangeWebhook.shape.webhook,

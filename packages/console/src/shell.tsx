@@ -27,6 +27,7 @@ import { Brand } from "./sign-in.tsx";
 const places: readonly { readonly name: IconName; readonly label: string; readonly path: string }[] = [
   { name: "overview", label: "Overview", path: "" },
   { name: "compose", label: "Compose", path: "/compose" },
+  { name: "templates", label: "Templates", path: "/templates" },
   { name: "notifications", label: "Notifications", path: "/notifications" },
   { name: "trace", label: "Delivery trace", path: "/trace" },
   { name: "devices", label: "Devices", path: "/devices" },

@@ -2,10 +2,12 @@ import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
 import { InactiveReason } from "./http/v1/devices.ts";
 import { AuditedOperator } from "./http/v1/sessions.ts";
+import { Author } from "./http/v1/templates.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
 import { tagFields } from "./tags.ts";
+import { TemplateName, TemplateVersion } from "./template-version.ts";
 import { UserId } from "./users.ts";
 
 /** An event on `PUSH_EVENTS`, as CloudEvents 1.0 in binary mode: the schema describes its data; the attributes are headers. */
@@ -92,6 +94,7 @@ export const NotificationAcceptedV1 = defineEvent("NotificationAcceptedV1", {
     .array(z.string())
     .optional()
     .meta({ description: "Users among its targets; absent: none", examples: [["u_8412"]] }),
+  template: TemplateVersion.optional().meta({ description: "The template that it was rendered from; absent: none" }),
 });
 export const NotificationCompletedV1 = defineEvent("NotificationCompletedV1", {
   ...notification,
@@ -153,6 +156,14 @@ export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
       at: time,
     }),
   ),
+});
+
+export const TemplatePublishedV1 = defineEvent("TemplatePublishedV1", {
+  project_id: ProjectId,
+  template: TemplateName,
+  version: TemplateVersion.shape.version,
+  author: Author,
+  at: time,
 });
 
 const provider = { project_id: ProjectId, provider: Provider, at: time };
@@ -225,6 +236,7 @@ export const events = {
   NotificationOpenedV1,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
+  TemplatePublishedV1,
   ProviderPausedV1,
   ProviderResumedV1,
   WebhookDisabledV1,

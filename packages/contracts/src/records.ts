@@ -2,8 +2,10 @@ import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
 import { OwnLimits } from "./http/v1/limits.ts";
 import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
+import { TemplateContent } from "./http/v1/templates.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
+import { TemplateName } from "./template-version.ts";
 import { VapidKeyStatus } from "./vapid.ts";
 
 /** `push_tokens`, by the token's hash: the gateway's data to authenticate without a request. */
@@ -67,6 +69,15 @@ export const ProvidersRecord = z.object({
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
+/** `push_content`, `<project>.<name>`: the published version of a template, written by registry. */
+export const TemplateRecord = z.object({
+  projectId: ProjectId,
+  name: TemplateName,
+  version: z.number().int().min(1),
+  content: TemplateContent,
+});
+export type TemplateRecord = z.infer<typeof TemplateRecord>;
+
 /**
  * `push_idempotency`: written before the request is processed, and completed with its answer. A day has many records, so they are short:
  * hashes have 128 bits, enough against chance collisions.
@@ -116,3 +127,4 @@ export const sessionKey = (hash: string): string => `session.${hash}`;
 export const signInCodeKey = (hash: string): string => `code.${hash}`;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
 export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;
+export const templateKey = (id: ProjectId, name: string): string => `${id}.${name}`;

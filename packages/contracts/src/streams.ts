@@ -129,6 +129,8 @@ export const buckets = {
   push_sessions: { maxBytes: 16 * mebibyte, markerTtlMs: 60_000 },
   /** Keys `<project>.settings` and `<project>.providers`: the gateway needs them while the database is unavailable. */
   push_projects: { maxBytes: 256 * mebibyte },
+  /** Key `<project>.<name>`, value: TemplateRecord. The gateway reads it when a send names a template. A template has at most 32 KiB. */
+  push_content: { maxBytes: 256 * mebibyte },
   /**
    * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. Beyond 5.7 million records the
    * oldest are removed, because refusing requests is worse than repeating one after many hours.

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NewNotification } from "./http/v1/notification-content.ts";
+import { NewNotification } from "./http/v1/send-notification.ts";
 import { fromTags, Kind, Labels, toTags } from "./tags.ts";
 
 const problemsOf = (fields: Record<string, unknown>): string[] => {

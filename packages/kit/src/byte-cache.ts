@@ -12,14 +12,20 @@ export const createByteCache = <Key extends string, Value extends object>({
   name,
   maxBytes,
   sizeOf,
+  ...refresh
 }: {
   /** The label of its metrics. */
   readonly name: string;
   readonly maxBytes: number;
   /** The size of a value in memory. */
   readonly sizeOf: (value: Value) => number;
+  /** The milliseconds after which `fetch` reads a value again. */
+  readonly ttl?: number;
+  /** Reads a value for `fetch`, once for all who wait. `known` is the earlier one. */
+  readonly fetchMethod?: (key: Key, known: Value | undefined) => Promise<Value | undefined>;
 }) => {
   const cache = new LRUCache<Key, Value>({
+    ...refresh,
     maxSize: maxBytes,
     sizeCalculation: (value) => sizeOf(value) + entryBytes,
   });

@@ -35,6 +35,21 @@ const measuresOf = (content: NotificationContent, origin: PushOrigin, site: stri
   ];
 };
 
+/** The size of each platform's own payload for a device with this locale, and its provider's limit. */
+export const weighPayloads = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  openTokenBytes: number,
+  locale: string | undefined,
+): Record<Platform, { readonly bytes: number; readonly max: number }> => {
+  const measures = measuresOf(content, origin, undefined);
+  const weight = (platform: Platform) => {
+    const { bytes, max } = measures.find(({ as }) => as === platform) as Measure;
+    return { bytes: bytes("x".repeat(openTokenBytes), locale), max };
+  };
+  return { ios: weight("ios"), android: weight("android"), web: weight("web") };
+};
+
 /** Maximum per platform: fixing these shortens the others too, and each language costs a rendering. */
 const maxProblems = 3;
 

@@ -58,6 +58,7 @@ import { createLimitsOfProject } from "./limits-of-project.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
+import { createTemplateDirectory } from "./sending/templates.ts";
 import { createGroupsFile } from "./sign-in/groups-file.ts";
 import { createIdentityProvider } from "./sign-in/identity-provider.ts";
 import { createEventPositions } from "./streams/event-positions.ts";
@@ -219,6 +220,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       now,
     }),
     sends: createSendCommands(connection.bus, keyRecords),
+    templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
     prepareChunk: createPrepareChunk(connection.bus),

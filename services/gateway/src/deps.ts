@@ -13,6 +13,7 @@ import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
+import type { TemplateDirectory } from "./sending/templates.ts";
 import type { GroupsFile } from "./sign-in/groups-file.ts";
 import type { IdentityProvider } from "./sign-in/identity-provider.ts";
 import type { EventStreams } from "./streams/event-streams.ts";
@@ -40,6 +41,7 @@ export type RouteDeps = {
   readonly queue: QueueQuota;
   readonly idempotency: Idempotency;
   readonly sends: SendCommands;
+  readonly templates: TemplateDirectory;
   readonly deadLetters: DeadLetters;
   /** Takes a slot for the upload of a file. Throws rate-limited. */
   readonly acquireUpload: (owner: ShareOwner) => () => void;

@@ -26,6 +26,9 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     body: { device: { ...newDevice().device, user_id: user } },
   });
   const topic = await call("POST /api/v1/topics", { token, body: { topic: { name: "news" } } });
+  const template = `welcome-${created.id.slice(-8)}`;
+  await call(`PUT /api/v1/templates/${template}`, { token, body: table.putTemplate?.body?.({} as World) });
+  await call(`POST /api/v1/templates/${template}/publish`, { token });
   const sent = await call("POST /api/v1/notifications", {
     token,
     body: { notification: { title: "Hi", targets: ["all"] } },
@@ -69,6 +72,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     credential: registered.body.credential,
     importId: started.body.data.id,
     topic: topic.body.data,
+    template,
     notification,
     webhook: hook.body.data.id,
     webhookMessage: ping.body.data.id,

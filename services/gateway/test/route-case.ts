@@ -11,6 +11,8 @@ export type World = {
   credential: string;
   importId: string;
   topic: { id: string; name: string };
+  /** The name of a published template. */
+  template: string;
   notification: Notification;
   openToken: string;
   deadLetter: string;

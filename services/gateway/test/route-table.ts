@@ -88,6 +88,41 @@ export const table: Record<string, Case> = {
   },
   logOutDevice: { route: ({ device: { id } }) => `DELETE /api/v1/devices/${id}/user`, status: 204, bad: { all: true } },
   eraseUser: { route: ({ user }) => `DELETE /api/v1/users/${user}`, status: 202, bad: { force: true }, foreign: 202 },
+  listTemplates: { route: () => "GET /api/v1/templates", status: 200, badQuery: "?per_page=101", foreign: 200 },
+  getTemplate: {
+    route: ({ template }) => `GET /api/v1/templates/${template}`,
+    status: 200,
+    badQuery: "?version=0",
+  },
+  putTemplate: {
+    // A name of its own, so that a stranger's template does not stand for the world's.
+    route: ({ template }) => `PUT /api/v1/templates/${template}-more`,
+    status: 201,
+    body: () => ({ template: { title: "Hi {{ name }}", variables: { name: { type: "string", fallback: "friend" } } } }),
+    bad: { template: { title: "Hi {{ nmae }}" } },
+    foreign: 201,
+  },
+  publishTemplate: {
+    route: ({ template }) => `POST /api/v1/templates/${template}/publish`,
+    status: 200,
+    bad: { version: 1 },
+  },
+  listTemplateVersions: {
+    route: ({ template }) => `GET /api/v1/templates/${template}/versions`,
+    status: 200,
+    badQuery: "?page=0",
+  },
+  previewTemplate: {
+    route: ({ template }) => `POST /api/v1/templates/${template}/preview`,
+    status: 200,
+    body: () => ({ preview: { variables: { name: "Ann" } } }),
+    bad: { preview: { variables: { nmae: "Ann" } } },
+  },
+  deleteTemplate: {
+    route: ({ template }) => `DELETE /api/v1/templates/${template}`,
+    status: 204,
+    bad: { force: true },
+  },
   listTopics: { route: () => "GET /api/v1/topics", status: 200, badQuery: "?per_page=101", foreign: 200 },
   createTopic: {
     route: () => "POST /api/v1/topics",

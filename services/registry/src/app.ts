@@ -15,6 +15,7 @@ import { handleDeviceRequests } from "./requests/devices.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
 import { handleOperatorRequests } from "./requests/operators.ts";
 import { handleProjectRequests } from "./requests/projects.ts";
+import { handleTemplateRequests } from "./requests/templates.ts";
 import { handleTopicRequests } from "./requests/topics.ts";
 import { handleUserRequests } from "./requests/users.ts";
 
@@ -61,13 +62,13 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
-  const { projects, operators, audit, topics, devices, pending, expansions, imports, erasures } = deps;
-  const { outbox, replication, operatorReplication, masterKeys } = deps;
+  const { projects, operators, audit, topics, templates, devices, pending, expansions, imports, erasures } = deps;
+  const { outbox, replication, operatorReplication, templateReplication, masterKeys } = deps;
+  const withIndexes = [projects, operators, audit, topics, templates, devices, pending, expansions, imports, erasures];
 
   return {
     prepare: async () => {
-      for (const store of [projects, operators, audit, topics, devices, pending, expansions, imports, erasures])
-        await store.ensureIndexes();
+      for (const store of withIndexes) await store.ensureIndexes();
       await projects.rewrapSecrets(masterKeys, log);
     },
     handlers: [
@@ -87,6 +88,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
         ...handleDeviceRequests(deps),
         ...handleImportRequests(deps),
         ...handleTopicRequests(deps),
+        ...handleTemplateRequests(deps),
         ...handleAudienceRequests(deps),
       ];
       outbox.start();
@@ -104,9 +106,11 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
           if (retired > 0) log.info({ devices: retired }, "deactivated stale devices");
         }),
         repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
-        repeat("reconcile projects, tokens and operators", reconcileEveryMs, log, async (signal) => {
-          const stale = (await replication.reconcile(signal)) + (await operatorReplication.reconcile(signal));
-          if (stale > 0) log.warn({ stale }, "entries of projects, tokens and operators were stale");
+        repeat("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
+          let stale = 0;
+          for (const one of [replication, operatorReplication, templateReplication])
+            stale += await one.reconcile(signal);
+          if (stale > 0) log.warn({ stale }, "entries of projects, tokens, operators and templates were stale");
         }),
       ];
       return [listeners, jobs, [{ stop: pending.idle }], [outbox]];

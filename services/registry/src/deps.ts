@@ -7,6 +7,7 @@ import {
   ProjectRecord,
   ProvidersRecord,
   projectProvidersKey,
+  TemplateRecord,
   TokenRecord,
 } from "@herald/contracts";
 import { createCounts, createErasureStore, createOutbox } from "@herald/mongo";
@@ -14,7 +15,7 @@ import type { ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
 import { createVerifyUserToken } from "./identity/verify-user-token.ts";
-import { createOperatorReplication, createProjectReplication } from "./jobs/replicate.ts";
+import { createOperatorReplication, createProjectReplication, createTemplateReplication } from "./jobs/replicate.ts";
 import { createKeyedMutex } from "./requests/concurrency.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createAuditStore } from "./stores/audit-store.ts";
@@ -24,6 +25,7 @@ import { createImportStore } from "./stores/import-store.ts";
 import { createOperatorStore } from "./stores/operator-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
+import { createTemplateStore, templateCollection } from "./stores/template-store.ts";
 import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 
 /** The dependencies of registry's handlers, requests and jobs. app.ts creates them once. */
@@ -31,12 +33,18 @@ export type Deps = ReturnType<typeof createDeps>;
 
 export const createDeps = (config: RegistryConfig, { bus, db, log, now }: ServiceDeps & { now: () => Date }) => {
   const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
-  const collections = { projects: projectCollection(db), topics: topicCollection(db), devices: deviceCollection(db) };
+  const collections = {
+    projects: projectCollection(db),
+    topics: topicCollection(db),
+    templates: templateCollection(db),
+    devices: deviceCollection(db),
+  };
   const publish = groupedPublishEvent(() => bus);
   const outbox = createOutbox<OutboxEvent>({
     collections: [
       { collection: collections.projects },
       { collection: collections.topics, tombstone: "sweptAt" },
+      { collection: collections.templates },
       { collection: collections.devices, tombstone: "deletedAt" },
     ],
     publish,
@@ -45,6 +53,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
   const counts = createCounts();
   const projects = createProjectStore(db, counts, now);
   const operators = createOperatorStore(db, counts);
+  const templates = createTemplateStore(db, counts);
   const publishMany = (events: readonly OutboxEvent[]) => publishEvents(bus, events);
   const pending = createPendingEvents(db, collections.devices, { publish, publishMany, now, log });
   const devices = createDeviceStore(db, counts, pending);
@@ -55,6 +64,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
     operators,
     audit: createAuditStore(db, masterKeys),
     topics: createTopicStore(db, counts),
+    templates,
     devices,
     audience: createAudienceStore(db),
     expansions: createExpandedPageStore(db),
@@ -66,6 +76,8 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
     publishSoon: {
       devices: (projectId: ProjectId, ids: Iterable<DeviceId>) => outbox.flushSoon(collections.devices, projectId, ids),
       topics: (projectId: ProjectId, ids: Iterable<string>) => outbox.flushSoon(collections.topics, projectId, ids),
+      templates: (projectId: ProjectId, ids: Iterable<string>) =>
+        outbox.flushSoon(collections.templates, projectId, ids),
       project: (_id: ProjectId) => void outbox.flush(collections.projects, { _id }),
     },
     /** Resolves when the stream has stored the event. */
@@ -76,6 +88,11 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       settings: openBucket(bus, "push_projects", ProjectRecord),
     }),
     operatorReplication: createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord)),
+    templateReplication: createTemplateReplication(
+      templates,
+      openBucket(bus, "push_content", TemplateRecord),
+      openBucket(bus, "push_content", TemplateRecord.omit({ content: true })),
+    ),
     keyedMutex: createKeyedMutex(),
     verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
     deviceQuota: createDeviceQuota({

@@ -67,7 +67,10 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
     reads: ["PUSH_EVENTS"],
     measures: ["PUSH_CMD", "PUSH_IMPORT", "PUSH_DLQ", "KV_push_idempotency"],
-    readsKeys: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_idempotency", "push_replays"],
+    readsKeys: [
+      ...(["push_tokens", "push_operators", "push_sessions", "push_projects"] as const),
+      ...(["push_content", "push_idempotency", "push_replays"] as const),
+    ],
     watches: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_status"],
     writes: { push_sessions: "*.*", push_idempotency: "*", push_replays: "*" },
     // Lists dead letters, and publishes them again on every subject of Herald's durables.
@@ -96,15 +99,16 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "DeviceUnsubscribedV1",
       "TopicCreatedV1",
       "TopicDeletedV1",
+      "TemplatePublishedV1",
       "ProjectDeletedV1",
       "UserErasedV1",
     ],
     requests: [],
     looksUp: ["ImportChunkV1"],
     measures: ["PUSH_IMPORT"],
-    readsKeys: ["push_tokens", "push_operators", "push_projects"],
-    watches: ["push_tokens", "push_operators", "push_projects"],
-    writes: { push_tokens: "*", push_operators: "*", push_projects: "*.settings" },
+    readsKeys: ["push_tokens", "push_operators", "push_projects", "push_content"],
+    watches: ["push_tokens", "push_operators", "push_projects", "push_content"],
+    writes: { push_tokens: "*", push_operators: "*", push_projects: "*.settings", push_content: "*.*" },
   },
   dispatch: {
     publishes: [

@@ -16,6 +16,8 @@ type Options = {
   readonly body?: string;
   readonly link?: string;
   readonly image?: string;
+  readonly template?: string;
+  readonly var?: string[];
   readonly data?: string[];
   readonly kind?: string;
   readonly label?: string[];
@@ -45,11 +47,31 @@ const readNotification = async (file: string): Promise<Partial<NewNotification>>
   }
 };
 
+const literal = (pair: string, text: string): string | number | boolean => {
+  if (text === "true" || text === "false") return text === "true";
+  if (text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
+  throw new UsageError(`--var ${pair}: after := a number, true or false is accepted; a text follows =.`);
+};
+
+/** `name=text`, and `name:=value` for a number, true or false. */
+export const parseVariables = (pairs: readonly string[] | undefined) =>
+  pairs &&
+  Object.fromEntries(
+    pairs.map((pair) => {
+      const [, name = "", kind, value = ""] = /^([^=:]+)(:?=)(.*)$/s.exec(pair) ?? [];
+      if (name === "") throw new UsageError(`--var ${pair}: must be name=value.`);
+      return [name, kind === ":=" ? literal(pair, value) : value] as const;
+    }),
+  );
+
 /** Flags take precedence over the file. */
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
+  const { template, var: variables } = options;
   const flags = {
+    template,
+    variables: parseVariables(variables),
     title,
     body,
     targets: to,
@@ -123,6 +145,8 @@ export const addSend = (program: Command, add: Add) =>
       option("--body <text>", "text"),
       option("--link <url>", "opened by a tap: a URL or an in-app path"),
       option("--image <url>", "https URL of an image"),
+      option("--template <name>", "published template with its texts and settings"),
+      repeated("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
       repeated("--data <name=value>", "for the app; repeatable"),
       option("--kind <kind>", "what sort of message it is, for lists and statistics, such as order-shipped"),
       repeated("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),

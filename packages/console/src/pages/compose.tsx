@@ -15,6 +15,7 @@ import { isEmpty, moreOf, notificationOf, useDraft } from "./compose/draft.ts";
 import { Presentation } from "./compose/presentation.tsx";
 import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
+import { TemplateFields } from "./compose/template.tsx";
 import { TestDialog } from "./compose/test-dialog.tsx";
 
 /** Long enough that typing does not start a dry run at every key: dry runs have a quota. */
@@ -30,14 +31,14 @@ const Compose = ({ id }: { readonly id: string }) => {
   const [dialog, setDialog] = useState<"send" | "test" | undefined>();
   const [settled] = useDebouncedValue(draft, typingMs);
   const hasTargets = draft.targets.length > 0;
-  const hasContent = draft.title !== "" || draft.body !== "" || moreOf(draft)?.silent === true;
+  const hasContent = draft.template !== "" || draft.title !== "" || draft.body !== "" || moreOf(draft)?.silent === true;
   const app = useProjectName();
   const dryRun = useQuery({
     queryKey: [id, "dry-run", settled],
     queryFn: ({ signal }) => {
       const { send_at: _, ...notification } = notificationOf(settled);
       // The dry run counts devices before a title or body is typed, but the API requires one.
-      const worded = settled.title || settled.body ? notification : { ...notification, body: "…" };
+      const worded = settled.title || settled.body || settled.template ? notification : { ...notification, body: "…" };
       return herald.notifications.dryRun(worded, { signal });
     },
     enabled: settled.targets.length > 0 && moreOf(settled) !== undefined,
@@ -66,6 +67,7 @@ const Compose = ({ id }: { readonly id: string }) => {
         <Stack>
           <Panel title="Message">
             <Stack gap="sm">
+              <TemplateFields draft={draft} change={change} problemOf={field} />
               <Field
                 label="Title"
                 value={draft.title}

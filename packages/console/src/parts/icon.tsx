@@ -1,6 +1,7 @@
 const paths = {
   overview: "M4 19V10m5.3 9V5m5.4 14v-6m5.3 6V8",
   compose: "M4 20h4L19 9a2.8 2.8 0 0 0-4-4L4 16v4zM13.5 6.5l4 4",
+  templates: "M6 3h9l4 4v14H6zM14 3v5h5M9 13h6M9 17h4",
   notifications: "M6 9a6 6 0 1 1 12 0c0 5 2 6 2 7H4c0-1 2-2 2-7zM10 20h4",
   trace: "M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zM20 20l-4.8-4.8",
   devices: "M8 3h8a1 1 0 0 1 1 1v16a1 1 0 0 1-1 1H8a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zM11 18h2",

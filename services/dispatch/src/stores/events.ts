@@ -24,7 +24,7 @@ type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendA
 
 const notificationAccepted = (
   { _id, projectId, acceptedAt, sendAt, tags }: Facts,
-  targets: readonly string[],
+  { targets, template }: NotificationRecord["content"],
 ): OutboxEvent => {
   const topics = topicsOf(targets);
   const users = usersOf(targets);
@@ -41,6 +41,7 @@ const notificationAccepted = (
       ...(sendAt ? { send_at: sendAt.toISOString() } : {}),
       ...(topics.length > 0 ? { topics } : {}),
       ...(users.length > 0 ? { users } : {}),
+      ...(template && { template }),
     },
   };
 };
@@ -79,7 +80,7 @@ type Sent = Facts & Pick<NotificationRecord, "content" | "status"> & { readonly 
 
 /** The events of a send so far, in order, with the same ids each time. `events`: those of its rows. */
 export const eventsOfSend = (document: Sent, events: readonly OutboxEvent[] = []): OutboxEvent[] => [
-  notificationAccepted(document, document.content.targets),
+  notificationAccepted(document, document.content),
   ...events,
   ...(document.end ? [notificationEnded(document, { status: document.status as FinalStatus, end: document.end })] : []),
 ];

@@ -34,7 +34,13 @@ const forApps = ["identify", "openNotification", "getWebPushKey"];
 /** Routes that sign people in, so they have no credential yet. */
 const withoutCredential = ["getSignInWays", "beginSignIn", "finishSignIn"];
 
-const ofScope = { read: "viewer", send: "operator", devices: "operator", export: "admin" } as const;
+const ofScope = {
+  read: "viewer",
+  send: "operator",
+  devices: "operator",
+  templates: "operator",
+  export: "admin",
+} as const;
 
 /** Undefined: not for operators. Reads need `viewer`, changes `admin`; `/api/v1` goes by the scopes of a project token. */
 const neededFor = ({ operationId, method, path, access }: Route): Need | undefined => {

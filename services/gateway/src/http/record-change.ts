@@ -13,6 +13,10 @@ const projectOf = ({ path }: Route, { caller, params }: HandledRequest): Project
   return path.startsWith("/admin/v1/projects/{id}") ? (params.id as ProjectId) : undefined;
 };
 
+/** Also a POST that renders or counts. */
+const onlyReads = ({ method, access: { scopes = [] } }: Route): boolean =>
+  method === "get" || (scopes.length > 0 && scopes.every((scope) => scope === "read"));
+
 /** The GET route for the state that a route changes. Undefined without such a route, or if its response may show personal data. */
 export const readerOf = (route: Route, routes: readonly Route[]): Route | undefined =>
   route.path.startsWith("/admin/") && route.method !== "get" && route.method !== "post"
@@ -49,7 +53,7 @@ export const recordChange = async (
   request: HandledRequest,
   deps: RouteDeps,
 ): Promise<void> => {
-  if (route.method === "get" || isDryRun(request.body)) return;
+  if (onlyReads(route) || isDryRun(request.body)) return;
   const projectId = projectOf(route, request);
   const before = reader && (await stateBefore(reader, request, deps));
   const after = stateAfter(route, request);

@@ -162,7 +162,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     const place = digest(JSON.stringify([owner, route, key]));
     const request = { place, owner, body: digest(JSON.stringify(body) ?? "") };
     try {
-      work.check?.({ id, at });
+      await work.check?.({ id, at });
     } catch (refusal) {
       return replayOrThrow(request, work)(refusal);
     }

@@ -13,6 +13,7 @@ import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
 import { putDevicesRoute } from "./put-devices-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { signInRoutes } from "./sign-in-routes.ts";
+import { templateRoutes } from "./template-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { subscriptionRoutes, topicRoutes } from "./topic-routes.ts";
 import { userRoutes } from "./user-routes.ts";
@@ -30,6 +31,7 @@ export const allRoutes: readonly Route[] = [
   ...notificationRoutes,
   sendNotifications,
   ...deliveryTraceRoutes,
+  ...templateRoutes,
   openNotification,
   getStats,
   followEvents,

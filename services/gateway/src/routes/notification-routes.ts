@@ -7,6 +7,7 @@ import {
   DeliveryStatus,
   DryRun,
   GetNotification,
+  isTemplated,
   ListDeliveries,
   ListNotifications,
   listQuery,
@@ -36,6 +37,7 @@ import { acceptedView, acceptNotification, rulesFor, sendCommand } from "../send
 import { renderSamples } from "../sending/render-samples.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
+import { renderSend } from "../sending/templates.ts";
 import { notificationParam } from "./path-params.ts";
 
 const OneNotification = dataOf(Notification);
@@ -57,10 +59,26 @@ const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryR
   };
 };
 
+/** The response of a send whose template may have changed since: only the stored notification has its texts. */
+const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
+  const stored = await sendRequest(GetNotification, { projectId, notificationId });
+  const { id: _, status: _status, counts: _counts, failures: _failures, ...rest } = stored;
+  const {
+    skips: _skips,
+    unmatched: _unmatched,
+    created_at: acceptedAt,
+    completed_at: _end,
+    opens: _opens,
+    ...content
+  } = rest;
+  const later = content.send_at !== undefined && Date.parse(content.send_at) > Date.parse(acceptedAt);
+  return accepted(acceptedView({ notificationId, content, acceptedAt, ...(later && { sendAt: content.send_at }) }));
+};
+
 const sendNotification = defineRoute("sendNotification", "post /api/v1/notifications", {
   summary: "Send a notification",
   description:
-    "A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+    "With `template` it has the texts and settings of a published template; with `template` or `variables` its texts are Liquid, rendered before it is accepted. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
   responses: {
@@ -70,15 +88,18 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   errors: ["quota-exceeded"],
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
-    const sending = ({ id, at }: Attempt<NotificationId>) => ({ projectId, id, at, notification });
-    const accept = (attempt: Attempt<NotificationId>) =>
-      acceptNotification({ ...sending(attempt), ...rulesFor(deps, projectId) });
+    const sending = async ({ id, at }: Attempt<NotificationId>) => {
+      const content = await renderSend(deps.templates, projectId, notification);
+      return { projectId, id, at, notification: content };
+    };
+    const accept = async (attempt: Attempt<NotificationId>) =>
+      acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) });
     if (notification.dry_run === true)
       return idempotent({
         newId: newNotificationId,
         check: accept,
         perform: async (attempt) => {
-          const command = accept(attempt);
+          const command = await accept(attempt);
           await limits.countDryRun(projectId);
           return ok(await dryRun(deps, command));
         },
@@ -87,12 +108,15 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
     return idempotent(
       sendOperation(deps, projectId, {
         validate: async (at) => ({
-          commands: [accept({ id: newNotificationId(at), at })],
+          commands: [await accept({ id: newNotificationId(at), at })],
           reply: ([command]) => reply(command as SendV1),
         }),
-        rebuildCommands: async (attempt) => [accept(attempt)],
+        rebuildCommands: async (attempt) => [await accept(attempt)],
         // Without the checks: a provider added since the first response must not change it.
-        rebuildResponse: (attempt) => reply(sendCommand(sending(attempt))),
+        rebuildResponse: async (attempt) =>
+          isTemplated(notification)
+            ? storedReply(deps, projectId, attempt.id)
+            : reply(sendCommand(await sending(attempt))),
       }),
     );
   },

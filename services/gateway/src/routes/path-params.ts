@@ -5,6 +5,7 @@ import {
   NotificationId,
   OperatorId,
   ProjectId,
+  TemplateName,
   TokenId,
   TopicReference,
   UserId,
@@ -18,6 +19,7 @@ export const notificationParam = { schema: NotificationId, error: "notification-
 export const projectParam = { schema: ProjectId, error: "project-not-found" } as const;
 export const tokenParam = { schema: TokenId, error: "token-not-found" } as const;
 export const topicParam = { schema: TopicReference, error: "topic-not-found" } as const;
+export const templateParam = { schema: TemplateName, error: "template-not-found" } as const;
 export const deadLetterParam = { schema: DeadLetterId, error: "dead-letter-not-found" } as const;
 export const webhookParam = { schema: WebhookId, error: "webhook-not-found" } as const;
 export const webhookMessageParam = { schema: WebhookMessageId, error: "webhook-message-not-found" } as const;

@@ -2,10 +2,10 @@ import {
   maxScheduleDays,
   maxTtlSeconds,
   type Notification,
+  type NotificationContent,
   type NotificationId,
   type Platform,
   type ProjectId,
-  type SendNotification,
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -31,12 +31,11 @@ type Sending = {
   readonly id: NotificationId;
   /** The time of acceptance, identical for every repeat of the request. */
   readonly at: Date;
-  readonly notification: SendNotification["notification"];
+  readonly notification: NotificationContent;
 };
 
 /** The command that sends a notification, identical for every repeat of the request. */
-export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV1 => {
-  const { dry_run: _, ...content } = notification;
+export const sendCommand = ({ projectId, id, at, notification: content }: Sending): SendV1 => {
   const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
   const starts = Math.max(sendAt.getTime(), at.getTime());
   const ttlMs = (content.ttl ?? defaultTtlSeconds) * 1000;
@@ -84,7 +83,12 @@ export const acceptNotification = (accepting: Accepting): SendV1 => {
 };
 
 /** An accepted notification as the API shows it before sending starts. */
-export const acceptedView = ({ notificationId, content, acceptedAt, sendAt }: SendV1): Notification => ({
+export const acceptedView = ({
+  notificationId,
+  content,
+  acceptedAt,
+  sendAt,
+}: Pick<SendV1, "notificationId" | "content" | "acceptedAt" | "sendAt">): Notification => ({
   id: notificationId,
   status: sendAt === undefined ? "accepted" : "scheduled",
   ...content,

@@ -1,4 +1,4 @@
-import { newNotificationId, newProjectId, type SendNotification, SendV1 } from "@herald/contracts";
+import { type NotificationContent, newNotificationId, newProjectId, SendV1 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import { acceptedView, acceptNotification, defaultTtlSeconds, nowOrNeverMs } from "./accept-notification.ts";
@@ -9,10 +9,7 @@ const id = newNotificationId(at);
 const after = (ms: number) => new Date(at.getTime() + ms).toISOString();
 const day = 86_400_000;
 
-const accept = (
-  fields: Partial<SendNotification["notification"]> = {},
-  platforms: ("ios" | "android" | "web")[] = [],
-) =>
+const accept = (fields: Partial<NotificationContent> = {}, platforms: ("ios" | "android" | "web")[] = []) =>
   acceptNotification({
     projectId,
     id,
@@ -33,7 +30,7 @@ const problemsOf = (work: () => unknown): readonly string[] => {
 };
 
 describe("when a notification is sent and when it expires", () => {
-  test.each<[string, Partial<SendNotification["notification"]>, { sendAt?: string; expiresAt: string }]>([
+  test.each<[string, Partial<NotificationContent>, { sendAt?: string; expiresAt: string }]>([
     ["at once, with FCM's default time to live", {}, { expiresAt: after(defaultTtlSeconds * 1000) }],
     ["with a time to live", { ttl: 60 }, { expiresAt: after(60_000) }],
     ["now or never", { ttl: 0 }, { expiresAt: after(nowOrNeverMs) }],
@@ -65,8 +62,8 @@ describe("when a notification is sent and when it expires", () => {
 });
 
 describe("the command", () => {
-  test("contains the requested content without `dry_run`", () => {
-    const { content } = accept({ dry_run: false, link_to: "/a", data: { a: "b" } });
+  test("contains the requested content", () => {
+    const { content } = accept({ link_to: "/a", data: { a: "b" } });
     expect(content).toEqual({ title: "Hello", targets: ["all"], link_to: "/a", data: { a: "b" } });
   });
 

@@ -12,6 +12,7 @@ import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
 import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
 import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
+import { renderSend } from "./templates.ts";
 
 /** The maximum for a whole batch, as for any other request. */
 const maxProblems = 100;
@@ -48,7 +49,7 @@ const atMost = (max: number, faults: readonly Fault[]): readonly Fault[] => {
 /** Validates each notification separately. Yields to other requests, because a batch takes long. */
 const validateEach = async (
   notifications: readonly unknown[],
-  accept: (notification: ReturnType<typeof parseOne>) => SendV1,
+  accept: (notification: ReturnType<typeof parseOne>) => Promise<SendV1>,
 ): Promise<ValidatedOne[]> => {
   const yieldIfDue = createYieldIfDue();
   const validated: ValidatedOne[] = [];
@@ -56,7 +57,7 @@ const validateEach = async (
   for (const [at, sent] of notifications.entries()) {
     const name = nameOf(at);
     try {
-      validated.push({ command: accept(parseOne(sent, name, left)) });
+      validated.push({ command: await accept(parseOne(sent, name, left)) });
     } catch (error) {
       if (!hasCode(error, "validation-failed")) throw error;
       validated.push({ faults: atMost(left, error.faults).map((fault) => inBatch(fault, name)) });
@@ -79,9 +80,10 @@ export const sendBatch = (
   const validate = (at: Date): Promise<ValidatedOne[]> => {
     const rules = rulesFor(deps, projectId);
     const id = newNotificationId(at);
-    return validateEach(notifications, (notification) =>
-      acceptNotification({ projectId, id, at, notification, ...rules }),
-    );
+    return validateEach(notifications, async (sent) => {
+      const notification = await renderSend(deps.templates, projectId, sent);
+      return acceptNotification({ projectId, id, at, notification, ...rules });
+    });
   };
   /** The ids of the first attempt, by position in the request. */
   const idsOf = ({ batch }: Pick<Attempt, "batch">) => unpackIds(batch ?? { groups: [] }, notifications.length);
@@ -123,7 +125,8 @@ export const sendBatch = (
       const commands: SendV1[] = [];
       for (const [at, id] of idsOf(attempt).entries()) {
         if (id === undefined) continue;
-        const notification = parseOne(notifications[at], nameOf(at), 1);
+        const sent = parseOne(notifications[at], nameOf(at), 1);
+        const notification = await renderSend(deps.templates, projectId, sent);
         commands.push(sendCommand({ projectId, id, at: attempt.at, notification }));
         await yieldIfDue();
       }

@@ -8,6 +8,7 @@ import { type Devices, serveDevices } from "./registry-devices.ts";
 import { serveImports } from "./registry-imports.ts";
 import { serveOperators } from "./registry-operators.ts";
 import { serveProjects } from "./registry-projects.ts";
+import { serveTemplates } from "./registry-templates.ts";
 import { serveTopics } from "./registry-topics.ts";
 import type { Serve } from "./rows.ts";
 
@@ -47,6 +48,7 @@ export const startPeers = (bus: Bus) => {
   serveDevices(serve, devices);
   serveImports(serve);
   serveTopics(serve, devices);
+  serveTemplates(serve, bus);
   const settled = new Map<string, string>();
   serveDispatch(serve, { notifications, devices, projectBucket, settled });
   serveAnalytics(serve, opens);

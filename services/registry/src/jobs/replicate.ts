@@ -5,11 +5,14 @@ import {
   type ProjectId,
   type ProjectRecord,
   projectSettingsKey,
+  type TemplateRecord,
   type TokenRecord,
+  templateKey,
   tokenKey,
 } from "@herald/contracts";
 import type { OperatorDocument, OperatorStore } from "../stores/operator-store.ts";
 import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
+import type { TemplateRow, TemplateStore } from "../stores/template-store.ts";
 
 /** Only a handful of processes write one key at the same time, and one of them succeeds in each round. */
 const maxRounds = 20;
@@ -67,14 +70,21 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
   after,
   rowIdOf,
   settle,
+  summaryOf = (value) => value,
 }: {
-  /** Each with the keys that are replicated into it. */
-  readonly buckets: readonly { readonly bucket: Bucket<Value>; readonly keys: string }[];
+  /** Each with the keys that are replicated into it, and with the bucket that lists the entries' summaries, if these are smaller. */
+  readonly buckets: readonly {
+    readonly bucket: Bucket<Value>;
+    readonly keys: string;
+    readonly summaries?: Bucket<Partial<Value>>;
+  }[];
   readonly entriesOf: (row: Row) => Entry<Value>[];
   readonly find: (id: Row["_id"]) => Promise<Row | null>;
   /** The next rows by id, also deleted ones. */
   readonly after: (id: Row["_id"] | undefined, limit: number) => Promise<Row[]>;
   readonly rowIdOf: (value: Value) => Row["_id"];
+  /** A part of a value that differs if the value does, and has the row's id: what reconciling holds in memory. */
+  readonly summaryOf?: (value: Value) => Partial<Value>;
   /** Removes data of the row that was kept only until its entries were removed. */
   readonly settle: (row: Row) => Promise<void>;
 }) => {
@@ -94,15 +104,16 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
 
     /** Compares all entries with the database and repairs those that a crash left stale. Resolves to how many it checked again. */
     reconcile: async (signal: AbortSignal): Promise<number> => {
-      const stored = new Map<Bucket<Value>, Map<string, Value>>();
-      for (const { bucket, keys } of buckets) stored.set(bucket, await readBucket(bucket, keys, signal));
+      const stored = new Map<Bucket<Value>, Map<string, Partial<Value>>>();
+      for (const { bucket, keys, summaries = bucket } of buckets)
+        stored.set(bucket, await readBucket<Partial<Value>>(summaries as Bucket<Partial<Value>>, keys, signal));
       let stale = 0;
       for (let page = await after(undefined, pageSize); page.length > 0; ) {
         for (const row of page) {
           signal.throwIfAborted();
           for (const entry of entriesOf(row)) {
             const values = stored.get(entry.bucket);
-            if (!isDeepStrictEqual(values?.get(entry.key), entry.value)) {
+            if (!isDeepStrictEqual(values?.get(entry.key), entry.value && summaryOf(entry.value))) {
               stale++;
               await replicateOne(row._id, entry);
             }
@@ -116,7 +127,7 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
       for (const [bucket, values] of stored)
         for (const [key, value] of values) {
           stale++;
-          await replicateOne(rowIdOf(value), { bucket, key });
+          await replicateOne(rowIdOf(value as Value), { bucket, key });
         }
       return stale;
     },
@@ -209,5 +220,32 @@ export const createOperatorReplication = (operators: OperatorStore, bucket: Buck
     settle: async ({ _id, replacedHashes = [], deletedAt }) => {
       if (replacedHashes.length > 0) await operators.forgetReplaced(_id, replacedHashes);
       if (deletedAt) await operators.remove(_id);
+    },
+  });
+
+/** Replicates the published versions of templates. A version never changes, so its number stands for its content. */
+export const createTemplateReplication = (
+  templates: TemplateStore,
+  bucket: Bucket<TemplateRecord>,
+  summaries: Bucket<Omit<TemplateRecord, "content">>,
+) =>
+  createReplication<TemplateRow, TemplateRecord>({
+    buckets: [{ bucket, keys: ">", summaries }],
+    entriesOf: ({ projectId, name, published, deletedAt }) => [
+      {
+        bucket,
+        key: templateKey(projectId, name),
+        value:
+          published === undefined || deletedAt !== undefined
+            ? undefined
+            : { projectId, name, version: published.version, content: JSON.parse(published.content) },
+      },
+    ],
+    summaryOf: ({ content: _, ...summary }) => summary,
+    find: templates.findAny,
+    after: templates.after,
+    rowIdOf: ({ projectId, name }) => `${projectId}/${name}`,
+    settle: async ({ _id, deletedAt }) => {
+      if (deletedAt) await templates.remove(_id);
     },
   });

@@ -1,10 +1,10 @@
 import type { DryRun } from "@herald/client";
-import { Progress, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Progress, Stack, Text } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
-import { useState } from "react";
 import { count, platformNames } from "../../parts/format.tsx";
-import { LockScreen, type Shown, shownBy } from "../../parts/lock-screen.tsx";
-import { JsonCode, Note, Panel, Problem } from "../../parts/page.tsx";
+import type { Shown } from "../../parts/lock-screen.tsx";
+import { Note, Panel, Problem } from "../../parts/page.tsx";
+import { Preview } from "../../parts/preview.tsx";
 
 const platforms = ["ios", "android", "web"] as const;
 
@@ -19,9 +19,7 @@ type Props = {
 
 /** The number of devices and the preview of each platform. Both come from a dry run, so they match the real send. */
 export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
-  const [platform, setPlatform] = useState<(typeof platforms)[number]>("ios");
   const { data, error, isFetching } = dryRun;
-  const payload = data?.rendered[platform];
   const total = data?.devices.total;
   return (
     <Stack className="sticky">
@@ -60,26 +58,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
           </>
         )}
       </Panel>
-      <Panel
-        title="Preview"
-        actions={
-          <SegmentedControl
-            size="xs"
-            aria-label="Preview"
-            value={platform}
-            onChange={(value) => setPlatform(value as typeof platform)}
-            data={platforms.map((name) => ({ value: name, label: platformNames[name] ?? name }))}
-          />
-        }
-      >
-        <LockScreen platform={platform} app={app} shown={payload === undefined ? typed : shownBy(platform, payload)} />
-        {payload !== undefined && (
-          <details className="payload">
-            <summary>Payload</summary>
-            <JsonCode value={payload} />
-          </details>
-        )}
-      </Panel>
+      <Preview payloadOf={(platform) => data?.rendered[platform]} typed={typed} app={app} />
     </Stack>
   );
 };

@@ -1,6 +1,7 @@
 import type { NewNotification } from "@herald/client";
 import { useCallback, useState } from "react";
 import { type Json, objectOf } from "../../parts/json.ts";
+import { typedValue } from "../../parts/variable.ts";
 
 /** An unsent notification, field by field as the form shows it. */
 export type Draft = {
@@ -14,6 +15,15 @@ export type Draft = {
   readonly channel: string;
   readonly icon: string;
   readonly targets: readonly string[];
+  /** The name of a published template; empty: none. */
+  readonly template: string;
+  /** Values of its variables as they are typed; empty: the fallback. */
+  readonly variables: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly fallback: string;
+    readonly text: string;
+  }[];
   /** In the format of `datetime-local`; empty: now. */
   readonly sendAt: string;
   /** Further fields as JSON. */
@@ -23,7 +33,7 @@ export type Draft = {
 export const emptyDraft: Draft = {
   ...{ title: "", body: "", image: "", link: "" },
   ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
-  ...{ targets: [], sendAt: "", more: "" },
+  ...{ targets: [], template: "", variables: [], sendAt: "", more: "" },
 };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
@@ -70,6 +80,11 @@ export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON
 /** The fields of `more`; undefined when it is not a JSON object. */
 export const moreOf = ({ more }: Draft): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
+const valuesOf = ({ variables }: Draft) =>
+  Object.fromEntries(
+    variables.flatMap(({ name, type, text }) => (text === "" ? [] : [[name, typedValue(type, text)]])),
+  );
+
 /** The fields of a draft that are single texts, by their names in the API. */
 const textsOf = ({ title, body, image, link, thread, channel, icon }: Draft) => ({
   title,
@@ -84,6 +99,7 @@ const textsOf = ({ title, body, image, link, thread, channel, icon }: Draft) => 
 /** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
+  ...(draft.template !== "" && { template: draft.template, variables: valuesOf(draft) }),
   ...Object.fromEntries(Object.entries(textsOf(draft)).filter(([, text]) => text !== "")),
   ...(draft.urgency !== "" && { urgency: draft.urgency as NonNullable<NewNotification["urgency"]> }),
   ...(draft.relevance.trim() !== "" && { relevance: Number(draft.relevance.replace(",", ".")) }),

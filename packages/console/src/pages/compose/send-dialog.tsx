@@ -40,7 +40,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
         facts={{
           Message: (
             <b dir="auto" className="break">
-              {draft.title || draft.body || "(silent)"}
+              {draft.title || draft.body || draft.template || "(silent)"}
             </b>
           ),
           Targets: draft.targets.join(", "),

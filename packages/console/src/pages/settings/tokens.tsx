@@ -13,7 +13,13 @@ import { useHasRoleHere } from "../../session-context.tsx";
 type Scope = NonNullable<NewProjectToken["scopes"]>[number];
 
 /** Every scope, and whether a new token has it: a scope that the client does not know does not compile, nor does a missing scope. */
-const scopes: Readonly<Record<Scope, boolean>> = { send: true, read: true, devices: true, export: false };
+const scopes: Readonly<Record<Scope, boolean>> = {
+  send: true,
+  read: true,
+  devices: true,
+  export: false,
+  templates: false,
+};
 const names = Object.keys(scopes) as Scope[];
 
 const NewToken = ({ onClose, onMade }: NewProps) => {

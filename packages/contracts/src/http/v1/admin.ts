@@ -61,9 +61,12 @@ export const ChangeProject = namedBody("ChangeProject", {
   ),
 });
 
-export const Scope = z.enum(["send", "read", "devices", "export"]).meta({ id: "Scope" });
+export const Scope = z.enum(["send", "read", "devices", "export", "templates"]).meta({ id: "Scope" });
 export type Scope = z.infer<typeof Scope>;
-/** The scopes of a token that names none. `export` must be named, because it gives access to all data at once. */
+/**
+ * The scopes of a token that names none. `export` must be named, because it gives access to all data at once, and `templates`, because it
+ * changes what other callers send.
+ */
 export const defaultScopes: readonly Scope[] = ["send", "read", "devices"];
 
 /** A project token in lists. The secret is shown only once, in the response that creates it. */

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { NotificationId } from "../../ids.ts";
-import { dangerousLinks } from "../../links.ts";
-import { namedBody, withProblems } from "../../named.ts";
+import { namedBody } from "../../named.ts";
 import { tagFields } from "../../tags.ts";
-import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
+import { TemplateVersion } from "../../template-version.ts";
+import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 
 const dayInSeconds = 86_400;
@@ -48,7 +47,28 @@ const Body = boundedText(4000).meta({
   examples: ["It arrives tomorrow before noon."],
 });
 
-const words = { title: Title.optional(), body: Body.optional(), link_to: LinkTo.optional(), image: Image.optional() };
+/** The texts and links of a notification, which may differ by language. */
+export const words = {
+  title: Title.optional(),
+  body: Body.optional(),
+  link_to: LinkTo.optional(),
+  image: Image.optional(),
+};
+
+export const Locale = z
+  .string()
+  .regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`");
+
+export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Words) =>
+  z
+    .record(Locale, z.strictObject(fields))
+    .optional()
+    .meta({
+      maxProperties: notificationLimits.localizations,
+      description:
+        "`title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own",
+      examples: [{ de: { title: "Ihre Bestellung ist unterwegs" } }],
+    });
 
 /** The fields of a notification as its sender writes them, identical on the bus and in the ledger. */
 export const content = {
@@ -102,6 +122,10 @@ export const content = {
       examples: ["order-42"],
     }),
   ...tagFields,
+  template: TemplateVersion.optional().meta({
+    description: "The template that its texts and settings are from; absent: none. Devices do not get it",
+    examples: [{ name: "order-shipped", version: 3 }],
+  }),
   send_at: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
     .optional()
@@ -109,18 +133,7 @@ export const content = {
       description: "When to send it, at most 30 days ahead. Absent or past: now",
       examples: ["2030-01-31T09:00:00+01:00"],
     }),
-  localizations: z
-    .record(
-      z.string().regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`"),
-      z.strictObject(words),
-    )
-    .optional()
-    .meta({
-      maxProperties: notificationLimits.localizations,
-      description:
-        "`title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own",
-      examples: [{ de: { title: "Ihre Bestellung ist unterwegs" } }],
-    }),
+  localizations: localizationsOf(words),
   ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
     aps: { "target-content-id": "order-42" },
   }),
@@ -136,61 +149,3 @@ export const content = {
 /** The content of a notification as the backend sent it, with the API's field names also on the bus and in the ledger. */
 export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
-
-const dryRun = z
-  .boolean()
-  .optional()
-  .meta({
-    description: "True: answers who would get it and each platform's payload; nothing is sent or stored",
-    examples: [false],
-  });
-
-const newNotification = z
-  .strictObject({ ...content, targets: NewTargets, dry_run: dryRun })
-  .refine(
-    ({ title, body, silent }) => title !== undefined || body !== undefined || silent === true,
-    "a `title` or a `body` is required unless `silent` is true",
-  )
-  .superRefine(withProblems(({ targets: _, ...notification }) => dangerousLinks(notification)));
-
-/** A notification to send. */
-export const NewNotification = z.preprocess(boundedContent, newNotification).meta({ id: "NewNotification" });
-
-const shortExample = {
-  title: "Your order has shipped",
-  body: "It arrives tomorrow before noon.",
-  targets: ["topic:news"],
-  link_to: "/orders/42",
-};
-
-/** Body of `POST /notifications`. */
-export const SendNotification = namedBody(
-  "SendNotification",
-  { notification: NewNotification },
-  { examples: [{ notification: shortExample }] },
-);
-export type SendNotification = z.infer<typeof SendNotification>;
-
-/** The limits of `POST /notifications/batch`. */
-export const batchSendLimits = { notifications: 500, bodyBytes: 4 * 1_048_576 } as const;
-
-/** Body of `POST /notifications/batch`. Each entry is a {@link NewNotification}, validated separately, so the schema leaves it open. */
-export const SendNotifications = namedBody(
-  "SendNotifications",
-  {
-    notifications: z
-      .array(z.unknown().meta({ override: { $ref: "#/components/schemas/NewNotification" } }))
-      .min(1, "at least one notification is required")
-      .max(batchSendLimits.notifications, `at most ${batchSendLimits.notifications} notifications are accepted`),
-  },
-  { examples: [{ notifications: [shortExample, { title: "Your invoice", targets: ["user:u_8412"] }] }] },
-);
-
-/** The result for one notification of a batch. */
-export const SentNotification = z
-  .union([
-    z.object({ id: NotificationId }),
-    z.object({ errors: z.array(z.string()).min(1).meta({ description: "Why this one was not accepted" }) }),
-  ])
-  .meta({ id: "SentNotification" });
-export type SentNotification = z.infer<typeof SentNotification>;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { NotificationContent, SendNotification } from "./notification-content.ts";
+import { NotificationContent } from "./notification-content.ts";
 import { notificationLimits } from "./notification-limits.ts";
+import { SendNotification } from "./send-notification.ts";
 
 const problemsOf = (fields: object): string[] => {
   const notification = { title: "Hello", targets: ["all"], ...fields };

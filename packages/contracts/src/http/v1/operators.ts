@@ -21,6 +21,7 @@ export const roleOfScope: Readonly<Record<Scope, OperatorRole>> = {
   read: "viewer",
   send: "operator",
   devices: "operator",
+  templates: "operator",
   export: "admin",
 };
 

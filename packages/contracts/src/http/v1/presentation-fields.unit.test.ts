@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SendNotification } from "./notification-content.ts";
+import { SendNotification } from "./send-notification.ts";
 
 const problemsOf = (fields: object): string[] => {
   const notification = { title: "Hello", targets: ["all"], ...fields };

@@ -1,0 +1,75 @@
+import { readFile } from "node:fs/promises";
+import { eventually, expectStatus, request } from "@herald/testing";
+import { expect, test } from "vitest";
+import { payloadOf } from "../harness/simulators.ts";
+import { expectCalm, useConsole } from "./console-page.ts";
+
+const herald = useConsole();
+
+test("the guide's way by console: write a template, see it, publish it, and send from it", {
+  timeout: 120_000,
+}, async () => {
+  // Every name that the guide prints in bold is pressed or read below.
+  const guide = await readFile(new URL("../../docs/how-to/write-templates.md", import.meta.url), "utf8");
+  const [, byConsole = ""] = /^## By console\n(.*?)^## /ms.exec(guide) ?? [];
+  const bold = new Set([...byConsole.matchAll(/\*\*(.+?)\*\*/g)].map(([, name]) => name));
+  expect([...bold].toSorted()).toEqual([
+    "Add a variable",
+    "Compose",
+    "New template",
+    "Publish",
+    "Save draft",
+    "Template",
+    "Templates",
+    "Variables",
+    "Write it",
+  ]);
+
+  const project = await herald.system.project("Templates");
+  const { device } = await project.register();
+  const page = await herald.browser.signedIn(`/p/${project.id}`);
+  await page.getByRole("link", { name: "Templates" }).click();
+  await page.getByRole("button", { name: "New template" }).first().click();
+  await page.getByLabel("Name").fill("order-shipped");
+  await page.getByRole("button", { name: "Write it" }).click();
+
+  await page.getByLabel("Title").fill("Order {{ order }} has shipped");
+  await page.getByText("line 1, column 10: `order` is not among the variables").first().waitFor();
+  await page.getByRole("heading", { name: "Variables" }).waitFor();
+  await page.getByRole("button", { name: "Add a variable" }).click();
+  await page.getByLabel("Variable", { exact: true }).fill("order");
+  await page.getByLabel("Sample").fill("42");
+  await page.locator(".lock-title", { hasText: "Order 42 has shipped" }).waitFor();
+  await page.getByLabel("Text").fill("{{ count }} {{ count | plural: one: 'parcel', other: 'parcels' }}");
+  await page.getByRole("button", { name: "Add a variable" }).click();
+  await page.getByLabel("Variable", { exact: true }).nth(1).fill("count");
+  await page.getByLabel("Type").nth(1).selectOption("number");
+  await page.getByLabel("Fallback").nth(1).fill("1");
+  await page.locator(".lock-body", { hasText: "1 parcel" }).waitFor();
+
+  await page.getByRole("button", { name: "Save draft" }).click();
+  await page.getByText("A draft: sends cannot use it before it is published.").waitFor();
+  const as = { token: herald.system.adminToken, headers: { "Herald-Project": project.id } };
+  const path = `${herald.system.gateway}/api/v1/templates/order-shipped`;
+  expect((await request(path, "GET", as)).body.data).toMatchObject({ changed: true, version: "draft" });
+  await page.getByRole("button", { name: "Publish" }).click();
+  await page.getByText("Sends use version 1.").waitFor();
+
+  await page.getByRole("link", { name: "Compose" }).click();
+  await page.getByLabel("Template", { exact: true }).first().click();
+  await page.getByRole("option", { name: "order-shipped" }).click();
+  await page.getByLabel("order", { exact: true }).fill("7");
+  await page.getByLabel("Targets").first().fill(`device:${device.id}`);
+  await page.keyboard.press("Enter");
+  await page.locator(".lock-title", { hasText: "Order 7 has shipped" }).waitFor();
+  await page.getByRole("button", { name: "Send to 1 device…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Send to 1 device" }).click();
+  await eventually(async () => {
+    const [push] = await herald.system.simulators.pushes({ token: device.token });
+    expect(push && payloadOf(push)).toMatchObject({
+      aps: { alert: { title: "Order 7 has shipped", body: "1 parcel" } },
+    });
+  });
+  expectCalm(page);
+  expectStatus(await request(path, "DELETE", as), 204);
+});

@@ -1,0 +1,242 @@
+import type { Template } from "@herald/client";
+import { Button, JsonInput, NativeSelect, SimpleGrid, Stack, Text, Textarea } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { useProject } from "../api/clients.ts";
+import { orNull, problemsOf } from "../api/problems.ts";
+import { useProjectName } from "../api/projects.ts";
+import { useAct, useRefresh } from "../api/read.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Field } from "../parts/field.tsx";
+import { Time } from "../parts/format.tsx";
+import { isObject } from "../parts/json.ts";
+import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
+import { Preview } from "../parts/preview.tsx";
+import { useMayWrite } from "../session-context.tsx";
+import { contentOf, type Edited, editedOf, moreOf, newTemplate, samplesOf } from "./template/content.ts";
+import { Variables } from "./template/variables.tsx";
+
+/** Long enough that typing does not render at every key. */
+const typingMs = 400;
+
+const Versions = ({ name }: { readonly name: string }) => {
+  const { id, herald } = useProject();
+  const { data } = useQuery({
+    queryKey: [id, "templates", name, "versions"],
+    queryFn: ({ signal }) => herald.templates.versions(name, { signal, perPage: 10 }).page(),
+  });
+  if (!data || data.data.length === 0) return null;
+  return (
+    <Panel title="Versions">
+      <Facts
+        facts={Object.fromEntries(
+          data.data.map(({ version, author, published_at: at }) => [
+            version,
+            <>
+              <Time at={at} /> <span className="muted break">{author.name ?? author.id}</span>
+            </>,
+          ]),
+        )}
+      />
+    </Panel>
+  );
+};
+
+const aboutOf = (stored: Template | null): string => {
+  if (stored === null) return "Not stored yet.";
+  if (stored.published === undefined) return "A draft: sends cannot use it before it is published.";
+  return `Sends use version ${stored.published}.${stored.changed ? " The draft differs from it." : ""}`;
+};
+
+const Editor = ({ name, stored }: { readonly name: string; readonly stored: Template | null }) => {
+  const { id, herald } = useProject();
+  const app = useProjectName();
+  const may = useMayWrite();
+  const navigate = useNavigate();
+  const [edited, setEdited] = useState<Edited>(() => (stored ? editedOf(stored) : newTemplate));
+  const [locale, setLocale] = useState("");
+  const [settled] = useDebouncedValue(edited, typingMs);
+  const change = (changes: Partial<Edited>) => setEdited((now) => ({ ...now, ...changes }));
+  const refresh = useRefresh(id, "templates");
+  const acting = useAct(refresh);
+  const more = moreOf(edited);
+  const isReady = more !== undefined && (edited.title !== "" || edited.body !== "" || more.silent === true);
+  const preview = useQuery({
+    queryKey: [id, "template-preview", settled, locale],
+    queryFn: ({ signal }) =>
+      herald.templates.preview(
+        name,
+        { content: contentOf(settled), variables: samplesOf(settled), ...(locale !== "" && { locale }) },
+        { signal },
+      ),
+    enabled: (settled.title !== "" || settled.body !== "") && moreOf(settled) !== undefined,
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
+  const problemAt = (path: string): string | undefined =>
+    problemsOf(preview.error, `#/preview/content/${path}`) ??
+    problemsOf(preview.error, `#/preview/${path}`) ??
+    problemsOf(acting.error, `#/template/${path}`);
+  const save = () => herald.templates.put(name, contentOf(edited));
+  const locales = isObject(more?.localizations) ? Object.keys(more.localizations) : [];
+  return (
+    <Page
+      title={name}
+      about={aboutOf(stored)}
+      actions={
+        may && (
+          <>
+            {stored && (
+              <Confirm
+                label="Delete"
+                title={`Delete the template ${name}?`}
+                verb="Delete the template"
+                size="sm"
+                act={() => herald.templates.delete(name)}
+                onDone={() => {
+                  refresh();
+                  void navigate({ to: `/p/${id}/templates` });
+                }}
+              >
+                Its versions go with it, and sends that name it are refused. Notifications already accepted keep their
+                texts.
+              </Confirm>
+            )}
+            <Button
+              variant="default"
+              disabled={!isReady}
+              loading={acting.isPending}
+              onClick={() => acting.mutate(save)}
+            >
+              Save draft
+            </Button>
+            <Button
+              disabled={!isReady}
+              loading={acting.isPending}
+              onClick={() =>
+                acting.mutate(async () => {
+                  await save();
+                  await herald.templates.publish(name);
+                })
+              }
+            >
+              Publish
+            </Button>
+          </>
+        )
+      }
+    >
+      {acting.error && <Problem error={acting.error} />}
+      <div className="columns wide">
+        <Stack>
+          <Panel title="Message">
+            <Stack gap="sm">
+              <Field
+                label="Title"
+                placeholder="Order {{ order }} has shipped"
+                value={edited.title}
+                onChange={(title) => change({ title })}
+                error={problemAt("title")}
+              />
+              <Textarea
+                label="Text"
+                value={edited.body}
+                onChange={(event) => change({ body: event.currentTarget.value })}
+                error={problemAt("body")}
+                autosize
+                minRows={3}
+                maxRows={12}
+              />
+              <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+                <Field
+                  label="Link"
+                  placeholder="/orders/{{ order }}"
+                  value={edited.link}
+                  onChange={(link) => change({ link })}
+                  error={problemAt("link_to")}
+                />
+                <Field
+                  label="Image"
+                  placeholder="https://…"
+                  value={edited.image}
+                  onChange={(image) => change({ image })}
+                  error={problemAt("image")}
+                />
+              </SimpleGrid>
+              <details className="payload" open={edited.more !== ""}>
+                <summary>More fields as JSON</summary>
+                <JsonInput
+                  aria-label="More fields as JSON"
+                  description="localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at"
+                  placeholder='{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }'
+                  value={edited.more}
+                  onChange={(text) => change({ more: text })}
+                  error={more === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined}
+                  autosize
+                  minRows={3}
+                  formatOnBlur
+                />
+              </details>
+            </Stack>
+          </Panel>
+          <Panel title="Variables">
+            <Stack gap="sm">
+              <Variables
+                value={edited.variables}
+                onChange={(variables) => change({ variables })}
+                problemOf={(variable) => problemAt(`variables/${variable}`)}
+              />
+            </Stack>
+          </Panel>
+          {stored && <Versions name={name} />}
+        </Stack>
+        <Stack className="sticky">
+          <Preview
+            payloadOf={(platform) => preview.data?.[platform].payload}
+            typed={{ title: edited.title, body: edited.body, image: edited.image, link: edited.link }}
+            app={app}
+          >
+            {(platform) => {
+              const shown = preview.data?.[platform];
+              return (
+                <>
+                  {locales.length > 0 && (
+                    <NativeSelect
+                      label="Language"
+                      value={locale}
+                      onChange={(event) => setLocale(event.currentTarget.value)}
+                      data={[{ value: "", label: "the common text" }, ...locales]}
+                    />
+                  )}
+                  {shown && <Text c="dimmed">{shown.bytes} bytes</Text>}
+                  {shown?.problems.map((problem) => (
+                    <Text key={problem} c="var(--bad)">
+                      {problem}
+                    </Text>
+                  ))}
+                </>
+              );
+            }}
+          </Preview>
+          {preview.error && <Problem error={preview.error} />}
+        </Stack>
+      </div>
+    </Page>
+  );
+};
+
+export default function TemplatePage() {
+  const { id, herald } = useProject();
+  const { template: name = "" } = useParams({ strict: false }) as { template?: string };
+  const { data, error } = useQuery({
+    queryKey: [id, "templates", "one", name],
+    queryFn: ({ signal }) => orNull(herald.templates.get(name, { signal })),
+    // What is typed must not be replaced while it is typed.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (error) return <Problem error={error} />;
+  if (data === undefined) return null;
+  return <Editor key={name} name={name} stored={data} />;
+}

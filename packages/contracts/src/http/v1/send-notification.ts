@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { NotificationId } from "../../ids.ts";
+import { dangerousLinks } from "../../links.ts";
+import { namedBody, withProblems } from "../../named.ts";
+import { TemplateName } from "../../template-version.ts";
+import { Variables } from "../../variables.ts";
+import { content, Locale } from "./notification-content.ts";
+import { boundedContent, NewTargets } from "./notification-limits.ts";
+import { refuseLiquid, sources } from "./sources.ts";
+
+const dryRun = z
+  .boolean()
+  .optional()
+  .meta({
+    description: "True: answers who would get it and each platform's payload; nothing is sent or stored",
+    examples: [false],
+  });
+
+/** What a send has beside a notification's own fields. */
+export const templateFields = {
+  template: TemplateName.optional().meta({
+    description:
+      "The published template whose texts and settings it has. Fields beside it replace the template's, in every language",
+  }),
+  variables: Variables.optional().meta({
+    description:
+      "Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text",
+  }),
+  locale: Locale.optional().meta({
+    description:
+      "The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en`",
+    examples: ["en"],
+  }),
+};
+
+/** Whether the texts of a notification are Liquid. */
+export const isTemplated = ({ template, variables }: { readonly template?: unknown; readonly variables?: unknown }) =>
+  template !== undefined || variables !== undefined;
+
+const nothingShown = "a `title` or a `body` is required unless `silent` is true";
+const isShown = ({ title, body, silent }: { title?: unknown; body?: unknown; silent?: unknown }): boolean =>
+  title !== undefined || body !== undefined || silent === true;
+
+const newNotification = z
+  .strictObject({ ...content, ...sources, ...templateFields, targets: NewTargets, dry_run: dryRun })
+  .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
+  .superRefine(withProblems(({ targets: _, variables: __, ...notification }) => dangerousLinks(notification)))
+  .superRefine((notification, context) => {
+    if (isTemplated(notification)) return;
+    refuseLiquid(notification, context);
+    if (notification.locale !== undefined)
+      context.addIssue({ code: "custom", path: ["locale"], message: "needs `template` or `variables`" });
+  });
+
+/** A notification to send. */
+export const NewNotification = z.preprocess(boundedContent, newNotification).meta({ id: "NewNotification" });
+
+const { targets: _, ...untargeted } = content;
+
+/** The content of a notification after its texts were rendered, without its targets. */
+export const RenderedContent = z.preprocess(
+  boundedContent,
+  z.strictObject(untargeted).refine(isShown, nothingShown).superRefine(withProblems(dangerousLinks)),
+);
+
+const shortExample = {
+  title: "Your order has shipped",
+  body: "It arrives tomorrow before noon.",
+  targets: ["topic:news"],
+  link_to: "/orders/42",
+};
+
+/** Body of `POST /notifications`. */
+export const SendNotification = namedBody(
+  "SendNotification",
+  { notification: NewNotification },
+  { examples: [{ notification: shortExample }] },
+);
+export type SendNotification = z.infer<typeof SendNotification>;
+
+/** The limits of `POST /notifications/batch`. */
+export const batchSendLimits = { notifications: 500, bodyBytes: 4 * 1_048_576 } as const;
+
+/** Body of `POST /notifications/batch`. Each entry is a {@link NewNotification}, validated separately, so the schema leaves it open. */
+export const SendNotifications = namedBody(
+  "SendNotifications",
+  {
+    notifications: z
+      .array(z.unknown().meta({ override: { $ref: "#/components/schemas/NewNotification" } }))
+      .min(1, "at least one notification is required")
+      .max(batchSendLimits.notifications, `at most ${batchSendLimits.notifications} notifications are accepted`),
+  },
+  { examples: [{ notifications: [shortExample, { title: "Your invoice", targets: ["user:u_8412"] }] }] },
+);
+
+/** The result for one notification of a batch. */
+export const SentNotification = z
+  .union([
+    z.object({ id: NotificationId }),
+    z.object({ errors: z.array(z.string()).min(1).meta({ description: "Why this one was not accepted" }) }),
+  ])
+  .meta({ id: "SentNotification" });
+export type SentNotification = z.infer<typeof SentNotification>;

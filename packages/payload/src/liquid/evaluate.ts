@@ -1,0 +1,130 @@
+import type { LiquidChain, LiquidExpression, LiquidNode, LiquidProgram } from "@herald/contracts";
+import { applyFilter, blank, empty, isTrue, LiquidRenderError, nil, plain, type Runtime, textOf } from "./filters.ts";
+
+/** Values by name; `user` and `device` have values below them. */
+export type LiquidValues = { readonly [name: string]: unknown };
+
+type Run = {
+  readonly values: LiquidValues;
+  readonly locals: Map<string, Runtime>;
+  readonly locale: string;
+  readonly show: (text: string) => string;
+};
+
+/** Reads own keys alone, so that no name reaches what JavaScript adds to objects. */
+const read = ({ values, locals }: Run, path: readonly string[]): Runtime => {
+  const [first = ""] = path;
+  if (path.length === 1 && locals.has(first)) return locals.get(first);
+  let found: unknown = values;
+  for (const key of path) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
+    found = (found as Record<string, unknown>)[key];
+  }
+  return typeof found === "string" || typeof found === "number" || typeof found === "boolean" ? found : undefined;
+};
+
+const keywords = { nil, empty, blank } as const;
+
+/** What a keyword equals; two keywords only as `nil` equals itself, and `blank` equals it. */
+const fits = (keyword: typeof nil | typeof empty | typeof blank, other: Runtime | null): boolean => {
+  const none = other === undefined || other === null || other === nil;
+  if (keyword === nil) return none;
+  if (keyword === blank && (none || other === false)) return true;
+  return typeof other === "string" && (keyword === blank ? other.trim() : other) === "";
+};
+
+const equals = (left: Runtime | null, right: Runtime): boolean => {
+  if (typeof left === "symbol") return fits(left, right);
+  return typeof right === "symbol" ? fits(right, left) : left === right;
+};
+
+/** A keyword is neither less nor more than another value. */
+const compare = (op: ">" | "<" | ">=" | "<=", left: Runtime, right: Runtime): boolean => {
+  if (typeof left === "symbol" || typeof right === "symbol" || left === undefined || right === undefined) return false;
+  if (op === ">") return left > right;
+  if (op === "<") return left < right;
+  return op === ">=" ? left >= right : left <= right;
+};
+
+const contains = (text: Runtime, part: Runtime): boolean => {
+  const whole = plain(text);
+  return typeof whole === "string" && whole.includes(String(plain(part)));
+};
+
+const evaluate = (run: Run, expression: LiquidExpression): Runtime => {
+  if ("value" in expression) return expression.value;
+  if ("path" in expression) return read(run, expression.path);
+  if ("keyword" in expression) return keywords[expression.keyword];
+  if ("not" in expression) return !isTrue(evaluate(run, expression.not));
+  const { op } = expression;
+  const left = evaluate(run, expression.left);
+  const right = evaluate(run, expression.right);
+  switch (op) {
+    case "and":
+      return isTrue(left) && isTrue(right);
+    case "or":
+      return isTrue(left) || isTrue(right);
+    case "==":
+      return equals(left, right);
+    case "!=":
+      return !equals(left, right);
+    case "contains":
+      return contains(left, right);
+    default:
+      return compare(op, left, right);
+  }
+};
+
+/** A missing value stays missing through every filter but `default`. */
+const follow = (run: Run, { from, filters }: LiquidChain): Runtime => {
+  let value = evaluate(run, from);
+  for (const { filter, args, named } of filters) {
+    const given = args.map((arg) => evaluate(run, arg));
+    const byName: Record<string, Runtime> = {};
+    for (const name in named) byName[name] = evaluate(run, named[name] as LiquidExpression);
+    const isMissing = value === undefined || given.includes(undefined) || Object.values(byName).includes(undefined);
+    if (isMissing && filter !== "default") return undefined;
+    value = applyFilter(filter, { value, args: given, named: byName, locale: run.locale });
+  }
+  return value;
+};
+
+const nameOf = (expression: LiquidExpression): string =>
+  "path" in expression ? `\`${expression.path.join(".")}\`` : "a value";
+
+const write = (run: Run, nodes: readonly LiquidNode[]): string => {
+  let text = "";
+  for (const node of nodes) {
+    if (typeof node === "string") text += node;
+    else if ("output" in node) {
+      const value = follow(run, node.output);
+      if (value === undefined)
+        throw new LiquidRenderError("value-missing", `${nameOf(node.output.from)} has no value and no \`default\``);
+      text += run.show(textOf(value));
+    } else if ("assign" in node) run.locals.set(node.assign, follow(run, node.to));
+    else if ("branches" in node) {
+      const taken = node.branches.find(({ test, unless }) => isTrue(follow(run, test)) !== (unless === true));
+      text += write(run, taken?.body ?? node.else);
+    } else {
+      const value = plain(follow(run, node.case));
+      let hit = false;
+      for (const { values, body } of node.when) {
+        if (!values.some((one) => equals(value, evaluate(run, one)))) continue;
+        hit = true;
+        text += write(run, body);
+      }
+      if (!hit) text += write(run, node.else);
+    }
+  }
+  return text;
+};
+
+const asIs = (text: string): string => text;
+const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());
+
+/**
+ * Renders a text. `locale` is the language of the text, as BCP 47, for its dates, numbers and plurals.
+ * @throws LiquidRenderError when a shown value is missing, or a filter cannot take a value.
+ */
+export const evaluateLiquid = ({ nodes, encode }: LiquidProgram, values: LiquidValues, locale: string): string =>
+  write({ values, locals: new Map(), locale, show: encode ? encoded : asIs }, nodes);

@@ -1,0 +1,110 @@
+import type { LiquidProgram, NotificationContent } from "@herald/contracts";
+import { evaluateLiquid, type LiquidValues } from "./evaluate.ts";
+import { LiquidRenderError } from "./filters.ts";
+
+/** The fields of a notification that may be Liquid, by language where they differ. `Text` is a source, or its program. */
+type Words<Text> = { readonly [Name in (typeof wordNames)[number]]?: Text | undefined };
+export type Texts<Text> = Words<Text> & {
+  readonly data?: Readonly<Record<string, Text>> | undefined;
+  readonly localizations?: Readonly<Record<string, Words<Text>>> | undefined;
+};
+
+const wordNames = ["title", "body", "link_to", "image"] as const;
+const links: ReadonlySet<string> = new Set(["link_to", "image"]);
+
+export type TextPlace = {
+  readonly path: readonly string[];
+  readonly isLink: boolean;
+  /** The localization; undefined: the notification's own text. */
+  readonly locale?: string | undefined;
+};
+
+type MapText<From, To> = (text: From, place: TextPlace) => To;
+
+const mapWords = <From, To>(words: Words<From>, map: MapText<From, To>, locale?: string): Words<To> => {
+  const mapped: { [Name in (typeof wordNames)[number]]?: To } = {};
+  for (const name of wordNames) {
+    const text = words[name];
+    const path = locale === undefined ? [name] : ["localizations", locale, name];
+    if (text !== undefined) mapped[name] = map(text, { path, isLink: links.has(name), locale });
+  }
+  return mapped;
+};
+
+const mapEntries = <From, To>(fields: Readonly<Record<string, From>>, map: (value: From, key: string) => To) =>
+  Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, map(value, key)]));
+
+/** Replaces each text of a notification; other fields stay. */
+export const mapTexts = <From, To, Content extends Texts<From>>(
+  content: Content,
+  map: MapText<From, To>,
+): Omit<Content, keyof Texts<From>> & Texts<To> => {
+  const { data, localizations } = content;
+  return {
+    ...content,
+    ...mapWords(content, map),
+    ...(data && { data: mapEntries(data, (text, key) => map(text, { path: ["data", key], isLink: false })) }),
+    ...(localizations && {
+      localizations: mapEntries(localizations, (words, locale) => mapWords(words, map, locale)),
+    }),
+  };
+};
+
+/** A text that needs no values, or a program. */
+export type CompiledText = string | LiquidProgram;
+
+/**
+ * Puts a later layer of a notification over an earlier one, such as a send over its template. A field of the later one replaces the
+ * earlier one's in every language; within a layer, a localization wins.
+ */
+export const mergeLayers = <Text, Earlier extends Texts<Text>, Later extends Texts<Text>>(
+  earlier: Earlier,
+  later: Later,
+): Omit<Earlier, keyof Later> & Later => {
+  const kept = (words: Words<Text>): Words<Text> =>
+    Object.fromEntries(Object.entries(words).filter(([name]) => later[name as keyof Later] === undefined));
+  const localizations = { ...(earlier.localizations && mapEntries(earlier.localizations, kept)) };
+  for (const [locale, words] of Object.entries(later.localizations ?? {}))
+    localizations[locale] = { ...localizations[locale], ...words };
+  const given = Object.fromEntries(Object.entries(later).filter(([, value]) => value !== undefined));
+  return {
+    ...earlier,
+    ...given,
+    ...(Object.keys(localizations).length > 0 && { localizations }),
+  } as unknown as Omit<Earlier, keyof Later> & Later;
+};
+
+/** A locale as BCP 47. One that JavaScript does not know counts as English. */
+const languageOf = (locale: string): string => {
+  try {
+    return Intl.getCanonicalLocales(locale.replaceAll("_", "-"))[0] ?? "en";
+  } catch {
+    return "en";
+  }
+};
+
+export type RenderedTexts<Content> = Omit<Content, keyof Texts<CompiledText>> &
+  Pick<NotificationContent, keyof Texts<string>>;
+
+/**
+ * Renders the texts of a notification, and returns a problem for each that cannot be rendered. `locale`: the language of the texts outside
+ * `localizations`.
+ */
+export const renderTexts = <Content extends Texts<CompiledText>>(
+  content: Content,
+  values: LiquidValues,
+  locale: string,
+): { readonly content: RenderedTexts<Content>; readonly problems: readonly string[] } => {
+  const problems: string[] = [];
+  const rendered = mapTexts<CompiledText, string, Content>(content, (text, place) => {
+    if (typeof text === "string") return text;
+    try {
+      return evaluateLiquid(text, values, languageOf(place.locale ?? locale));
+    } catch (error) {
+      if (!(error instanceof LiquidRenderError)) throw error;
+      problems.push(`${place.path.join(".")}: ${error.message}`);
+      return "";
+    }
+  });
+  return { content: rendered as unknown as RenderedTexts<Content>, problems };
+};

@@ -1,0 +1,63 @@
+import {
+  type NotificationId,
+  type ProjectId,
+  RenderedContent,
+  type TemplateContent,
+  type TemplatePreview,
+  type Variables,
+} from "@herald/contracts";
+import { HeraldError, parseBody } from "@herald/kit";
+import { mapTexts, type TextPlace, weighPayloads } from "@herald/payload";
+import { sendCommand } from "./accept-notification.ts";
+import { renderSamples } from "./render-samples.ts";
+import { compileTemplate, renderNotification } from "./templates.ts";
+
+/** What stands for a text that values will complete, so that all other fields can be checked before. */
+const standIn = ({ path, isLink }: TextPlace): string =>
+  isLink ? `https://example.com/${path.at(-1)}` : (path.at(-1) ?? "");
+
+const compile = (content: TemplateContent, name: string) => {
+  const compiled = compileTemplate(content);
+  if (compiled.problems.length > 0)
+    throw new HeraldError(
+      "validation-failed",
+      compiled.problems.map(({ path, message }) => `${[name, ...path].join(".")}: ${message}`),
+    );
+  return compiled;
+};
+
+/** Throws validation-failed for a template that no send could use. */
+export const checkTemplate = (content: TemplateContent): void => {
+  const compiled = compile(content, "template");
+  const likely = mapTexts(compiled.content, (text, place) => (typeof text === "string" ? text : standIn(place)));
+  parseBody(RenderedContent, likely, { prefix: "template" });
+};
+
+type Preview = {
+  readonly projectId: ProjectId;
+  readonly id: NotificationId;
+  readonly at: Date;
+  readonly variables: Variables | undefined;
+  readonly locale: string | undefined;
+  readonly openTokenBytes: number;
+};
+
+const platforms = ["ios", "android", "web"] as const;
+
+/** Renders a template with values for each platform. Throws validation-failed with all problems of its texts and values. */
+export const previewTemplate = (
+  content: TemplateContent,
+  { variables, locale, openTokenBytes, ...origin }: Preview,
+): TemplatePreview => {
+  const template = compile(content, "preview.content");
+  const rendered = renderNotification({ template, variables, own: {}, locale: undefined, name: "preview" });
+  const command = sendCommand({ ...origin, notification: { ...rendered, targets: ["all"] } });
+  const payloads = renderSamples(command, platforms, locale);
+  const weights = weighPayloads(command.content, command, openTokenBytes, locale);
+  const preview = (platform: (typeof platforms)[number]) => {
+    const { bytes, max } = weights[platform];
+    const problems = bytes > max ? [`renders to ${bytes} bytes, at most ${max} fit: shorten body or data`] : [];
+    return { payload: payloads[platform] as Record<string, unknown>, bytes, problems };
+  };
+  return { ios: preview("ios"), android: preview("android"), web: preview("web") };
+};

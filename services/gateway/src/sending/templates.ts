@@ -1,0 +1,133 @@
+import { type Bus, openBucket } from "@herald/bus";
+import {
+  type DeclaredVariables,
+  isTemplated,
+  type NotificationContent,
+  type ProjectId,
+  RenderedContent,
+  type SendNotification,
+  type TemplateContent,
+  TemplateRecord,
+  type TemplateVersion,
+  templateKey,
+  type VariableValue,
+  variableProblem,
+} from "@herald/contracts";
+import { createByteCache, type Fault, HeraldError, memoryBytesOf, parseBody } from "@herald/kit";
+import { mergeLayers, renderTexts } from "@herald/payload";
+import { compileTexts } from "@herald/payload/liquid-parser";
+
+const maxBytes = 32 * 1_048_576;
+/** All gateways use a new version within this time. */
+const maxAgeMs = 1_000;
+
+const defaultLocale = "en";
+
+/** A template whose texts are compiled. */
+export const compileTemplate = ({ variables: declared = {}, locale = defaultLocale, ...content }: TemplateContent) => {
+  const names = new Set(Object.keys(declared));
+  return { declared, names, locale, ...compileTexts(content, names) };
+};
+type Compiled = ReturnType<typeof compileTemplate>;
+
+type Known = { readonly revision: number; readonly version: TemplateVersion; readonly compiled: Compiled };
+
+export type TemplateDirectory = ReturnType<typeof createTemplateDirectory>;
+
+/** The published templates, read from the bus when a send names them. */
+export const createTemplateDirectory = (bus: () => Bus) => {
+  const cache = createByteCache<string, Known>({
+    name: "templates",
+    maxBytes,
+    sizeOf: memoryBytesOf,
+    ttl: maxAgeMs,
+    fetchMethod: async (key, known) => {
+      const entry = await openBucket(bus(), "push_content", TemplateRecord).get(key);
+      if (entry === undefined || entry.revision === known?.revision) return entry && known;
+      const { name, version, content } = entry.value;
+      return { revision: entry.revision, version: { name, version }, compiled: compileTemplate(content) };
+    },
+  });
+  return {
+    /** Undefined: it does not exist or is not published. Throws bus-unavailable. */
+    find: (projectId: ProjectId, name: string) => cache.fetch(templateKey(projectId, name)),
+    /** This gateway changed it: the next send reads it. */
+    forget: (projectId: ProjectId, name: string): void => void cache.delete(templateKey(projectId, name)),
+  };
+};
+
+const at = (...path: readonly string[]): string => path.filter((part) => part !== "").join(".");
+
+/** The values of a template's variables: given ones, or fallbacks. Adds a problem for each that is wrong. */
+const valuesOf = (
+  declared: DeclaredVariables,
+  given: Readonly<Record<string, VariableValue>>,
+  name: string,
+  problems: string[],
+): Record<string, VariableValue> => {
+  const values: Record<string, VariableValue> = {};
+  const known = Object.keys(declared).map((variable) => `\`${variable}\``);
+  for (const variable of Object.keys(given))
+    if (!Object.hasOwn(declared, variable))
+      problems.push(
+        `${name}.${variable}: is not a variable of the template; it has ${known.length > 0 ? known.join(", ") : "none"}`,
+      );
+  for (const [variable, { type, fallback }] of Object.entries(declared)) {
+    const value = Object.hasOwn(given, variable) ? given[variable] : fallback;
+    const problem = value === undefined ? "is required by the template" : variableProblem(type, value);
+    if (problem !== undefined) problems.push(`${name}.${variable}: ${problem}`);
+    else if (value !== undefined) values[variable] = value;
+  }
+  return values;
+};
+
+type Rendering = {
+  readonly template: Compiled | undefined;
+  readonly version?: TemplateVersion | undefined;
+  readonly variables: Readonly<Record<string, VariableValue>> | undefined;
+  /** What the send has beside the template. */
+  readonly own: Omit<NotificationContent, "targets" | "template">;
+  readonly locale: string | undefined;
+  /** The path of the notification in the body. */
+  readonly name: string;
+};
+
+/** Renders the texts of a send, or of its template. Throws validation-failed with all problems. */
+export const renderNotification = ({ template, version, variables = {}, own, locale, name }: Rendering) => {
+  const problems: string[] = [];
+  const values =
+    template === undefined ? variables : valuesOf(template.declared, variables, at(name, "variables"), problems);
+  const compiled = compileTexts(own, template?.names ?? new Set(Object.keys(variables)));
+  for (const { path, message } of compiled.problems) problems.push(`${at(name, ...path)}: ${message}`);
+  // With a wrong value, the texts that show it would only repeat the problem.
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
+  const merged = mergeLayers(template?.content ?? {}, compiled.content);
+  const rendered = renderTexts(merged, values, locale ?? template?.locale ?? defaultLocale);
+  if (rendered.problems.length > 0)
+    throw new HeraldError(
+      "validation-failed",
+      rendered.problems.map((problem) => at(name, problem)),
+    );
+  return parseBody(RenderedContent, { ...rendered.content, template: version }, { prefix: name });
+};
+
+const notPublished = (name: string): Fault => ({
+  name: "notification.template",
+  detail: `the project has no published template \`${name}\``,
+  code: "template-not-found",
+});
+
+/** A notification with its final texts. Throws validation-failed, and bus-unavailable when it names a template. */
+export const renderSend = async (
+  templates: Pick<TemplateDirectory, "find">,
+  projectId: ProjectId,
+  notification: SendNotification["notification"],
+): Promise<NotificationContent> => {
+  const { template: named, variables, locale, targets, dry_run: _, ...own } = notification;
+  if (!isTemplated(notification)) return { ...own, targets };
+  const found = named === undefined ? undefined : await templates.find(projectId, named);
+  if (named !== undefined && found === undefined) throw new HeraldError("validation-failed", [notPublished(named)]);
+  const name = "notification";
+  const { version, compiled: template } = found ?? {};
+  return { ...renderNotification({ template, version, variables, own, locale, name }), targets };
+};

@@ -1,0 +1,132 @@
+import { openBucket } from "@herald/bus";
+import {
+  DeleteProject,
+  DeleteTemplate,
+  GetTemplate,
+  ListTemplates,
+  ListTemplateVersions,
+  newTokenId,
+  type ProjectId,
+  PublishTemplate,
+  PutTemplateRequest,
+  type TemplateContent,
+  TemplatePublishedV1,
+  TemplateRecord,
+  templateKey,
+  templateLimits,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { describe, expect, test } from "vitest";
+import { templateCollection } from "../src/stores/template-store.ts";
+import { failure, useRegistry } from "./registry-fixture.ts";
+
+let projectId: ProjectId;
+const registry = useRegistry({
+  overrides: { reconcileEveryMs: 100 },
+  eachProject: (id) => {
+    projectId = id;
+  },
+});
+
+const author = { id: newTokenId(new Date()) };
+const content = (title: string): TemplateContent => ({ title, variables: { name: { type: "string" } } });
+const put = (name: string, title: string) =>
+  registry.ask(PutTemplateRequest, { projectId, name, content: content(title), author });
+const publish = (name: string) => registry.ask(PublishTemplate, { projectId, name, author });
+const get = (name: string, version?: number) => registry.ask(GetTemplate, { projectId, name, version });
+const record = async (name: string) =>
+  (await openBucket(registry.bus, "push_content", TemplateRecord).get(templateKey(projectId, name)))?.value;
+
+describe("a template", () => {
+  test("is a draft until it is published, and then a version that never changes", async () => {
+    expect(await put("welcome", "Hi {{ name }}")).toMatchObject({
+      created: true,
+      template: { name: "welcome", version: "draft", changed: true, author },
+    });
+    expect(await record("welcome")).toBeUndefined();
+    expect(await publish("welcome")).toEqual({ version: 1 });
+    expect(await record("welcome")).toMatchObject({ name: "welcome", version: 1, content: content("Hi {{ name }}") });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, TemplatePublishedV1)).toMatchObject({
+        template: "welcome",
+        version: 1,
+        author,
+      }),
+    );
+    // The same content is the same version, also when its fields have another order.
+    expect(await put("welcome", "Hi {{ name }}")).toMatchObject({ created: false, template: { changed: false } });
+    expect(await publish("welcome")).toEqual({ version: 1 });
+
+    await put("welcome", "Hello {{ name }}");
+    expect(await get("welcome")).toMatchObject({ version: "draft", published: 1, changed: true });
+    expect((await record("welcome"))?.version).toBe(1);
+    expect(await publish("welcome")).toEqual({ version: 2 });
+    expect((await get("welcome", 1)).content.title).toBe("Hi {{ name }}");
+    expect((await get("welcome", 2)).content.title).toBe("Hello {{ name }}");
+    expect(await failure(get("welcome", 3))).toMatchObject({ code: "template-not-found" });
+    const page = { by: "page", page: 1, perPage: 20 } as const;
+    const versions = await registry.ask(ListTemplateVersions, { projectId, name: "welcome", page });
+    expect(versions.data.map(({ version }) => version)).toEqual([2, 1]);
+    const list = await registry.ask(ListTemplates, { projectId, page });
+    expect(list.data).toMatchObject([{ name: "welcome", published: 2, changed: false }]);
+  });
+
+  test("keeps names that a database would read otherwise", async () => {
+    const odd = {
+      title: "x",
+      data: { "a.b": "{{ name }}", $set: "1", __proto__x: "2" },
+      variables: content("").variables,
+    };
+    await registry.ask(PutTemplateRequest, { projectId, name: "odd", content: odd, author });
+    expect((await get("odd")).content).toEqual(odd);
+  });
+
+  test("gets one number for each publication, also of concurrent ones", async () => {
+    await put("race", "one");
+    const versions = await Promise.all(Array.from({ length: 6 }, () => publish("race")));
+    expect(new Set(versions.map(({ version }) => version))).toEqual(new Set([1]));
+    for (let at = 2; at <= templateLimits.versions + 3; at++) {
+      await put("race", `text ${at}`);
+      expect(await publish("race")).toEqual({ version: at });
+    }
+    expect(await failure(get("race", 3))).toMatchObject({ code: "template-not-found" });
+    expect((await get("race", 4)).content.title).toBe("text 4");
+  });
+
+  test("is gone for sends when it is deleted, and its name is free", async () => {
+    await put("gone", "a");
+    await publish("gone");
+    await registry.ask(DeleteTemplate, { projectId, name: "gone" });
+    expect(await record("gone")).toBeUndefined();
+    for (const asked of [get("gone"), publish("gone"), registry.ask(DeleteTemplate, { projectId, name: "gone" })])
+      expect(await failure(asked)).toMatchObject({ code: "template-not-found" });
+    expect(await put("gone", "b")).toMatchObject({ created: true });
+    expect(await publish("gone")).toEqual({ version: 1 });
+  });
+
+  test("is of its project alone, and at most two hundred are", async () => {
+    await put("mine", "a");
+    const stranger = await registry.project();
+    expect(await failure(registry.ask(GetTemplate, { projectId: stranger, name: "mine" }))).toMatchObject({
+      code: "template-not-found",
+    });
+    for (let at = 1; at < templateLimits.perProject; at++) await put(`t${at}`, "a");
+    expect(await failure(put("more", "a"))).toMatchObject({ code: "template-limit" });
+    expect(await put("mine", "b")).toMatchObject({ created: false });
+  });
+
+  test("reaches the gateways after a crash, and leaves them with its project", async () => {
+    await put("lost", "a");
+    await publish("lost");
+    const bucket = openBucket(registry.bus, "push_content", TemplateRecord);
+    await bucket.delete(templateKey(projectId, "lost"));
+    await eventually(async () => expect(await record("lost")).toMatchObject({ version: 1 }));
+    await templateCollection(registry.db).updateOne({ projectId, name: "lost" }, { $set: { deletedAt: new Date() } });
+    await eventually(async () => expect(await record("lost")).toBeUndefined());
+    await eventually(async () => expect(await put("lost", "b")).toMatchObject({ created: true }));
+    await publish("lost");
+    await registry.ask(DeleteProject, { projectId });
+    await eventually(async () => expect(await record("lost")).toBeUndefined());
+    expect(await templateCollection(registry.db).countDocuments({ projectId })).toBe(0);
+  });
+});
