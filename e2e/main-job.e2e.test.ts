@@ -47,7 +47,7 @@ describe("registration", () => {
       project_id: project.id,
       identifier: apnsToken(),
       platform: "ios",
-      identifiers: { locale: "de-DE" },
+      identifiers: { current_locale: "de-DE" },
       metadata: { plan: "pro" },
     };
     const first = await client("PUT /identification", identification);
@@ -68,7 +68,7 @@ describe("registration", () => {
     expect(device.body.data).toMatchObject({
       token: renewed,
       metadata: { plan: "pro" },
-      identifiers: { locale: "de-DE" },
+      identifiers: { current_locale: "de-DE" },
     });
   });
 
@@ -127,7 +127,7 @@ describe("targets", () => {
     own = await system.project();
     const devices = {
       ann: { topics: ["news", "sport"], metadata: { plan: "pro" } },
-      bob: { topics: ["news"], identifiers: { locale: "de" } },
+      bob: { topics: ["news"], identifiers: { current_locale: "de" } },
       cyd: { topics: ["sport"], metadata: { plan: "pro" } },
       dan: {},
       off: { topics: ["news"] },
@@ -149,7 +149,7 @@ describe("targets", () => {
     ["a prefixed topic", () => ["topic:sport"], ["ann", "cyd"]],
     ["all", () => ["all"], ["ann", "bob", "cyd", "dan"]],
     ["metadata", () => ["metadata:plan=pro"], ["ann", "cyd"]],
-    ["identifiers", () => ["identifiers:locale=de"], ["bob"]],
+    ["identifiers", () => ["identifiers:current_locale=de"], ["bob"]],
     [
       "several at once, each device once",
       () => ["news", "topic:sport", `${ids.ann}`, `token:${tokens.ann}`, "metadata:plan=pro", "all"],

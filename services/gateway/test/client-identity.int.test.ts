@@ -37,7 +37,7 @@ describe("PUT /identification", () => {
     await identify({
       identifier,
       previous_identifier: previousIdentifier,
-      identifiers: { locale: "de" },
+      identifiers: { current_locale: "de" },
       environment: "sandbox",
     });
     expect(system.peers.asked.at(-1)).toEqual({
@@ -47,7 +47,7 @@ describe("PUT /identification", () => {
         platform: "ios",
         token: identifier,
         previousToken: previousIdentifier,
-        identifiers: { locale: "de" },
+        identifiers: { current_locale: "de" },
         environment: "sandbox",
       },
     });
