@@ -119,7 +119,7 @@ test("where nothing can provide them, the error says what was tried and what hel
       "  environment HERALD_NATS_URL is not set",
       "  docker      Docker is not used here",
       "  path        nats-server is not on PATH",
-      `  cache       go is neither on PATH nor in ${join(folder, "go/bin")}; apt-get is not installed`,
+      `  cache       apt-get is not installed; go is neither on PATH nor in ${join(folder, "go/bin")}`,
       "One of these is enough: a running Docker engine; Go (https://go.dev/dl) on PATH, in $GOROOT, /usr/local/go or ~/go; nats-server ≥ 2.12 on PATH; HERALD_NATS_URL",
     ].join("\n"),
   );
