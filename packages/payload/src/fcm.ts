@@ -4,9 +4,9 @@ import {
   collapseIdOf,
   compact,
   override,
+  type PayloadTemplate,
   type PushOrigin,
   perLocalization,
-  type Template,
   type Words,
 } from "./render.ts";
 import { webPushPayload, webPushTopic, webPushUrgency } from "./webpush.ts";
@@ -108,7 +108,7 @@ const webMessage = (content: NotificationContent, origin: PushOrigin, ttlSeconds
   };
 };
 
-const template = ({ data, ...message }: Record<string, unknown>, origin: PushOrigin): Template => {
+const template = ({ data, ...message }: Record<string, unknown>, origin: PushOrigin): PayloadTemplate => {
   const own = { notification_id: origin.notificationId, project_id: origin.projectId };
   const fields = { ...(typeof data === "object" ? data : {}), ...own };
   // A target in an override would send to a device that the ledger does not know.

@@ -64,7 +64,7 @@ export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificatio
   collapse_id ?? notificationId;
 
 /** JSON around the open token, the only difference between two devices with the same words. */
-export type Template = { readonly head: string; readonly tail: string };
+export type PayloadTemplate = { readonly head: string; readonly tail: string };
 
 /** An object without its undefined fields, so that they neither count as bytes nor override other fields. */
 export const compact = (fields: Record<string, unknown>): Record<string, unknown> =>
@@ -88,7 +88,7 @@ export const bodyOf = (
   { projectId, notificationId }: PushOrigin,
   payload: (words: Words) => Record<string, unknown>,
 ): BodyOf => {
-  const templateFor = perLocalization(content, (words): Template => {
+  const templateFor = perLocalization(content, (words): PayloadTemplate => {
     const named = { ...payload(words), notification_id: notificationId, project_id: projectId };
     return { head: `${JSON.stringify(named).slice(0, -1)},"token":"`, tail: '"}' };
   });

@@ -11,12 +11,12 @@ import { useAct, useRefresh } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Field } from "../parts/field.tsx";
 import { Time } from "../parts/format.tsx";
-import { isObject } from "../parts/json.ts";
+import { isJsonObject } from "../parts/json.ts";
 import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
 import { Preview } from "../parts/preview.tsx";
 import { useMayWrite } from "../session-context.tsx";
-import { contentOf, type Edited, editedOf, moreOf, newTemplate, samplesOf } from "./template/content.ts";
-import { Variables } from "./template/variables.tsx";
+import { contentOfTemplate, type Edited, editedOf, moreFieldsOf, newTemplate, samplesOf } from "./template/content.ts";
+import { VariableFields } from "./template/variables.tsx";
 
 /** Long enough that typing does not render at every key. */
 const typingMs = 400;
@@ -61,17 +61,17 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
   const change = (changes: Partial<Edited>) => setEdited((now) => ({ ...now, ...changes }));
   const refresh = useRefresh(id, "templates");
   const acting = useAct(refresh);
-  const more = moreOf(edited);
+  const more = moreFieldsOf(edited);
   const isReady = more !== undefined && (edited.title !== "" || edited.body !== "" || more.silent === true);
   const preview = useQuery({
     queryKey: [id, "template-preview", settled, locale],
     queryFn: ({ signal }) =>
       herald.templates.preview(
         name,
-        { content: contentOf(settled), variables: samplesOf(settled), ...(locale !== "" && { locale }) },
+        { content: contentOfTemplate(settled), variables: samplesOf(settled), ...(locale !== "" && { locale }) },
         { signal },
       ),
-    enabled: (settled.title !== "" || settled.body !== "") && moreOf(settled) !== undefined,
+    enabled: (settled.title !== "" || settled.body !== "") && moreFieldsOf(settled) !== undefined,
     placeholderData: keepPreviousData,
     retry: false,
   });
@@ -79,8 +79,8 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
     problemsOf(preview.error, `#/preview/content/${path}`) ??
     problemsOf(preview.error, `#/preview/${path}`) ??
     problemsOf(acting.error, `#/template/${path}`);
-  const save = () => herald.templates.put(name, contentOf(edited));
-  const locales = isObject(more?.localizations) ? Object.keys(more.localizations) : [];
+  const save = () => herald.templates.put(name, contentOfTemplate(edited));
+  const locales = isJsonObject(more?.localizations) ? Object.keys(more.localizations) : [];
   return (
     <Page
       title={name}
@@ -183,7 +183,7 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
           </Panel>
           <Panel title="Variables">
             <Stack gap="sm">
-              <Variables
+              <VariableFields
                 value={edited.variables}
                 onChange={(variables) => change({ variables })}
                 problemOf={(variable) => problemAt(`variables/${variable}`)}

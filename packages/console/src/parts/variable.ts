@@ -9,5 +9,5 @@ export const typedValue = (type: string, text: string): string | number | boolea
 };
 
 /** A value of the type, to preview a text before a value is typed. */
-export const exampleOf = (type: string, name: string): string =>
+export const exampleOfVariable = (type: string, name: string): string =>
   ({ number: "2", boolean: "true", datetime: new Date().toISOString() })[type] ?? name;

@@ -1,5 +1,15 @@
 import type { LiquidChain, LiquidExpression, LiquidNode, LiquidProgram } from "@herald/contracts";
-import { applyFilter, blank, empty, isTrue, LiquidRenderError, nil, plain, type Runtime, textOf } from "./filters.ts";
+import {
+  applyFilter,
+  blank,
+  empty,
+  isTrue,
+  LiquidRenderError,
+  nil,
+  plainValue,
+  type Runtime,
+  textOf,
+} from "./filters.ts";
 
 /** Values by name; `user` and `device` have values below them. */
 export type LiquidValues = { readonly [name: string]: unknown };
@@ -47,8 +57,8 @@ const compare = (op: ">" | "<" | ">=" | "<=", left: Runtime, right: Runtime): bo
 };
 
 const contains = (text: Runtime, part: Runtime): boolean => {
-  const whole = plain(text);
-  return typeof whole === "string" && whole.includes(String(plain(part)));
+  const whole = plainValue(text);
+  return typeof whole === "string" && whole.includes(String(plainValue(part)));
 };
 
 const evaluate = (run: Run, expression: LiquidExpression): Runtime => {
@@ -106,7 +116,7 @@ const write = (run: Run, nodes: readonly LiquidNode[]): string => {
       const taken = node.branches.find(({ test, unless }) => isTrue(follow(run, test)) !== (unless === true));
       text += write(run, taken?.body ?? node.else);
     } else {
-      const value = plain(follow(run, node.case));
+      const value = plainValue(follow(run, node.case));
       let hit = false;
       for (const { values, body } of node.when) {
         if (!values.some((one) => equals(value, evaluate(run, one)))) continue;

@@ -20,16 +20,16 @@ export class LiquidRenderError extends Error {
 const failed = (message: string): LiquidRenderError => new LiquidRenderError("render-failed", message);
 
 /** The value of a keyword; other values are their own. */
-export const plain = (value: Runtime): Exclude<Runtime, symbol> | null => {
+export const plainValue = (value: Runtime): Exclude<Runtime, symbol> | null => {
   if (typeof value !== "symbol") return value;
   return value === nil ? null : "";
 };
 
-export const textOf = (value: Runtime): string => String(plain(value) ?? "");
+export const textOf = (value: Runtime): string => String(plainValue(value) ?? "");
 
 export const isTrue = (value: Runtime): boolean => value !== false && value !== undefined && value !== nil;
 
-const numberOf = (value: Runtime): number => Number(plain(value) ?? 0) || 0;
+const numberOf = (value: Runtime): number => Number(plainValue(value) ?? 0) || 0;
 
 /** Moves the decimal point. Multiplying with a power of ten would add an error of its own: 1.005 * 100 is 100.49999999999999. */
 const shift = (value: number, places: number): number => {
@@ -101,7 +101,7 @@ type Call = {
 const byName: Readonly<Record<LiquidFilterName, (call: Call) => Runtime>> = {
   default: ({ value, args: [otherwise], named }) => {
     if (value === false && named.allow_false) return value;
-    return isTrue(value) && plain(value) !== "" ? value : otherwise;
+    return isTrue(value) && plainValue(value) !== "" ? value : otherwise;
   },
   upcase: ({ value }) => textOf(value).toUpperCase(),
   downcase: ({ value }) => textOf(value).toLowerCase(),

@@ -1,6 +1,6 @@
 import type { NewTemplate, Template } from "@herald/client";
 import { type Json, objectOf } from "../../parts/json.ts";
-import { exampleOf, typedValue } from "../../parts/variable.ts";
+import { exampleOfVariable, typedValue } from "../../parts/variable.ts";
 
 /** A variable as the form shows it. */
 export type Variable = {
@@ -44,17 +44,17 @@ export const editedOf = ({ content }: Pick<Template, "content">): Edited => {
 };
 
 /** Undefined when it is not a JSON object. */
-export const moreOf = ({ more }: Edited): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
+export const moreFieldsOf = ({ more }: Edited): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
 /** The content that the form describes. */
-export const contentOf = (edited: Edited): NewTemplate => {
+export const contentOfTemplate = (edited: Edited): NewTemplate => {
   const { title, body, link, image, variables } = edited;
   const declared = variables.map(({ name, type, fallback }) => [
     name.trim(),
     { type, ...(fallback !== "" && { fallback: typedValue(type, fallback) }) },
   ]);
   return {
-    ...moreOf(edited),
+    ...moreFieldsOf(edited),
     ...(title !== "" && { title }),
     ...(body !== "" && { body }),
     ...(link.trim() !== "" && { link_to: link.trim() }),
@@ -68,6 +68,6 @@ export const samplesOf = ({ variables }: Edited): Record<string, string | number
   Object.fromEntries(
     variables.map(({ name, type, fallback, sample }) => [
       name.trim(),
-      typedValue(type, sample || fallback || exampleOf(type, name.trim())),
+      typedValue(type, sample || fallback || exampleOfVariable(type, name.trim())),
     ]),
   );

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { contentOf, editedOf, moreOf, newTemplate, samplesOf } from "./content.ts";
+import { contentOfTemplate, editedOf, moreFieldsOf, newTemplate, samplesOf } from "./content.ts";
 
 const content = {
   title: "Order {{ order }}",
@@ -14,8 +14,8 @@ const content = {
 };
 
 test("a stored template comes back from the form as it was", () => {
-  expect(contentOf(editedOf({ content } as never))).toEqual(content);
-  expect(contentOf(newTemplate)).toEqual({});
+  expect(contentOfTemplate(editedOf({ content } as never))).toEqual(content);
+  expect(contentOfTemplate(newTemplate)).toEqual({});
 });
 
 test("the preview has a value for each variable: the sample, the fallback or an example", () => {
@@ -27,11 +27,11 @@ test("the preview has a value for each variable: the sample, the fallback or an 
 
 test("a value of another type is left to the API", () => {
   const variables = [{ name: "count", type: "number", fallback: "many", sample: "" }];
-  expect(contentOf({ ...newTemplate, variables })).toEqual({
+  expect(contentOfTemplate({ ...newTemplate, variables })).toEqual({
     variables: { count: { type: "number", fallback: "many" } },
   });
 });
 
 test("fields that are not a JSON object are no fields", () => {
-  expect(moreOf({ ...newTemplate, more: "[1]" })).toBeUndefined();
+  expect(moreFieldsOf({ ...newTemplate, more: "[1]" })).toBeUndefined();
 });

@@ -10,7 +10,7 @@ type Props = {
 };
 
 /** The variables that the texts show, one in a row. */
-export const Variables = ({ value, onChange, problemOf }: Props) => {
+export const VariableFields = ({ value, onChange, problemOf }: Props) => {
   const change = (at: number, changes: Partial<Variable>) =>
     onChange(value.map((one, other) => (other === at ? { ...one, ...changes } : one)));
   return (
