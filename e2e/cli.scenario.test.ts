@@ -84,7 +84,7 @@ test("projects, tokens and providers are created, used and deleted", async () =>
   expect(await json("project", "limits", id)).toContainEqual(
     expect.objectContaining({ name: "devices", limit: 10_000_000, used: 0, variable: "HERALD_REGISTRY_QUOTA_DEVICES" }),
   );
-  expect((await herald("project", "limits", id)).stdout).toMatch(/sends .* 0 .* 3600 s .*HERALD_GATEWAY_QUOTA_SENDS/);
+  expect((await herald("project", "limits", id)).stdout).toMatch(/sends: .* 0 .* 3600 s .*HERALD_GATEWAY_QUOTA_SENDS/);
   const made = await json("token", "create", "--project", id, "--name", "mailer", "--scope", "send", "--scope", "read");
   expect(made).toMatchObject({ scopes: ["send", "read"], token: expect.stringMatching(/^hpt_/) });
   expect(await json("token", "list", "--project", id)).toHaveLength(2);
