@@ -1,5 +1,5 @@
 import { freePort } from "@herald/local-stack";
-import { expectStatus } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { expect, test } from "vitest";
 import { expectCalm, isMarked, mark, useConsole } from "./console-page.ts";
 
@@ -107,15 +107,19 @@ test("when a session ends, the page asks to sign in and keeps the draft", async 
   expect(await page.getByLabel("Title").inputValue()).toBe("Still here");
 });
 
-test("a viewer reads, and the API's refusal of a change is shown", async () => {
-  const project = await herald.system.project("Viewer");
-  const { body } = await herald.system.admin("POST /operators", {
-    body: { operator: { name: "Looks", role: "viewer" } },
-  });
+test("who loses a role while a page is open sees the API's refusal, and after a reload fields that cannot be changed", async () => {
+  const { system } = herald;
+  const project = await system.project("Viewer");
+  const { body } = await system.admin("POST /operators", { body: { operator: { name: "Looks", role: "admin" } } });
   const page = await herald.browser.open(`/p/${project.id}/settings`);
   await page.getByLabel("Operator token").fill(body.token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByLabel("Name").fill("Taken over");
+  await system.admin(`PATCH /operators/${body.data.id}`, { body: { operator: { role: "viewer" } } });
+  const change = { body: { project: { name: "Taken over" } }, token: body.token };
+  await eventually(async () => expectStatus(await system.admin(`PATCH /projects/${project.id}`, change), 403));
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("alert").getByText("`viewer`").waitFor();
+  await page.reload();
+  await expect.poll(() => page.getByLabel("Name").isDisabled()).toBe(true);
 });
