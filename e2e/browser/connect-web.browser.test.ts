@@ -1,19 +1,17 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
-import { promisify } from "node:util";
 import { Herald } from "@herald/client";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildPackage } from "../../infra/release/package.ts";
 import { codeBlocks, shellBlocks } from "../harness/shell-blocks.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { type Browser, startBrowser } from "./browser.ts";
 
-const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 
 let system: System;
@@ -44,13 +42,14 @@ logOnFailure(() => system);
 
 test("the page on web apps, followed in a fresh folder, subscribes a browser; so does a worker that imports Herald's", async () => {
   const page = await readFile(join(root, "docs/how-to/connect-web.md"), "utf8");
-  const [build = ""] = shellBlocks(page, "Build the kit");
-  // The packages are already installed.
-  await run("sh", ["-e", "-c", build.replace("npm ci && ", "")], { cwd: root });
+  expect(shellBlocks(page, "Get the kit")).toEqual(["npm install @herald/web\n"]);
+  // What that installs, as a release packs it.
+  const installed = join(folder, "node_modules/@herald/web");
+  await buildPackage(root, "web", installed);
   for (const name of ["herald.js", "herald-worker.js"])
-    await copyFile(join(root, "packages/web/dist", name), join(folder, name));
+    await copyFile(join(installed, "dist", name), join(folder, name));
   const [html = ""] = codeBlocks(page, "On every page", "html");
-  const [own = ""] = codeBlocks(page, "Build the kit", "js");
+  const [own = ""] = codeBlocks(page, "Get the kit", "js");
   const { project } = system.example;
   const filled = html.replace("https://push.example.com", system.gateway).replace("prj_…", project.id);
   expect(filled).not.toBe(html);
