@@ -49,7 +49,7 @@ const sources: readonly string[] = [
   "{% endif %}",
   `{{ ${"[".repeat(4_000)}`,
   `{{ name${"[name".repeat(1_500)} }}`,
-  "{% if name %}".repeat(500) + "{% endif %}".repeat(500),
+  "{% if name %}".repeat(300) + "{% endif %}".repeat(300),
   `{{ name${" | append: name".repeat(500)} }}`,
   "{{ name }}".repeat(800),
   "{{".repeat(4_000),

@@ -108,6 +108,7 @@ describe("a project", () => {
     const limits = { "event-streams": 0, devices: 4 };
     const change = { projectId, limits: { sends: null, devices: 4 } };
     expect(await registry.ask(ChangeLimitsRequest, change)).toEqual({ limits });
+    expect(await registry.ask(ChangeLimitsRequest, { projectId, limits: {} })).toEqual({ limits });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.limits).toEqual(limits);
     await registry.ask(ChangeProjectRequest, { projectId, name: "Renamed" });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.limits).toEqual(limits);

@@ -28,13 +28,12 @@ export const ChangeOperatorRequest = defineRequest(
   Operator,
 );
 /**
- * Signs in a person whom an identity provider names, and stores what it says of them. The first sign-in creates the operator `operatorId`,
- * a member. Fails with sign-in-not-permitted if the person has no group, role or grant, unless `everyone` may sign in.
+ * Signs in a person whom an identity provider names, and stores what it says of them. The first sign-in creates an operator, a
+ * member. Fails with sign-in-not-permitted if the person has no group, role or grant, unless `everyone` may sign in.
  */
 export const SignInOperator = defineRequest(
   "registry.operators.sign-in",
   {
-    ...operator,
     issuer: z.string(),
     subject: z.string().min(1),
     name: z.string(),

@@ -2,7 +2,6 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import {
   identityHash,
-  newOperatorId,
   ReturnTo,
   SignInOperator,
   SignInQuery,
@@ -113,7 +112,7 @@ const signIn = async (
   address: string,
   secure: boolean,
 ): Promise<string> => {
-  const { groupsFile, sendRequest, operators, sessions, limits, audit, now, signInSessionMs } = deps;
+  const { groupsFile, sendRequest, operators, sessions, limits, audit, signInSessionMs } = deps;
   const provider = providerOf(deps);
   const record = (operator: Parameters<typeof audit>[0]["operator"], after: Record<string, unknown>) =>
     audit({ operator, action: "finishSignIn", target: callbackPath, address, after });
@@ -126,7 +125,7 @@ const signIn = async (
     name = person.name;
     const groups = groupsFile.known(person.groups);
     const everyone = !groupsFile.exists;
-    const asked = { operatorId: newOperatorId(now()), issuer: provider.issuer, ...person, groups, everyone };
+    const asked = { issuer: provider.issuer, ...person, groups, everyone };
     const { id } = await sendRequest(SignInOperator, asked);
     const operator = await operators.findByHash(identityHash(provider.issuer, person.subject), address);
     if (operator === undefined) throw invalidCredential("sign-in: the operator was deleted meanwhile; sign in again");

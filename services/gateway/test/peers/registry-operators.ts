@@ -6,6 +6,7 @@ import {
   GetOperator,
   identityHash,
   ListOperators,
+  newOperatorId,
   type Operator,
   type OperatorId,
   OperatorRecord,
@@ -60,10 +61,10 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
   serve(RotateOperatorToken, ({ operatorId, tokenHash }) =>
     save({ ...rowOf(operatorId).view, rotated_at: at() }, tokenHash),
   );
-  serve(SignInOperator, ({ operatorId, issuer, subject, everyone, ...person }) => {
+  serve(SignInOperator, ({ issuer, subject, everyone, ...person }) => {
     const hash = identityHash(issuer, subject);
     const known = [...operators.values()].find(({ tokenHash }) => tokenHash === hash)?.view;
-    const fresh = { id: operatorId, role: "member" as const, projects: [], created_at: at() };
+    const fresh = { id: newOperatorId(new Date()), role: "member" as const, projects: [], created_at: at() };
     if (!everyone && person.groups.length === 0 && known === undefined)
       throw new HeraldError("sign-in-not-permitted", "sign-in: no group of this person is in the groups file");
     return save({ ...(known ?? fresh), ...person }, hash);

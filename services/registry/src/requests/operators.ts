@@ -6,6 +6,7 @@ import {
   GetOperator,
   identityHash,
   ListOperators,
+  newOperatorId,
   type Operator,
   RotateOperatorToken,
   SignInOperator,
@@ -41,7 +42,7 @@ export const handleOperatorRequests = ({ bus, operators, operatorReplication, no
     return operatorView(operator);
   };
 
-  const signIn = async ({ operatorId, issuer, subject, everyone, ...person }: SignInRequest): Promise<Operator> => {
+  const signIn = async ({ issuer, subject, everyone, ...person }: SignInRequest): Promise<Operator> => {
     const identity = { identityHash: identityHash(issuer, subject), ...person, email: person.email };
     const mayEnter = everyone || person.groups.length > 0;
     const refusal = new HeraldError(
@@ -60,7 +61,7 @@ export const handleOperatorRequests = ({ bus, operators, operatorReplication, no
         return operatorView(operator);
       } else {
         if (!mayEnter) throw refusal;
-        const operator = await operators.insertIdentity(operatorId, identity, now());
+        const operator = await operators.insertIdentity(newOperatorId(now()), identity, now());
         if (operator) return replicated(Promise.resolve(operator));
       }
     }

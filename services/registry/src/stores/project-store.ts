@@ -141,6 +141,8 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       limits: { readonly [Name in LimitName]?: number | null | undefined },
     ): Promise<ProjectDocument> => {
       const given = Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limit] as const);
+      // The database refuses an update without operators.
+      if (given.length === 0) return known(await projects.findOne({ _id: id, ...notDeleted }));
       const [set, unset] = [given.filter(([, limit]) => limit !== null), given.filter(([, limit]) => limit === null)];
       return known(
         await projects.findOneAndUpdate(
