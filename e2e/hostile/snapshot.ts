@@ -18,8 +18,8 @@ export async function snapshotOf(system: System, project?: ProjectId): Promise<S
   return found;
 }
 
-/** What a document carries until a background job has partitioned with it: events to publish, statistics to add, opens to publish. */
-const underWay = ["outbox", "aggregated", "published"] as const;
+/** What a document carries until a background job is done with it: events to publish, statistics to add. */
+const underWay = ["outbox", "aggregated"] as const;
 
 /** As {@link snapshotOf}, once nothing is under way: every consumer has settled all messages and no document waits for a job. */
 export async function restingSnapshotOf(system: System, project?: ProjectId): Promise<Snapshot> {
