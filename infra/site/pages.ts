@@ -49,7 +49,9 @@ const withLinks = (markdown: string, path: string, page: string): string =>
     .split(/(^```[\s\S]*?^```$)/m)
     .map((part, index) => {
       if (index % 2 === 1) return part; // code
-      return part.replace(
+      // Vue would evaluate what stands between braces.
+      const quoted = part.replace(/`([^`\n]*\{\{[^`\n]*)`/g, (_, code) => `<code v-pre>${code}</code>`);
+      return quoted.replace(
         /(!?)\[((?:[^[\]]|!?\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^)\s]+)\)/g,
         (_, image, text, target) => {
           const link = linkOnSite(target, path, page);
