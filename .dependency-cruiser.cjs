@@ -155,7 +155,7 @@ module.exports = {
   options: {
     doNotFollow: { path: "node_modules" },
     // What Herald builds, and not what libraries ship.
-    exclude: { path: "^(packages|services)/[^/]+/dist/" },
+    exclude: { path: "^((packages|services)/[^/]+|infra/site)/dist/" },
     tsConfig: { fileName: "tsconfig.base.json" },
     tsPreCompilationDeps: true,
     enhancedResolveOptions: {
