@@ -1,4 +1,5 @@
 import { BSON, type Db, type Document, MongoClient } from "mongodb";
+import { storable } from "./storable.ts";
 
 type Database = { readonly url: string; readonly database: string };
 
@@ -51,14 +52,6 @@ export const dumpDatabase = async function* ({ url, database }: Database): Async
   } finally {
     await client.close();
   }
-};
-
-/** A user's object with a key `_bsontype` would be taken for one of the driver's classes. A map is stored in the same form. */
-const storable = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(storable);
-  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  const entries = Object.entries(value).map(([key, inner]) => [key, storable(inner)] as const);
-  return Object.hasOwn(value, "_bsontype") ? new Map(entries) : Object.fromEntries(entries);
 };
 
 const documentsOf = ({ documents }: Page): Document[] => {

@@ -45,4 +45,5 @@ export {
   retentionEveryMs,
   startRetention,
 } from "./retention.ts";
+export { storable } from "./storable.ts";
 export { guardStore, isDatabaseUnavailable } from "./unavailable.ts";

@@ -8,7 +8,7 @@ import {
   pushTokenHash,
   timeZoneOf,
 } from "@herald/contracts";
-import { type IndexSpec, outboxIndex } from "@herald/mongo";
+import { type IndexSpec, outboxIndex, storable } from "@herald/mongo";
 import type { DeviceState } from "../domain/device-change.ts";
 import { installationKey } from "../domain/installations.ts";
 
@@ -72,14 +72,6 @@ export const deviceIndexes = {
   outbox: outboxIndex,
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
 } as const satisfies Record<string, IndexSpec>;
-
-/** The driver treats an object with a key `_bsontype` as one of its classes. A map is stored in the same form. */
-const storable = (value: unknown): unknown => {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(storable);
-  const entries = Object.entries(value).map(([key, inner]) => [key, storable(inner)] as const);
-  return Object.hasOwn(value, "_bsontype") ? new Map(entries) : Object.fromEntries(entries);
-};
 
 /** The stored fields of a state. Undefined fields must not be stored. */
 export const stateFields = (state: DeviceState, at: Date) => ({
