@@ -11,11 +11,14 @@ const pageBytes = 1_048_576;
 /** Numbers keep their types: 1 as a double stays a double. */
 const exact = { promoteValues: false, promoteLongs: false } as const;
 
+const clientOf = (url: string): MongoClient =>
+  new MongoClient(url, { appName: "herald-backup", serverSelectionTimeoutMS: 10_000 });
+
 const withDatabase = async <Result>(
   { url, database }: Database,
   work: (db: Db) => Promise<Result>,
 ): Promise<Result> => {
-  const client = new MongoClient(url, { appName: "herald-backup", serverSelectionTimeoutMS: 10_000 });
+  const client = clientOf(url);
   try {
     return await work((await client.connect()).db(database));
   } finally {
@@ -30,7 +33,7 @@ const namesOf = async (db: Db): Promise<string[]> => {
 
 /** All documents of a database, in pages. Indexes are left out: a service creates its own when it starts. */
 export const dumpDatabase = async function* ({ url, database }: Database): AsyncGenerator<Uint8Array> {
-  const client = new MongoClient(url, { appName: "herald-backup", serverSelectionTimeoutMS: 10_000 });
+  const client = clientOf(url);
   const page = (collection: string, documents: readonly Uint8Array[]) =>
     BSON.serialize({ collection, documents: new BSON.Binary(Buffer.concat(documents)) } satisfies Page);
   try {
