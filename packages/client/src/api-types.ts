@@ -710,6 +710,8 @@ export type Recovered = {
 
 export type Project = {
   id: string;
+  /** Names the project in files and scripts, where ids differ between installations. Unique, and fixed once it is set */
+  key?: string;
   name: string;
   open_registration: boolean;
   /** Paths that clients may not write */
@@ -754,6 +756,8 @@ export type ProjectToken = {
   name: string;
   scopes: Scope[];
   expires_at?: string;
+  /** The first 16 hex digits of the token's SHA-256 */
+  fingerprint?: string;
   created_at: string;
 };
 
@@ -773,6 +777,8 @@ export type ProviderView = {
   provider: Provider;
   /** Key id, team, bundle, expiry, public key: never a secret */
   settings: Record<string, unknown>;
+  /** SHA-256 of the settings as they were last put, as JSON with sorted keys: it changes with every field, secrets too */
+  fingerprint?: string;
   status: Open<"active" | "paused">;
   paused_reason?: string;
   /** Absent when there is none. Pushes wait and are tried again; new settings send them at once */
@@ -1496,9 +1502,13 @@ export type WebhookChange = {
 
 export type NewProject = {
   name: string;
+  /** Names the project in files and scripts, where ids differ between installations. Unique, and fixed once it is set */
+  key?: string | undefined;
   open_registration?: boolean | undefined;
   /** Paths of `metadata` and `identifiers`, such as `user_id` or `billing.plan`, that clients may not write. A path covers what is below it, in upper and lower case and with or without `_` */
   protected_metadata?: readonly string[] | undefined;
+  /** `false`: without a first token */
+  first_token?: boolean | undefined;
 };
 
 export type ProjectChange = {

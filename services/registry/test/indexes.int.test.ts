@@ -116,6 +116,7 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
     [`topics by ${page.by}`, ({ topics }) => topics.list(projectId, page)],
     [`topics by ${page.by} and prefix`, ({ topics }) => topics.list(projectId, page, "ne")],
     [`projects by ${page.by}`, ({ projects }) => projects.list(page)],
+    [`a project's key by ${page.by}`, ({ projects }) => projects.list(page, { key: "shop" })],
   ]),
   ...everyLookup.flatMap(({ lookup, targets }): typeof queries => [
     [

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppData } from "../app-data.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
-import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
+import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
 import {
   ChangeDevice,
   Device,
@@ -29,17 +29,25 @@ export const CreateProjectRequest = defineRequest(
   {
     ...project,
     name: z.string(),
+    key: ProjectKey.optional(),
     openRegistration: z.boolean(),
     protectedMetadata: z.array(z.string()).optional(),
-    tokenId: TokenId,
-    tokenHash: SecretHash,
+    /** Both or none. */
+    tokenId: TokenId.optional(),
+    tokenHash: SecretHash.optional(),
   },
   z.object({ project: Project, created: z.boolean() }),
 );
 export const ListProjects = defineList(
   "registry.projects.list",
   /** `only`: of these projects. */
-  { page: PageRequest, only: z.array(ProjectId).optional() },
+  { page: PageRequest, only: z.array(ProjectId).optional(), key: ProjectKey.optional() },
+  Project,
+);
+/** Throws `project-key-taken`. */
+export const SetProjectKeyRequest = defineRequest(
+  "registry.projects.set-key",
+  { ...project, key: ProjectKey },
   Project,
 );
 /** The number of the project's devices, and its limit. */

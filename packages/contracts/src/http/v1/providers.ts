@@ -179,6 +179,14 @@ export const ProviderView = named("ProviderView", {
   settings: z
     .record(z.string(), z.unknown())
     .meta({ description: "Key id, team, bundle, expiry, public key: never a secret" }),
+  fingerprint: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        "SHA-256 of the settings as they were last put, as JSON with sorted keys: it changes with every field, secrets too",
+      examples: ["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],
+    }),
   status: z.enum(["active", "paused"]),
   paused_reason: z.string().optional(),
   problems: z.array(ProviderProblem).optional().meta({
