@@ -29,6 +29,7 @@ const isUsual = (device: Record<string, unknown>): boolean => {
         if (!tokenKinds.has(value)) return false;
         continue;
       case "locale":
+      case "capabilities":
       case "userId":
         if (typeof value !== "string") return false;
         continue;

@@ -17,5 +17,7 @@ export const unprovenPart = <One extends Registration>(
 ): { readonly registration: One; readonly ignored: readonly string[] } => {
   const { environment: _, tokenKind: __, keys: ___, vapidKeyId: ____, installationId: _____, ...rest } = registration;
   const ignored = provenFields.flatMap(([field, name]) => (registration[field] === undefined ? [] : [name]));
-  return { registration: { ...rest, unproven: true } as One, ignored };
+  // Such a client may only remove capabilities.
+  const more = registration.capabilities?.length ? ["capabilities"] : [];
+  return { registration: { ...rest, unproven: true } as One, ignored: [...ignored, ...more] };
 };

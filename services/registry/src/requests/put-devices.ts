@@ -103,6 +103,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       identifiers,
       environment: device.environment,
       tokenKind: device.token_kind,
+      capabilities: device.capabilities,
       ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),
       topics: device.topics ?? [],
       user: userId === undefined ? undefined : { by: "project", userId },

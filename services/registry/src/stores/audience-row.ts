@@ -14,6 +14,7 @@ export const audienceFields = {
   keys: 1,
   vapidKeyId: 1,
   locale: 1,
+  capabilities: 1,
   userId: 1,
 } as const;
 
@@ -28,6 +29,7 @@ export const recipientOf = (row: AudienceRow): Recipient => {
   if (row.keys) recipient.keys = row.keys;
   if (row.vapidKeyId) recipient.vapidKeyId = row.vapidKeyId;
   if (row.locale) recipient.locale = row.locale;
+  if (row.capabilities) recipient.capabilities = row.capabilities;
   if (row.userId !== undefined) recipient.userId = row.userId;
   return recipient;
 };
@@ -40,7 +42,7 @@ const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.document]: named("keys"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
-    ...(["vapidKeyId", "provider", "installationKey"] as const),
+    ...(["vapidKeyId", "provider", "installationKey", "capabilities"] as const),
   ),
 };
 
