@@ -11,6 +11,8 @@ export type Device = {
   /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
   provider?: Provider;
   installation_id?: string;
+  /** The app that gave the push token: its bundle id or package. Absent: the `bundle_id` of the APNs settings; other providers need none. On ios, pushes to an app that is neither `bundle_id` nor in `bundle_ids` fail with `app-not-configured` */
+  app?: string;
   metadata: Record<string, unknown>;
   /** What the app says of its installation. Herald itself reads `current_time_zone` (IANA, such as `Europe/Berlin`; also sent as `time_zone` or `timezone`) and `current_locale` (BCP 47; also sent as `locale` or `language`), and stores them under these names */
   identifiers: Record<string, unknown>;
@@ -228,6 +230,8 @@ export type TemplateContent = {
   link_to?: string;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string;
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
@@ -351,6 +355,8 @@ export type Notification = {
   image?: string;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
@@ -772,6 +778,8 @@ export type Recovered = {
 
 export type Project = {
   id: string;
+  /** Names the project in files and scripts, where ids differ between installations. Unique, and fixed once it is set */
+  key?: string;
   name: string;
   open_registration: boolean;
   /** Paths that clients may not write */
@@ -818,6 +826,8 @@ export type ProjectToken = {
   name: string;
   scopes: Scope[];
   expires_at?: string;
+  /** The first 16 hex digits of the token's SHA-256 */
+  fingerprint?: string;
   created_at: string;
 };
 
@@ -837,6 +847,8 @@ export type ProviderView = {
   provider: Provider;
   /** Key id, team, bundle, expiry, public key: never a secret */
   settings: Record<string, unknown>;
+  /** SHA-256 of the settings as they were last put, as JSON with sorted keys: it changes with every field, secrets too */
+  fingerprint?: string;
   status: Open<"active" | "paused">;
   paused_reason?: string;
   /** Absent when there is none. Pushes wait and are tried again; new settings send them at once */
@@ -1290,6 +1302,8 @@ export type NewNotification = {
   image?: string | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: readonly string[];
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string | undefined;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
@@ -1379,6 +1393,8 @@ export type NewDevice = {
   /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
   provider?: "apns" | "fcm" | "webpush" | undefined;
   installation_id?: string | undefined;
+  /** The app that gave the push token: its bundle id or package. Absent: the `bundle_id` of the APNs settings; other providers need none. On ios, pushes to an app that is neither `bundle_id` nor in `bundle_ids` fail with `app-not-configured` */
+  app?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
   identifiers?: Record<string, unknown> | undefined;
   environment?: "production" | "sandbox" | undefined;
@@ -1429,6 +1445,7 @@ export type DeviceChange = {
   installation_id?: string | null | undefined;
   /** What the app's kit can do: `receipts` (reports that a push arrived), `buttons` (shows buttons), `draws` (Android: shows notifications that Herald sends as data), `updates`. Others are ignored. `PUT /identification` without it removes them, because an older version of the app may not have them */
   capabilities?: readonly string[] | undefined;
+  app?: string | null | undefined;
   /** With a project token: the user of the device; null: none */
   user_id?: string | null | undefined;
 };
@@ -1452,6 +1469,8 @@ export type NewTemplate = {
   link_to?: string | undefined;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string | undefined;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
@@ -1593,9 +1612,13 @@ export type WebhookChange = {
 
 export type NewProject = {
   name: string;
+  /** Names the project in files and scripts, where ids differ between installations. Unique, and fixed once it is set */
+  key?: string | undefined;
   open_registration?: boolean | undefined;
   /** Paths of `metadata` and `identifiers`, such as `user_id` or `billing.plan`, that clients may not write. A path covers what is below it, in upper and lower case and with or without `_` */
   protected_metadata?: readonly string[] | undefined;
+  /** `false`: without a first token */
+  first_token?: boolean | undefined;
 };
 
 export type ProjectChange = {
@@ -1694,6 +1717,8 @@ export type ApnsSettings =
       environment: "production" | "sandbox";
       endpoint?: string | undefined;
       ca?: string | undefined;
+      /** Further apps of the team that the project sends to. A device names its `app`; without one it belongs to `bundle_id` */
+      bundle_ids?: readonly string[] | undefined;
     }
   | {
       certificate: string;

@@ -28,6 +28,7 @@ const isUsual = (device: Record<string, unknown>): boolean => {
       case "tokenKind":
         if (!tokenKinds.has(value)) return false;
         continue;
+      case "app":
       case "locale":
       case "capabilities":
       case "userId":

@@ -48,7 +48,8 @@ const countTimeoutMs = 8_000;
 /** Counts the audience and renders samples; changes nothing. */
 const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content } = command;
-  const request = { projectId, targets: content.targets };
+  const { targets, app } = content;
+  const request = { projectId, targets, ...(app !== undefined && { app }) };
   const { devices, unmatched } = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
   const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
   return {

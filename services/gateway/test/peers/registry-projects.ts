@@ -23,6 +23,7 @@ import {
   ProvidersRecord,
   projectSettingsKey,
   RevokeToken,
+  SetProjectKeyRequest,
   TokenRecord,
   tokenKey,
 } from "@herald/contracts";
@@ -59,12 +60,13 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await tokenBucket.put(tokenKey(hash), { id, projectId, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
   };
 
-  serve(CreateProjectRequest, async ({ projectId, name, tokenId, tokenHash, ...settings }) => {
+  serve(CreateProjectRequest, async ({ projectId, name, key, tokenId, tokenHash, ...settings }) => {
     const known = projects.get(projectId);
     if (known !== undefined) return { project: known, created: false };
     const { openRegistration, protectedMetadata = [] } = settings;
     const project = {
       id: projectId,
+      ...(key && { key }),
       name,
       open_registration: openRegistration,
       protected_metadata: protectedMetadata,
@@ -72,15 +74,25 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
       created_at: at(),
     };
     await saveSettings(project);
-    await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...defaultScopes], created_at: at() });
+    if (tokenId && tokenHash)
+      await saveToken(projectId, tokenHash, {
+        id: tokenId,
+        name: "first",
+        scopes: [...defaultScopes],
+        created_at: at(),
+      });
     return { project, created: true };
   });
-  serve(ListProjects, ({ page, only }) =>
+  serve(ListProjects, ({ page, only, key }) =>
     pageOf(
-      [...projects.values()].filter(({ id }) => only?.includes(id) ?? true),
+      [...projects.values()].filter((one) => (only?.includes(one.id) ?? true) && (key ?? one.key) === one.key),
       page,
     ),
   );
+  serve(SetProjectKeyRequest, async ({ projectId, key }) => {
+    await saveSettings({ ...projectOf(projectId), key });
+    return projectOf(projectId);
+  });
   serve(GetProject, ({ projectId }) => projectOf(projectId));
   serve(GetDeviceQuota, ({ projectId }) => {
     projectOf(projectId);

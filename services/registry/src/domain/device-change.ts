@@ -1,6 +1,7 @@
 import {
   type ApnsEnvironment,
   type AppData,
+  type AppId,
   appDataProblems,
   type Capabilities,
   capabilitiesFrom,
@@ -29,6 +30,8 @@ export type DeviceState = Installation & {
   /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;
   readonly environment?: ApnsEnvironment;
+  /** Absent: the app of the provider's settings. */
+  readonly app?: AppId;
   readonly tokenKind?: FcmTokenKind;
   readonly keys?: WebPushKeys;
   /** Id of the VAPID key of a Web Push subscription. */
@@ -91,6 +94,7 @@ export type Registration = CommonChange & {
   readonly installationId?: string | undefined;
   readonly topics: readonly string[];
   readonly environment?: ApnsEnvironment | undefined;
+  readonly app?: AppId | undefined;
   readonly tokenKind?: FcmTokenKind | undefined;
   /** Set if the project's backend sent the device: it is not activated, and it does not count as seen. */
   readonly put?: { readonly status?: DeviceStatus | undefined; readonly lastSeenAt?: Date | undefined } | undefined;
@@ -100,6 +104,8 @@ export type Change = CommonChange & {
   readonly token?: string | undefined;
   /** Null: removes it. */
   readonly installationId?: string | null | undefined;
+  /** Null: removes it. */
+  readonly app?: AppId | null | undefined;
   readonly status?: DeviceStatus | undefined;
 };
 
@@ -176,6 +182,7 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     ["token", "token"],
     ["installationId", "installation_id"],
     ["environment", "environment"],
+    ["app", "app"],
     ["tokenKind", "token_kind"],
     ["keys", "keys"],
     ["vapidKeyId", "vapid_key_id"],
@@ -263,7 +270,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
  * A registration activates a known device, unless the project's backend sent it, or deactivated the device and the client proves nothing.
  */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
-  const { topics, environment, tokenKind, keys, token, installationId, put, unproven } = registration;
+  const { topics, environment, app, tokenKind, keys, token, installationId, put, unproven } = registration;
   const known = new Set(topicsOfFacets(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const merged = mergeChange(before, registration, [...known, ...subscribed], now);
@@ -279,6 +286,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     vapidKeyId: vapidKeyOf(before, token, registration),
     capabilities: capabilitiesOf(before, registration),
     ...(environment && { environment }),
+    ...(app && { app }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
     ...nameInstallation(before, installationId, registration.byProject),
@@ -313,8 +321,11 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (problems.length > 0) return { problems };
 
   const vapidKeyId = vapidKeyOf(before, token, change);
+  const { app: appBefore, ...identified } = merged.identified;
+  const app = change.app === undefined ? appBefore : (change.app ?? undefined);
   let state: DeviceState = {
-    ...merged.identified,
+    ...identified,
+    ...(app !== undefined && { app }),
     vapidKeyId,
     capabilities: capabilitiesOf(before, change),
     ...(keys && { keys }),

@@ -50,6 +50,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   ...(device.inactiveReason && { inactive_reason: device.inactiveReason }),
   topics: topicsOfFacets(device.facets),
   ...(device.environment && { environment: device.environment }),
+  ...(device.app !== undefined && { app: device.app }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
   ...(device.capabilities && { capabilities: capabilityList(device.capabilities) }),

@@ -102,6 +102,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       metadata: device.metadata,
       identifiers,
       environment: device.environment,
+      app: device.app,
       tokenKind: device.token_kind,
       capabilities: device.capabilities,
       ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),

@@ -10,6 +10,7 @@ export const audienceFields = {
   tokenUpdatedAt: 1,
   updatedAt: 1,
   environment: 1,
+  app: 1,
   tokenKind: 1,
   keys: 1,
   vapidKeyId: 1,
@@ -25,6 +26,7 @@ export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFiel
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
   if (row.environment) recipient.environment = row.environment;
+  if (row.app) recipient.app = row.app;
   if (row.tokenKind) recipient.tokenKind = row.tokenKind;
   if (row.keys) recipient.keys = row.keys;
   if (row.vapidKeyId) recipient.vapidKeyId = row.vapidKeyId;
@@ -42,7 +44,7 @@ const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.document]: named("keys"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
-    ...(["vapidKeyId", "provider", "installationKey", "capabilities"] as const),
+    ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),
   ),
 };
 

@@ -194,6 +194,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
           $unset: {
             status: "",
             tokenHash: "",
+            app: "",
             keys: "",
             vapidKeyId: "",
             locale: "",

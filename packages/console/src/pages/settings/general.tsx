@@ -95,7 +95,13 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
       </Stack>
       <Stack>
         <Panel title="Project">
-          <Facts facts={{ Id: <Copyable value={project.id} />, Created: exactTime(project.created_at) }} />
+          <Facts
+            facts={{
+              Id: <Copyable value={project.id} />,
+              ...(project.key && { Key: <Copyable value={project.key} /> }),
+              Created: exactTime(project.created_at),
+            }}
+          />
         </Panel>
         {mayDelete && (
           <Panel title="Delete this project">

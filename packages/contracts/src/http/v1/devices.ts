@@ -5,6 +5,7 @@ import { DeviceId, ProjectId } from "../../ids.ts";
 import { changedFields, named, namedBody, type PathProblem, withProblems } from "../../named.ts";
 import {
   ApnsEnvironment,
+  AppId,
   FcmTokenKind,
   Platform,
   Provider,
@@ -44,6 +45,13 @@ const DeviceProvider = Provider.meta({
     "Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform",
 });
 
+/** The app of a device, for projects with several. */
+const DeviceApp = AppId.meta({
+  description:
+    "The app that gave the push token: its bundle id or package. Absent: the `bundle_id` of the APNs settings; other providers need none. On ios, pushes to an app that is neither `bundle_id` nor in `bundle_ids` fail with `app-not-configured`",
+  examples: ["com.example.driver"],
+});
+
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
@@ -63,6 +71,7 @@ export const Device = named(
     platform: Platform,
     provider: DeviceProvider.optional(),
     installation_id: InstallationId.optional(),
+    app: DeviceApp.optional(),
     metadata: AppData,
     identifiers: AppData.meta({
       description:
@@ -115,6 +124,7 @@ export const deviceFilterQuery = {
   status: DeviceStatus.optional().meta({ description: "Only devices with this status" }),
   platform: Platform.optional().meta({ description: "Only devices of this platform" }),
   user_id: UserId.optional().meta({ description: "Only devices of this user" }),
+  app: AppId.optional().meta({ description: "Only devices that name this app" }),
   token: PushToken.optional().meta({ description: "The whole push token" }),
 };
 export const DeviceFilter = z.object(deviceFilterQuery);
@@ -180,6 +190,7 @@ const registration = {
   platform: Platform,
   provider: DeviceProvider.optional(),
   installation_id: InstallationId.optional(),
+  app: DeviceApp.optional(),
   metadata: AppData.optional(),
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
@@ -250,6 +261,7 @@ export const ChangeDevice = namedBody("ChangeDevice", {
       status: DeviceStatus.optional(),
       installation_id: InstallationId.nullable().optional(),
       capabilities: CapabilityList.optional(),
+      app: DeviceApp.nullable().optional(),
       user_id: UserId.nullable()
         .optional()
         .meta({ description: "With a project token: the user of the device; null: none" }),

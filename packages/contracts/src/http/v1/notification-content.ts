@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { namedBody } from "../../named.ts";
+import { AppId } from "../../platforms.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
@@ -75,6 +76,11 @@ export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Wor
 export const content = {
   ...words,
   targets: targetList(TargetEntry),
+  app: AppId.optional().meta({
+    description:
+      "Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)`",
+    examples: ["com.example.driver"],
+  }),
   data: z
     .record(z.string().min(1).max(256), z.string())
     .optional()

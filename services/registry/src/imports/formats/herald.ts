@@ -10,6 +10,7 @@ const scalars = [
   "provider",
   "installation_id",
   "environment",
+  "app",
   "token_kind",
   "vapid_key_id",
   "user_id",
