@@ -93,6 +93,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   tokenKind: state.tokenKind,
   keys: state.keys,
   vapidKeyId: state.vapidKeyId,
+  capabilities: state.capabilities,
   status: state.status,
   inactiveReason: state.inactiveReason,
   metadata: storable(state.metadata) as AppData,

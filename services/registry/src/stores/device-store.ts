@@ -198,6 +198,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             keys: "",
             vapidKeyId: "",
             locale: "",
+            capabilities: "",
             timeZone: "",
             userId: "",
             identifiedAt: "",
