@@ -15,6 +15,7 @@ import {
   servingProvider,
   WebPushKeys,
 } from "./platforms.ts";
+import { PushKey } from "./push-types.ts";
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -85,6 +86,8 @@ export const ExpandV1 = defineMessage(
     targets: z.array(z.string()).min(1),
     /** Only devices of this app. */
     app: AppId.optional(),
+    /** Only devices with a token of this push type, which is the token of the recipients. */
+    push: PushKey.optional(),
     lane: Lane,
     expiresAt: time,
   }),

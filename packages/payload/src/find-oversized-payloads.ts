@@ -1,5 +1,5 @@
 import { type NotificationContent, type Platform, type Provider, providerOf } from "@herald/contracts";
-import { apnsMaxBytes, renderApns } from "./apns.ts";
+import { apnsMaxBytes, apnsMaxBytesOf, renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import type { BodyOf, PushOrigin } from "./render.ts";
@@ -21,9 +21,14 @@ const measuresOf = (content: NotificationContent, origin: PushOrigin, site: stri
     return { provider: "fcm", as, max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(body(target, token, locale)) };
   };
   const weigh = (body: BodyOf) => (token: string, locale: string | undefined) => Buffer.byteLength(body(token, locale));
+  const apns: Measure = {
+    ...{ provider: "apns", as: "ios", max: apnsMaxBytesOf(content) },
+    bytes: weigh(renderApns(content, origin).body),
+  };
+  if (content.push_type !== undefined) return [apns];
   const declarative = site === undefined ? undefined : renderDeclarative(content, origin, site);
   return [
-    { provider: "apns", as: "ios", max: apnsMaxBytes, bytes: weigh(renderApns(content, origin).body) },
+    apns,
     byFcm("android", "android"),
     { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin).body) },
     byFcm("ios", "ios through FCM"),

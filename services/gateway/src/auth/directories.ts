@@ -159,6 +159,11 @@ export const createProjectDirectory = (
     const providers = record !== undefined && "providers" in record ? record.providers : [];
     return platforms.filter((platform) => providers.includes(providerOf[platform]));
   },
+  /** Whether APNs is set up with a certificate. */
+  apnsCertificate: (id: ProjectId): boolean => {
+    const record = replica.get(projectProvidersKey(id));
+    return record !== undefined && "providers" in record && record.apnsCertificate === true;
+  },
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
   site: (id: ProjectId) => {
     const record = replica.get(projectProvidersKey(id));

@@ -1,4 +1,5 @@
 import {
+  audienceOfContent,
   batchSendLimits,
   CancelNotification,
   CountAudience,
@@ -48,8 +49,7 @@ const countTimeoutMs = 8_000;
 /** Counts the audience and renders samples; changes nothing. */
 const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content } = command;
-  const { targets, app } = content;
-  const request = { projectId, targets, ...(app !== undefined && { app }) };
+  const request = { projectId, ...audienceOfContent(content) };
   const { devices, unmatched } = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
   const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
   return {
