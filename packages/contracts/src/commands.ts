@@ -128,6 +128,8 @@ export const Recipient = z.object({
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */
   locale: z.string().optional(),
+  /** What its app's kit can do, see `Capabilities`; absent: nothing. */
+  capabilities: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
 

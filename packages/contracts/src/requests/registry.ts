@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
+import { CapabilityList } from "../capabilities.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
@@ -14,6 +15,7 @@ import {
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
@@ -73,6 +75,7 @@ export const ChangeProjectRequest = defineRequest(
     protectedMetadata: z.array(z.string()).optional(),
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
+    receipts: ReceiptShare.optional(),
   },
   Project,
 );
@@ -108,6 +111,8 @@ const registration = {
   app: AppId.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
+  /** Absent: unchanged. */
+  capabilities: CapabilityList.optional(),
   ...subscribedWith,
 };
 

@@ -164,6 +164,11 @@ export const createProjectDirectory = (
     const record = replica.get(projectProvidersKey(id));
     return record !== undefined && "providers" in record && record.apnsCertificate === true;
   },
+  /** `receipts` of the project's notifications that have none. */
+  receipts: (id: ProjectId) => {
+    const record = replica.get(projectSettingsKey(id));
+    return record !== undefined && "openRegistration" in record ? record.receipts : undefined;
+  },
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
   site: (id: ProjectId) => {
     const record = replica.get(projectProvidersKey(id));

@@ -90,7 +90,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
     const sending = async ({ id, at }: Attempt<NotificationId>) => {
-      const content = await renderSend(deps.templates, projectId, notification);
+      const content = await renderSend(deps, projectId, notification);
       return { projectId, id, at, notification: content };
     };
     const accept = async (attempt: Attempt<NotificationId>) =>

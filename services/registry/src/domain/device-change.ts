@@ -3,9 +3,13 @@ import {
   type AppData,
   type AppId,
   appDataProblems,
+  type Capabilities,
+  capabilitiesFrom,
   type DeviceStatus,
   type FcmTokenKind,
+  hasCapability,
   type InactiveReason,
+  knownCapabilities,
   mergePatch,
   otherProvider,
   type Platform,
@@ -34,6 +38,8 @@ export type DeviceState = Installation & {
   readonly keys?: WebPushKeys;
   /** Id of the VAPID key of a Web Push subscription. */
   readonly vapidKeyId?: string;
+  /** What its app's kit can do; absent: nothing. */
+  readonly capabilities?: Capabilities;
   readonly status: DeviceStatus;
   /** A new token reactivates a device that was unregistered or stale, but not a device that was deactivated on request. */
   readonly inactiveReason?: InactiveReason;
@@ -74,6 +80,8 @@ type CommonChange = {
   readonly metadata?: AppData | undefined;
   readonly identifiers?: AppData | undefined;
   readonly user?: UserChange | undefined;
+  /** Replaces the device's; empty: none. */
+  readonly capabilities?: readonly string[] | undefined;
   /** Whether the project's backend sent it, and not an app. */
   readonly byProject?: boolean | undefined;
   /** The client proved only that it knows the push token of a known device. */
@@ -180,6 +188,7 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     ["tokenKind", "token_kind"],
     ["keys", "keys"],
     ["vapidKeyId", "vapid_key_id"],
+    ["capabilities", "capabilities"],
     ["status", "status"],
     ["metadata", "metadata"],
     ["identifiers", "identifiers"],
@@ -206,6 +215,20 @@ const vapidKeyOf = (
   servingProvider(before) === "webpush"
     ? (vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId))
     : undefined;
+
+/**
+ * A client that proves only the push token may remove capabilities: with `draws`, a device whose app has no kit would show nothing.
+ */
+const capabilitiesOf = (
+  before: DeviceState,
+  { capabilities: given, unproven }: CommonChange,
+): Capabilities | undefined => {
+  if (given === undefined) return before.capabilities;
+  if (!unproven) return capabilitiesFrom(given);
+  return capabilitiesFrom(
+    knownCapabilities.filter((one) => given.includes(one) && hasCapability(before.capabilities, one)),
+  );
+};
 
 /** Merges the user and the data, for registrations and changes. Undefined: the user token is not newer than the last one. */
 const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
@@ -263,6 +286,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     ...(put ? identified : seen),
     token,
     vapidKeyId: vapidKeyOf(before, token, registration),
+    capabilities: capabilitiesOf(before, registration),
     ...(environment && { environment }),
     ...(app && { app }),
     ...(tokenKind && { tokenKind }),
@@ -305,6 +329,7 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
     ...identified,
     ...(app !== undefined && { app }),
     vapidKeyId,
+    capabilities: capabilitiesOf(before, change),
     ...(keys && { keys }),
     ...nameInstallation(before, change.installationId, change.byProject),
     ...merged.data,

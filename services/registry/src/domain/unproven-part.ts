@@ -26,5 +26,7 @@ export const unprovenPart = <One extends Registration>(
     ...rest
   } = registration;
   const ignored = provenFields.flatMap(([field, name]) => (registration[field] === undefined ? [] : [name]));
-  return { registration: { ...rest, unproven: true } as One, ignored };
+  // Such a client may only remove capabilities.
+  const more = registration.capabilities?.length ? ["capabilities"] : [];
+  return { registration: { ...rest, unproven: true } as One, ignored: [...ignored, ...more] };
 };

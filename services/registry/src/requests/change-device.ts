@@ -1,4 +1,11 @@
-import { type Device, type DeviceId, fromPushKey, type ProjectId, servingProvider } from "@herald/contracts";
+import {
+  capabilityList,
+  type Device,
+  type DeviceId,
+  fromPushKey,
+  type ProjectId,
+  servingProvider,
+} from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
@@ -62,6 +69,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   ...(device.tokens && { tokens: device.tokens.map(tokenView) }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
+  ...(device.capabilities && { capabilities: capabilityList(device.capabilities) }),
   user_id: device.userId ?? null,
   ...(device.identifiedAt && { identified_at: device.identifiedAt.toISOString() }),
   ...(device.lastSeenAt && { last_seen_at: device.lastSeenAt.toISOString() }),

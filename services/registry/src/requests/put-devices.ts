@@ -104,6 +104,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       environment: device.environment,
       app: device.app,
       tokenKind: device.token_kind,
+      capabilities: device.capabilities,
       ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),
       topics: device.topics ?? [],
       user: userId === undefined ? undefined : { by: "project", userId },

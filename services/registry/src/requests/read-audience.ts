@@ -128,7 +128,8 @@ export const withPushTokens = async (
   return devices.flatMap(({ platform, recipient, changedAt }) => {
     const found = tokens.get(recipient.id);
     if (!found) return [];
-    const { tokenKind: _, keys: __, vapidKeyId: ___, ...rest } = recipient;
+    // No kit of the app sees these pushes.
+    const { tokenKind: _, keys: __, vapidKeyId: ___, capabilities: ____, ...rest } = recipient;
     const { token, environment = recipient.environment } = found;
     const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...(environment && { environment }) };
     return [{ platform, recipient: chosen, changedAt }];

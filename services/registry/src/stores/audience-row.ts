@@ -15,6 +15,7 @@ export const audienceFields = {
   keys: 1,
   vapidKeyId: 1,
   locale: 1,
+  capabilities: 1,
   userId: 1,
 } as const;
 
@@ -30,6 +31,7 @@ export const recipientOf = (row: AudienceRow): Recipient => {
   if (row.keys) recipient.keys = row.keys;
   if (row.vapidKeyId) recipient.vapidKeyId = row.vapidKeyId;
   if (row.locale) recipient.locale = row.locale;
+  if (row.capabilities) recipient.capabilities = row.capabilities;
   if (row.userId !== undefined) recipient.userId = row.userId;
   return recipient;
 };
@@ -42,7 +44,7 @@ const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.document]: named("keys"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
-    ...(["vapidKeyId", "provider", "installationKey", "app"] as const),
+    ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),
   ),
 };
 

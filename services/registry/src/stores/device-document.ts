@@ -100,6 +100,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   tokens: state.tokens,
   keys: state.keys,
   vapidKeyId: state.vapidKeyId,
+  capabilities: state.capabilities,
   status: state.status,
   inactiveReason: state.inactiveReason,
   metadata: storable(state.metadata) as AppData,

@@ -205,6 +205,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             keys: "",
             vapidKeyId: "",
             locale: "",
+            capabilities: "",
             timeZone: "",
             userId: "",
             identifiedAt: "",

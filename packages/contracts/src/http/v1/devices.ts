@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppData } from "../../app-data.ts";
+import { CapabilityList } from "../../capabilities.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
 import { changedFields, named, namedBody, type PathProblem, withProblems } from "../../named.ts";
 import {
@@ -98,6 +99,7 @@ export const Device = named(
       description: "Tokens of Apple's push types, with which `push_type` reaches the device. Absent: none",
     }),
     token_kind: FcmTokenKind.optional(),
+    capabilities: CapabilityList.optional().meta({ description: "What the app's kit can do; absent: nothing" }),
     vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
     user_id: UserId.nullable().default(null).meta({ description: "The user of the device; null: none" }),
     identified_at: z.iso.datetime().optional().meta({ description: "When its user was last set" }),
@@ -211,6 +213,7 @@ const registration = {
   environment: ApnsEnvironment.optional(),
   token_kind: FcmTokenKind.optional(),
   keys: SubscriptionKeys.optional(),
+  capabilities: CapabilityList.optional(),
 };
 
 /** What a request of an app ignored: protected paths such as `metadata.user_id`, bad identifiers, and fields that a known device changes only with proof. */
@@ -286,6 +289,7 @@ export const ChangeDevice = namedBody("ChangeDevice", {
       identifiers: AppData.optional(),
       status: DeviceStatus.optional(),
       installation_id: InstallationId.nullable().optional(),
+      capabilities: CapabilityList.optional(),
       app: DeviceApp.nullable().optional(),
       user_id: UserId.nullable()
         .optional()

@@ -7,6 +7,7 @@ import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
+import { receiptProblems } from "./receipt-fields.ts";
 import { refuseLiquid, sources } from "./sources.ts";
 
 const dryRun = z
@@ -65,6 +66,7 @@ const newNotification = z
   .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
   .superRefine(withProblems(({ targets: _, variables: __, ...notification }) => dangerousLinks(notification)))
   .superRefine(withProblems(pushTypeProblems))
+  .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
@@ -84,7 +86,8 @@ export const RenderedContent = z.preprocess(
     .strictObject(untargeted)
     .refine(isShown, nothingShown)
     .superRefine(withProblems(pushTypeProblems))
-    .superRefine(withProblems(dangerousLinks)),
+    .superRefine(withProblems(dangerousLinks))
+    .superRefine(withProblems((notification) => receiptProblems(notification))),
 );
 
 const shortExample = {

@@ -2,7 +2,7 @@ import { createPrivateKey, hash } from "node:crypto";
 import type { ApnsEnvironment, ApnsSettings } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { createByteCache } from "@herald/kit";
-import { collapseIdOf, renderApns } from "@herald/payload";
+import { collapseIdOf, perForm, pushForms, renderApns } from "@herald/payload";
 import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
 import { acceptedOutcome, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
@@ -183,15 +183,18 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   return {
     prepare: (message) => {
       const { notificationId, content } = message;
-      const { pushType, topicEnding, priority, body } = renderApns(content, message);
+      const { pushType, topicEnding, priority } = renderApns(content, message);
+      const formOf = pushForms(content, { ...message, platform: "ios" });
+      const bodyOf = perForm((form) => renderApns(content, message, form).body);
       const collapseId = collapseIdOf(content, message);
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
-      return ({ id, token, environment = settings.environment, app = bundle_id, locale }, openToken) => {
+      return (device, openToken) => {
+        const { id, token, environment = settings.environment, app = bundle_id, locale } = device;
         if (!apps.has(app)) return Promise.resolve(appNotConfigured);
         if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
-        const payload = body(openToken, locale);
+        const payload = bodyOf(formOf(device))(openToken, locale);
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,

@@ -31,6 +31,7 @@ const push = (over: Partial<Push> = {}): Push => ({
   token: token("aa"),
   tokenAt: 0,
   platform: "ios",
+  lane: "direct",
   content: { title: "Hello", targets: ["all"], collapse_id: "order-42" },
   expiresAt: new Date(Date.now() + 3_600_000),
   ...over,
