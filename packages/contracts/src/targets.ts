@@ -18,6 +18,10 @@ export type Target = { readonly source: string } & (
 
 type Parsed = { target: Target } | { problem: string };
 
+/** The kinds of targets that a recipient of its own may be. */
+export const recipientKinds = ["user", "device", "token"] as const;
+export type RecipientKind = (typeof recipientKinds)[number];
+
 const topic = (source: string, name: string): Parsed => {
   const parsed = TopicName.safeParse(name);
   if (parsed.success) return { target: { source, kind: "topic", name } };
