@@ -14,7 +14,10 @@ const shuffled = (count: number, from: number, users: number): string[] =>
   Array.from({ length: count }, (_, at) => `u_${((from + at) * 7_919) % users}`);
 
 /** Looks all users up, and resolves to how many a second. */
-const rateOf = async (users: readonly string[], look: (some: readonly string[]) => Promise<number>): Promise<number> => {
+const rateOf = async (
+  users: readonly string[],
+  look: (some: readonly string[]) => Promise<number>,
+): Promise<number> => {
   const beganAt = performance.now();
   let at = 0;
   let found = 0;

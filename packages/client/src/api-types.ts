@@ -363,6 +363,8 @@ export type Notification = {
   labels?: Record<string, string>;
   /** The template that its texts and settings are from; absent: none. Devices do not get it */
   template?: TemplateVersion;
+  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  recipients?: RecipientList;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
   /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -407,6 +409,14 @@ export type TemplateVersion = {
   name: string;
   version: number;
 };
+
+export type RecipientList = {
+  kind: RecipientKind;
+  /** How many came with the request */
+  lines?: number;
+};
+
+export type RecipientKind = Open<"user" | "device" | "token">;
 
 /** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
@@ -1254,6 +1264,14 @@ export type NewNotification = {
   labels?: Record<string, string> | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
+  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  recipients?:
+    | {
+        kind: "user" | "device" | "token";
+        /** How many came with the request */
+        lines?: number | undefined;
+      }
+    | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
   /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -1278,7 +1296,7 @@ export type NewNotification = {
   android?: Record<string, unknown> | undefined;
   /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown> | undefined;
-  /** Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text */
+  /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text */
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;

@@ -65,8 +65,9 @@ const fixedBytes = 200;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** An upper bound of the recipient's JSON in bytes. It avoids serializing every device of every send. */
-const weigh = ({ token, keys, vapidKeyId, userId }: Recipient): number =>
+const weigh = ({ token, keys, vapidKeyId, userId, values }: Recipient): number =>
   fixedBytes +
+  (values === undefined ? 0 : Buffer.byteLength(JSON.stringify({ values }))) +
   (userId === undefined ? 0 : JSON.stringify({ userId }).length) +
   (plainAscii.test(token) ? token.length : Buffer.byteLength(JSON.stringify(token))) +
   (keys === undefined && vapidKeyId === undefined ? 0 : JSON.stringify({ keys, vapidKeyId }).length);

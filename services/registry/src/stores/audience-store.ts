@@ -1,4 +1,12 @@
-import { type DeviceId, deviceBucket, type Platform, type ProjectId, pushTokenHash, type RecipientKind, type Target } from "@herald/contracts";
+import {
+  type DeviceId,
+  deviceBucket,
+  type Platform,
+  type ProjectId,
+  pushTokenHash,
+  type RecipientKind,
+  type Target,
+} from "@herald/contracts";
 import {
   anyExisting,
   deadlineOptions,
@@ -203,7 +211,11 @@ export const createAudienceStore = (db: Db) => {
      * The active devices of some hundred users, devices or push tokens of one project. A row tells which of them found it, so the query needs
      * no projection that the database computes, and its rows are read as those of a page.
      */
-    ofRecipients: async (projectId: ProjectId, kind: RecipientKind, keys: readonly string[]): Promise<AudienceRow[]> => {
+    ofRecipients: async (
+      projectId: ProjectId,
+      kind: RecipientKind,
+      keys: readonly string[],
+    ): Promise<AudienceRow[]> => {
       const { index, filter } = recipientQueries[kind];
       const rows = await devices
         .find<Uint8Array>(

@@ -4,6 +4,7 @@ import { dangerousLinks } from "../../links.ts";
 import { namedBody, withProblems } from "../../named.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
+import { NewRecipients } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
 import { refuseLiquid, sources } from "./sources.ts";
@@ -24,7 +25,7 @@ export const templateFields = {
   }),
   variables: Variables.optional().meta({
     description:
-      "Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text",
+      "Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text",
   }),
   locale: Locale.optional().meta({
     description:
@@ -33,23 +34,40 @@ export const templateFields = {
   }),
 };
 
+type Templated = { readonly template?: unknown; readonly variables?: unknown; readonly recipients?: unknown };
+
 /** Whether the texts of a notification are Liquid. */
-export const isTemplated = ({ template, variables }: { readonly template?: unknown; readonly variables?: unknown }) =>
-  template !== undefined || variables !== undefined;
+export const isTemplated = ({ template, variables, recipients }: Templated) =>
+  template !== undefined || variables !== undefined || recipients !== undefined;
 
 const nothingShown = "a `title` or a `body` is required unless `silent` is true";
 const isShown = ({ title, body, silent }: { title?: unknown; body?: unknown; silent?: unknown }): boolean =>
   title !== undefined || body !== undefined || silent === true;
 
+const targetsOrRecipients = "either `targets` or `recipients` is required, not both";
+
 const newNotification = z
-  .strictObject({ ...content, ...sources, ...templateFields, targets: NewTargets, dry_run: dryRun })
+  .strictObject({
+    ...content,
+    ...sources,
+    ...templateFields,
+    targets: NewTargets.optional(),
+    recipients: NewRecipients.optional(),
+    dry_run: dryRun,
+  })
+  .refine(({ targets, recipients }) => (targets === undefined) !== (recipients === undefined), {
+    path: ["targets"],
+    message: targetsOrRecipients,
+  })
   .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
-  .superRefine(withProblems(({ targets: _, variables: __, ...notification }) => dangerousLinks(notification)))
+  .superRefine(
+    withProblems(({ targets: _, variables: __, recipients: ___, ...notification }) => dangerousLinks(notification)),
+  )
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
     if (notification.locale !== undefined)
-      context.addIssue({ code: "custom", path: ["locale"], message: "needs `template` or `variables`" });
+      context.addIssue({ code: "custom", path: ["locale"], message: "needs `template`, `variables` or `recipients`" });
   });
 
 /** A notification to send. */

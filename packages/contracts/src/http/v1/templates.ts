@@ -11,7 +11,7 @@ import { sources } from "./sources.ts";
 /** `versions`: the last ones, which can be read. */
 export const templateLimits = { bytes: 32_768, perProject: 200, versions: 100 } as const;
 
-const { targets: _targets, send_at: _sendAt, template: _template, ...settings } = content;
+const { targets: _targets, send_at: _sendAt, template: _template, recipients: _recipients, ...settings } = content;
 
 const tooLarge = `must be at most ${templateLimits.bytes} bytes of JSON`;
 

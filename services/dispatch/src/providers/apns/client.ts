@@ -176,9 +176,9 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
-      return ({ id, token, environment = settings.environment, locale }, openToken) => {
+      return ({ id, token, environment = settings.environment, locale }, openToken, own) => {
         if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
-        const payload = body(openToken, locale);
+        const payload = (own === undefined ? body : renderApns(own, message).body)(openToken, locale);
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,

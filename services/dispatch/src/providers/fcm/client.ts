@@ -1,4 +1,4 @@
-import type { FcmSettings } from "@herald/contracts";
+import type { FcmSettings, NotificationContent } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
 import { renderFcm } from "@herald/payload";
 import { type Outcome, unanswered } from "../outcome.ts";
@@ -38,12 +38,14 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
   return {
     prepare: (message) => {
       const until = storedUntil(message);
-      const { body } = renderFcm(message.content, message, message.platform, {
+      const lifetime = {
         ttlSeconds: secondsToLive(until, now()),
         apnsExpiration: apnsExpiration(until, now()),
-      });
-      return async ({ token, tokenKind: kind = "token", locale }, openToken) => {
-        const payload = body({ token, kind }, openToken, locale);
+      };
+      const bodyOf = (content: NotificationContent) => renderFcm(content, message, message.platform, lifetime).body;
+      const body = bodyOf(message.content);
+      return async ({ token, tokenKind: kind = "token", locale }, openToken, own) => {
+        const payload = (own === undefined ? body : bodyOf(own))({ token, kind }, openToken, locale);
         const current = tokens.current();
         const authorization = current instanceof Promise ? await current : current;
         if (typeof authorization !== "string") return authorization;

@@ -1,4 +1,4 @@
-import type { DeliveryReason } from "@herald/contracts";
+import type { DeliveryReason, NotificationContent } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "@herald/kit";
 import {
@@ -104,15 +104,18 @@ export function createWebPushClient({
   return {
     prepare: (message) => {
       const { urgency, body: render } = renderWebPush(message.content, message);
-      const declarative = site === undefined ? undefined : renderDeclarative(message.content, message, site);
+      const declarativeOf = (content: NotificationContent) =>
+        site === undefined ? undefined : renderDeclarative(content, message, site);
+      const declarative = declarativeOf(message.content);
       const until = storedUntil(message);
       const topic = webPushTopic(collapseIdOf(message.content, message));
       const senderKeys = newSenderKeys();
-      return async ({ token: endpoint, keys, vapidKeyId, locale }, openToken) => {
+      return async ({ token: endpoint, keys, vapidKeyId, locale }, openToken, own) => {
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return forbidden(target.problem);
-        const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;
-        const text = declared ?? render(openToken, locale);
+        const declaredBody = own === undefined ? declarative : declarativeOf(own);
+        const declared = isSafari(target.hostname) ? declaredBody?.(openToken, locale) : undefined;
+        const text = declared ?? (own === undefined ? render : renderWebPush(own, message).body)(openToken, locale);
         const size = Buffer.byteLength(text);
         if (size > webPushMaxBytes) return notSent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
         const key = keyFor(ring, vapidKeyId);
