@@ -57,6 +57,7 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   const other = await run("project create --name Other", /^id +(prj_\w+)$/m);
   await run(`project get ${other}`, /^name +Other$/m);
   await run(`project update ${other} --name Renamed`, /^name +Renamed$/m);
+  await run(`project update ${other} --key other`, /^key +other$/m);
   await run(`project limits ${other}`, /^sends: .*\n.*HERALD_GATEWAY_QUOTA_SENDS$/m);
   await run(`project set-limits ${other} --limit sends=7`, /\b7, default 10,000,000/);
   await run(`project delete ${other} --yes`, /^Deleted prj_/m);

@@ -39,9 +39,13 @@ const createProjects = (http: Http) => ({
       project,
     }),
   get: (id: string, options?: CallOptions) => http.get<Project>(path`/projects/${id}`, options),
-  list: (options?: ListOptions) => list<Project>(http, "/projects", options),
+  /** `key`: only the project with this key. */
+  list: (options?: ListOptions & { readonly key?: string | undefined }) => list<Project>(http, "/projects", options),
   update: (id: string, change: ProjectChange, options?: CallOptions) =>
     http.patch<Project>(path`/projects/${id}`, options, { project: change }),
+  /** Gives a key to a project without one. It never changes. */
+  setKey: (id: string, key: string, options?: CallOptions) =>
+    http.put<Project>(path`/projects/${id}/key`, options, { key }),
   /** The project's limits and quotas, and their use. */
   limits: (id: string, options?: CallOptions) => http.get<ProjectLimit[]>(path`/projects/${id}/limits`, options),
   /** Sets limits of the project; null restores a default. Returns all that are set. */

@@ -5,6 +5,7 @@ import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectI
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
 import {
   ApnsEnvironment,
+  AppId,
   FcmTokenKind,
   Lane,
   Platform,
@@ -90,6 +91,8 @@ export const ExpandV1 = defineMessage(
     targets: z.array(z.string()),
     /** A page is a chunk of recipients of this kind, which dispatch stores, and its buckets mean nothing. */
     recipients: RecipientKind.optional(),
+    /** Only devices of this app. */
+    app: AppId.optional(),
     lane: Lane,
     expiresAt: time,
   }),
@@ -120,6 +123,8 @@ export const Recipient = z.object({
   /** Milliseconds since 1970 of the registration that gave the token. */
   tokenAt: z.number().int(),
   environment: ApnsEnvironment.optional(),
+  /** Absent: the app of the provider's settings. */
+  app: AppId.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
   /** The id of the subscription's VAPID key. */
@@ -130,6 +135,8 @@ export const Recipient = z.object({
   locale: z.string().optional(),
   /** The values of its texts; absent: they are the same for all devices. */
   values: z.record(z.string(), z.unknown()).optional(),
+  /** What its app's kit can do, see `Capabilities`; absent: nothing. */
+  capabilities: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
 

@@ -55,6 +55,7 @@ export const errors = {
   "webhook-message-not-found": refused(404, "Webhook message not found"),
   "method-not-allowed": refused(405, "The route does not support this method"),
   "not-acceptable": refused(406, "Answers are JSON only"),
+  "project-key-taken": refused(409, "Another project has this key"),
   "token-in-use": refused(409, "Another device has this push token"),
   "user-token-used": refused(409, "A newer user token was used already"),
   "identity-key-limit": refused(409, "The project has too many identity keys"),
@@ -107,6 +108,8 @@ export const deliveryReasons = {
   "payload-invalid": "The provider refused the payload.",
   "token-invalid": "The provider does not recognise the push token.",
   "topic-mismatch": "The push token belongs to a different app than the project's provider settings.",
+  "app-not-configured":
+    "The device names an app that is not in the project's provider settings, or whose pushes Apple refuses with the project's key.",
   "environment-mismatch":
     "The device is registered in an APNs environment that does not accept the project's credential.",
   "token-kind-mismatch":

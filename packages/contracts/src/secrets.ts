@@ -11,6 +11,17 @@ const sha256 = (text: string): string => hash("sha256", text, "hex");
 /** SHA-256 of a secret as 64 hex digits: Herald stores only this hash of the secret. */
 export const secretHash = sha256;
 
+/** Of a project token, to tell tokens of the same name apart. */
+export const tokenFingerprint = (tokenHash: string): string => tokenHash.slice(0, 16);
+
+const sorted = (_: string, value: unknown): unknown =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+    : value;
+
+/** SHA-256 of a provider's settings, as JSON with sorted keys. The private keys in it cannot be guessed. */
+export const settingsFingerprint = (settings: unknown): string => sha256(JSON.stringify(settings, sorted));
+
 /** The key of the record of a person whom an identity provider names. Never the email, which a provider may give to someone else. */
 export const identityHash = (issuer: string, subject: string): string => sha256(`oidc\n${issuer}\n${subject}`);
 

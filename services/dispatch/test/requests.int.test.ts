@@ -11,6 +11,7 @@ import {
   ProvidersRecord,
   PutProvider,
   projectProvidersKey,
+  settingsFingerprint,
 } from "@herald/contracts";
 import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -147,6 +148,11 @@ describe("providers", () => {
       settings: { key_id: "ABCDEFGHIJ", team_id: "KLMNOPQRST" },
     });
     expect(await sendRequest(bus, GetProvider, one)).toEqual(put);
+    const fingerprintOf = async (sent: unknown) =>
+      (await sendRequest(bus, PutProvider, { ...one, settings: sent })).fingerprint;
+    const reversed = Object.fromEntries(Object.entries(settings()).toReversed());
+    expect([put.fingerprint, await fingerprintOf(reversed)]).toEqual(Array(2).fill(settingsFingerprint(settings())));
+    expect(await fingerprintOf(settings({ bundle_id: "com.example.other" }))).not.toBe(put.fingerprint);
     expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: ["apns"] });
 
     const stored = await database.client.db(database.name).collection("credentials").find({ projectId }).toArray();

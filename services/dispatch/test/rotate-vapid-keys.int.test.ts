@@ -58,6 +58,7 @@ test("old and new subscribers get every push, before, between and after the step
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
+  const { fingerprint } = await sendRequest(bus, GetProvider, { projectId, provider: "webpush" });
   const unnamed = browser(old, "");
   const everyone = [browser(old), unnamed];
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 2 } });
@@ -69,6 +70,7 @@ test("old and new subscribers get every push, before, between and after the step
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
 
   expect(await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id })).toMatchObject({ status: "current" });
+  expect(await sendRequest(bus, GetProvider, { projectId, provider: "webpush" })).toMatchObject({ fingerprint });
   everyone.push(browser(key.public_key), browser(old));
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 5 } });
   expect((await record(projectId))?.vapidKeys).toEqual([

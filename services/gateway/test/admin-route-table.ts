@@ -74,6 +74,12 @@ export const adminTable: Record<string, Case> = {
     body: () => ({ project: { name: "Renamed" } }),
     bad: { project: {} },
   },
+  setProjectKey: {
+    route: ({ project }) => `PUT /admin/v1/projects/${project.id}/key`,
+    status: 200,
+    body: () => ({ key: "shop" }),
+    bad: { key: "Shop!" },
+  },
   deleteProject: { route: ({ project }) => `DELETE /admin/v1/projects/${project.id}`, status: 204, bad: { all: true } },
   createToken: {
     route: ({ project }) => `POST /admin/v1/projects/${project.id}/tokens`,

@@ -70,6 +70,8 @@ const filters: DeviceFilter[] = [
   { platform: "ios" },
   { platform: "ios", status: "active" },
   { user_id: "u_1" },
+  { app: "com.example.driver" },
+  { app: "com.example.driver", platform: "ios", status: "active" },
   { user_id: "u_1", platform: "ios", status: "active" },
   { token: "t1" },
   { token: "t1", platform: "ios", user_id: "u_1", status: "active" },
@@ -114,6 +116,7 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
     [`topics by ${page.by}`, ({ topics }) => topics.list(projectId, page)],
     [`topics by ${page.by} and prefix`, ({ topics }) => topics.list(projectId, page, "ne")],
     [`projects by ${page.by}`, ({ projects }) => projects.list(page)],
+    [`a project's key by ${page.by}`, ({ projects }) => projects.list(page, { key: "shop" })],
   ]),
   ...everyLookup.flatMap(({ lookup, targets }): typeof queries => [
     [

@@ -18,6 +18,7 @@ import {
   type ProjectId,
   projectSettingsKey,
   RevokeToken,
+  SetProjectKeyRequest,
   secretHash,
   type TokenId,
 } from "@herald/contracts";
@@ -122,6 +123,35 @@ describe("a project", () => {
     const { data } = await registry.ask(ListProjects, { page: { ...firstPage, perPage: 100 }, only: ids.slice(1) });
     expect(data.map(({ id }) => id).sort()).toEqual(ids.slice(1).sort());
     expect((await registry.ask(ListProjects, { page: firstPage, only: [] })).data).toEqual([]);
+  });
+
+  test("has a key that no other project gets until it is deleted, and that never changes", async () => {
+    const key = `shop-${Date.now()}`;
+    const withKey = (projectId = newProjectId(new Date())) =>
+      registry.ask(CreateProjectRequest, { projectId, name: "App", key, openRegistration: true });
+    const { project } = await withKey();
+    expect(project).toMatchObject({ key });
+    expect((await registry.ask(ListTokens, { projectId: project.id, page: firstPage })).data).toEqual([]);
+    expect(await withKey(project.id)).toEqual({ project, created: false });
+    const found = async (only?: ProjectId[]) =>
+      (await registry.ask(ListProjects, { page: firstPage, key, ...(only && { only }) })).data.map(({ id }) => id);
+    expect(await found()).toEqual([project.id]);
+    expect(await found([newProjectId(new Date())])).toEqual([]);
+    expect(await failure(withKey())).toMatchObject({ code: "project-key-taken" });
+
+    const other = await registry.project();
+    const setKey = (projectId: ProjectId, wanted: string) =>
+      registry.ask(SetProjectKeyRequest, { projectId, key: wanted });
+    expect(await failure(setKey(other, key))).toMatchObject({ code: "project-key-taken" });
+    expect(await failure(setKey(project.id, "another"))).toMatchObject({
+      code: "validation-failed",
+      messages: [`key: the project has the key ${key}, which is fixed`],
+    });
+    expect(await failure(setKey(newProjectId(new Date()), "another"))).toMatchObject({ code: "project-not-found" });
+    expect(await setKey(project.id, key)).toEqual(project);
+    await registry.ask(DeleteProject, { projectId: project.id });
+    expect(await setKey(other, key)).toMatchObject({ id: other, key });
+    expect(await found()).toEqual([other]);
   });
 
   test("that changes while an older state is being replicated is not reverted", async () => {

@@ -6,12 +6,13 @@ import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
 
-const columns = columnsFor<Project>("id", "name", "created_at");
+const columns = columnsFor<Project>("id", "key", "name", "created_at");
 const entries = (project: Project): [string, unknown][] => [
-  ...titled(project, "id", "name"),
+  ...titled(project, "id", "key", "name"),
   ["open registration", project.open_registration ? "yes" : "no"],
   ["protected metadata", project.protected_metadata],
   ["stale after", project.stale_after ?? "off"],
+  ["receipts", project.receipts],
   ["created", project.created_at],
 ];
 
@@ -40,16 +41,34 @@ const parseLimits = (pairs: readonly string[]): LimitsChange =>
     }),
   );
 
-type Change = { readonly name?: string; readonly openRegistration?: "on" | "off"; readonly staleAfter?: string };
+/** `on`, `off` or a share such as `0.2`. */
+export const parseShare = (text: string): boolean | number => {
+  if (text === "on" || text === "off") return text === "on";
+  if (/^(0(\.\d+)?|1(\.0+)?)$/.test(text)) return Number(text);
+  throw new UsageError(`--receipts ${text}: must be on, off or a share of the devices such as 0.2.`);
+};
+
+const keyOption = option(
+  "--key <key>",
+  "names it in files and scripts, such as shop; unique, and fixed once it is set",
+);
+
+type Change = {
+  readonly name?: string;
+  readonly key?: string;
+  readonly openRegistration?: "on" | "off";
+  readonly staleAfter?: string;
+  readonly receipts?: string;
+};
 
 export const addProjects = (group: Command, add: Add) => {
-  add<{ name: string }>(group, {
+  add<{ name: string; key?: string }>(group, {
     usage: "create",
     does: "Create a project and show its first token, only this once",
-    options: [option("--name <name>", "name of the project").makeOptionMandatory()],
+    options: [option("--name <name>", "name of the project").makeOptionMandatory(), keyOption],
     examples: [["project create --name News", "then give it providers: herald provider set"]],
-    run: async ({ admin, record }, _, { name }) => {
-      const { project, token } = await admin().projects.create({ name });
+    run: async ({ admin, record }, _, { name, key }) => {
+      const { project, token } = await admin().projects.create({ name, key });
       const lost = "was in an answer that got lost: `herald token create` makes another";
       await record({ ...project, token }, () => [...entries(project), ["token", token ?? lost]]);
     },
@@ -68,17 +87,27 @@ export const addProjects = (group: Command, add: Add) => {
     does: "Change a project (default: the profile's)",
     options: [
       option("--name <name>", "new name"),
+      keyOption,
       option("--open-registration <state>", "whether apps may register devices without a token").choices(["on", "off"]),
       option("--stale-after <duration>", "deactivate devices not seen for so long, such as 90d, 26w or off"),
+      option("--receipts <share>", "share of devices that sends ask to report the arrival: on, off or 0 to 1"),
     ],
     examples: [["project update --stale-after 90d", "stop sending to devices that were not seen for 90 days"]],
-    run: async ({ admin, record, project: own }, [id], { name, openRegistration, staleAfter }) => {
+    run: async (
+      { admin, record, project: own },
+      [id = own()],
+      { name, key, openRegistration, staleAfter, receipts },
+    ) => {
       const change = {
         name,
         open_registration: openRegistration && openRegistration === "on",
         stale_after: staleAfter === "off" ? null : staleAfter,
+        receipts: receipts === undefined ? undefined : parseShare(receipts),
       };
-      await record(admin().projects.update(id ?? own(), change), entries);
+      const { projects } = admin();
+      const isOther = Object.values(change).some((value) => value !== undefined);
+      const keyed = key === undefined ? undefined : await projects.setKey(id, key);
+      await record(keyed === undefined || isOther ? projects.update(id, change) : keyed, entries);
     },
   });
   add(

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
+import { CapabilityList } from "../capabilities.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
-import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
+import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
 import {
   ChangeDevice,
   Device,
@@ -14,9 +15,10 @@ import {
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
+import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
 import { SecretHash } from "../secrets.ts";
 import { UserId, UserToken } from "../users.ts";
 
@@ -29,17 +31,25 @@ export const CreateProjectRequest = defineRequest(
   {
     ...project,
     name: z.string(),
+    key: ProjectKey.optional(),
     openRegistration: z.boolean(),
     protectedMetadata: z.array(z.string()).optional(),
-    tokenId: TokenId,
-    tokenHash: SecretHash,
+    /** Both or none. */
+    tokenId: TokenId.optional(),
+    tokenHash: SecretHash.optional(),
   },
   z.object({ project: Project, created: z.boolean() }),
 );
 export const ListProjects = defineList(
   "registry.projects.list",
   /** `only`: of these projects. */
-  { page: PageRequest, only: z.array(ProjectId).optional() },
+  { page: PageRequest, only: z.array(ProjectId).optional(), key: ProjectKey.optional() },
+  Project,
+);
+/** Throws `project-key-taken`. */
+export const SetProjectKeyRequest = defineRequest(
+  "registry.projects.set-key",
+  { ...project, key: ProjectKey },
   Project,
 );
 /** The number of the project's devices, and its limit. */
@@ -64,6 +74,7 @@ export const ChangeProjectRequest = defineRequest(
     protectedMetadata: z.array(z.string()).optional(),
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
+    receipts: ReceiptShare.optional(),
   },
   Project,
 );
@@ -96,8 +107,11 @@ const registration = {
   metadata: AppData.optional(),
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
+  app: AppId.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
+  /** Absent: unchanged. */
+  capabilities: CapabilityList.optional(),
   ...subscribedWith,
 };
 
@@ -220,12 +234,14 @@ export const SubscribeDevices = defineRequest("registry.topics.subscribe", subsc
 export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
 const targets = z.array(z.string()).min(1).max(1000);
+/** Which devices of its targets a send is for; absent: all. */
+const audience = { targets, app: AppId.optional() };
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
 export const CountAudience = defineRequest(
   "registry.audience.count",
-  { ...project, targets },
+  { ...project, ...audience },
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
   () => true,
 );
@@ -238,7 +254,7 @@ export const ResolveSends = defineRequest(
   "registry.audience.resolve",
   {
     ...project,
-    sends: z.array(z.object({ targets })).min(1).max(maxGroupSize),
+    sends: z.array(z.object(audience)).min(1).max(maxGroupSize),
     limit: z.number().int().min(1),
   },
   z.object({
@@ -258,11 +274,13 @@ export const CountVapidKeys = defineRequest(
 export const ExplainDevice = defineRequest(
   "registry.audience.explain",
   // A notification with recipients has no targets.
-  { ...device, targets: z.array(z.string()).max(1000) },
+  { ...device, ...audience, targets: z.array(z.string()).max(1000) },
   z.object({
     device: Device,
-    /** The first entry that matches, as sent, even if the device is inactive. */
+    /** The first entry that matches, as sent, even if the device is inactive or of another app. */
     matched: z.string().optional(),
+    /** The send is for another app. */
+    otherApp: z.literal(true).optional(),
     /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */
     reachedThrough: DeviceId.optional(),
   }),

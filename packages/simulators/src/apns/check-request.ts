@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http2";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
 
 /** Push types, with the suffix that Apple requires for their topic. */
-const topicEndings: Readonly<Record<string, string>> = {
+export const topicEndings: Readonly<Record<string, string>> = {
   alert: "",
   background: "",
   complication: ".complication",

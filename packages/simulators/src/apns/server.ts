@@ -6,6 +6,7 @@ import { statusOf, usualReason } from "../script/apns-reasons.ts";
 import { settleExchange } from "../script/settle.ts";
 import { type ClientConnection, createH2Server } from "../tls-servers.ts";
 import { checkHeaders, checkPath, checkPayload, maxApnsBody, tokenOf } from "./check-request.ts";
+import { createPhones } from "./phones.ts";
 import { type ApnsKey, type Authentication, createProviderTokens } from "./provider-token.ts";
 
 export interface ApnsOptions {
@@ -39,6 +40,7 @@ export async function startApns(
 ) {
   const { script, log } = deps;
   const tokens = createProviderTokens({ keys, limitUpdates: limitTokenUpdates, now });
+  const phones = createPhones();
   const h2 = createH2Server("apns", deps, { requestCert: true });
   const authentications = new WeakMap<ClientConnection, Authentication>();
 
@@ -61,7 +63,8 @@ export async function startApns(
       return (
         checkPath(headers[":method"], path) ??
         checkHeaders(headers) ??
-        checkPayload(String(headers["apns-push-type"]), payload, size)
+        checkPayload(String(headers["apns-push-type"]), payload, size) ??
+        phones.check(tokenOf(path), headers["apns-topic"]?.toString())
       );
     };
 
@@ -90,5 +93,12 @@ export async function startApns(
   });
 
   const { connectionCount, stop } = h2;
-  return { name: "apns" as const, url: await h2.listen(port), setKeys: tokens.setKeys, connectionCount, stop };
+  return {
+    name: "apns" as const,
+    url: await h2.listen(port),
+    setKeys: tokens.setKeys,
+    createPhone: phones.create,
+    connectionCount,
+    stop,
+  };
 }

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { z } from "zod";
+import { PhoneOptions } from "../apns/phones.ts";
 import { ApnsKey } from "../apns/provider-token.ts";
 import type { ApnsSimulator } from "../apns/server.ts";
 import type { Deps } from "../deps.ts";
@@ -33,6 +34,7 @@ const maxBody = "4mb";
  * answer: only later pushes) or an ISO time (that moment or later). `DELETE /pushes` → 204. `GET /stats`.
  * `GET|PUT|DELETE /script`. `POST /webpush/subscriptions { applicationServerKey?, prefix? }` → 201, a browser's subscription;
  * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]` verifies these teams' tokens from now on.
+ * `POST /apns/phones { app, ios?, controls? }` → 201 with the tokens of an app on a phone, each good for its own topic.
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 421 from another site's page, 422 every problem at once.
  */
@@ -97,6 +99,10 @@ export async function startControl(
   app.put("/apns/keys", json, (request, response) => {
     apns.setKeys(z.array(ApnsKey).parse(request.body));
     response.status(204).end();
+  });
+
+  app.post("/apns/phones", json, (request, response) => {
+    response.status(201).json(apns.createPhone(PhoneOptions.parse(request.body ?? {})));
   });
 
   app.use((request, response) => {

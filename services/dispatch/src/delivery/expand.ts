@@ -18,6 +18,7 @@ export const createExpand = (bus: Bus) => {
       fromBucket: 0,
       targets: content.targets,
       ...(content.recipients && { recipients: content.recipients.kind }),
+      ...(content.app !== undefined && { app: content.app }),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };

@@ -13,6 +13,7 @@ import {
   projectProvidersKey,
   RetireVapidKey,
   StageVapidKey,
+  settingsFingerprint,
 } from "@herald/contracts";
 import { existing, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
@@ -112,6 +113,12 @@ const checkSettings = (
   }
 };
 
+/** A field of the stored view, which is shown beside the settings. */
+const withFingerprint = ({ settings, view }: Settings, fingerprint: unknown): Settings => ({
+  settings,
+  view: { ...view, fingerprint },
+});
+
 const withView = <Checked extends object>(
   checked: Checked,
   view: (settings: Checked) => Record<string, unknown>,
@@ -145,7 +152,8 @@ export const handleProviderRequests = (deps: ProviderDeps): RequestListener[] =>
       const before = await credentials.find(projectId, provider);
       const checked = checkSettings(provider, settings, { customEndpoints, now: now() }, await previousKeys(before));
       // Undefined when they changed since they were read: replacing them would lose new keys.
-      const document = await credentials.put(projectId, provider, checked, now(), before);
+      const shown = withFingerprint(checked, settingsFingerprint(settings));
+      const document = await credentials.put(projectId, provider, shown, now(), before);
       if (document) return document;
     }
   };
@@ -178,14 +186,16 @@ export const findProvider = async (credentials: Deps["credentials"], projectId: 
 const providerNotFound = () => notFound("provider-not-found", "provider", "the project has no settings for it");
 
 const providerView = (document: CredentialDocument, now: Date): ProviderView => {
-  const { provider, view, paused, updatedAt } = document;
+  const { provider, paused, updatedAt } = document;
+  const { fingerprint, ...settings } = document.view;
   const problems = freshProblems(document, now).map(({ reason, host, detail, since }) => ({
     ...{ reason, host, detail },
     since: since.toISOString(),
   }));
   return {
     provider,
-    settings: view,
+    settings,
+    ...(fingerprint !== undefined && { fingerprint: String(fingerprint) }),
     status: paused ? "paused" : "active",
     ...(paused && { paused_reason: paused.providerReason || paused.reason }),
     ...(problems.length > 0 && { problems }),
@@ -205,7 +215,8 @@ export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }:
     for (;;) {
       const { document, settings } = await read(projectId);
       const ring = alter(settings.ring);
-      const update = { settings: { ...settings, ring }, view: webPushPublicView({ ...settings, ring }) };
+      const changed = { settings: { ...settings, ring }, view: webPushPublicView({ ...settings, ring }) };
+      const update = withFingerprint(changed, document.view.fingerprint);
       if (ring !== settings.ring && !(await credentials.change(document, update, now()))) continue;
       pool.forget(projectId, "webpush");
       await records.update(projectId);

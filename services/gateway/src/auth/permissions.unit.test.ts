@@ -26,6 +26,7 @@ const exceptions: Readonly<Record<string, Need>> = {
   testFcmProvider: everywhere("operator"),
   testWebPushProvider: everywhere("operator"),
   deleteProject: { role: "admin" },
+  setProjectKey: { role: "admin" },
   changeProjectLimits: { role: "admin" },
 };
 

@@ -83,6 +83,7 @@ const shown: ReadonlySet<string> = new Set([
   "events",
   "expires_at",
   "id",
+  "key",
   "key_id",
   "name",
   "platform",

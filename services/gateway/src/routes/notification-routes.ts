@@ -75,7 +75,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
     const sending = async ({ id, at }: Attempt<NotificationId>) => {
-      const rendered = await renderSend(deps.templates, projectId, notification);
+      const rendered = await renderSend(deps, projectId, notification);
       return { projectId, id, at, ...rendered };
     };
     const accept = async (attempt: Attempt<NotificationId>) =>

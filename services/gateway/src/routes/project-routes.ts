@@ -17,10 +17,13 @@ import {
   newTokenId,
   OwnLimits,
   Project,
+  ProjectKey,
   ProjectLimit,
   pageOf,
   pageQuery,
   roleIncludes,
+  SetProjectKey,
+  SetProjectKeyRequest,
   Stats,
   StatsQuery,
   secretHash,
@@ -41,23 +44,25 @@ const createProject = defineRoute("createProject", "post /admin/v1/projects", {
     "Creates a first token with all scopes, which only this response contains. Without `protected_metadata` clients cannot write `user_id`, `user_email`, `email` and `phone`.",
   access: adminOnly,
   body: CreateProject,
+  errors: ["project-key-taken"],
   responses: {
     201: {
       description: "The project and its first token",
       schema: OneProject.extend({
-        token: shownOnce("The project token; absent when a response is replayed"),
+        token: shownOnce("The project token; absent when a response is replayed, and without a first token"),
       }),
     },
   },
   handle: async ({ sendRequest, now }, { body, idempotent }) => {
-    const { name, open_registration: openRegistration = true, protected_metadata: protectedMetadata } = body.project;
+    const { name, key, open_registration: openRegistration = true, first_token: withToken = true } = body.project;
     return idempotent({
       newId: newProjectId,
       perform: async ({ id: projectId }) => {
+        const asked = { projectId, name, key, openRegistration, protectedMetadata: body.project.protected_metadata };
+        if (!withToken) return created((await sendRequest(CreateProjectRequest, asked)).project);
         const token = newProjectToken();
         const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
-        const asked = { projectId, name, openRegistration, protectedMetadata, ...first };
-        const { project, created: isNew } = await sendRequest(CreateProjectRequest, asked);
+        const { project, created: isNew } = await sendRequest(CreateProjectRequest, { ...asked, ...first });
         // An interrupted attempt created the project with a token that no caller received; this token is for the caller.
         if (!isNew)
           await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...defaultScopes] });
@@ -71,11 +76,14 @@ const listProjects = defineRoute("listProjects", "get /admin/v1/projects", {
   summary: "List projects, oldest first",
   description: "A `member` gets the projects of the own grants.",
   access: anyOperator,
-  query: z.strictObject(pageQuery),
+  query: z.strictObject({
+    ...pageQuery,
+    key: ProjectKey.optional().meta({ description: "Only the project with this key" }),
+  }),
   responses: { 200: { description: "A page of projects", schema: pageOf(Project) } },
   handle: async ({ sendRequest }, { query, caller: { operator } }) => {
     const only = roleIncludes(operator.role, "viewer") ? undefined : operator.projects.map(({ id }) => id);
-    return pageReply(await sendRequest(ListProjects, { page: pageRequest(query), only }));
+    return pageReply(await sendRequest(ListProjects, { page: pageRequest(query), only, key: query.key }));
   },
 });
 
@@ -126,9 +134,27 @@ const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id
   responses: { 200: { description: "The changed project", schema: OneProject } },
   handle: async ({ sendRequest }, { params, body: { project } }) => {
     const { name, open_registration: openRegistration, protected_metadata: protectedMetadata } = project;
-    const change = { name, openRegistration, protectedMetadata, staleAfter: project.stale_after };
+    const change = {
+      name,
+      openRegistration,
+      protectedMetadata,
+      staleAfter: project.stale_after,
+      receipts: project.receipts,
+    };
     return ok(await sendRequest(ChangeProjectRequest, { projectId: params.id, ...change }));
   },
+});
+
+const setProjectKey = defineRoute("setProjectKey", "put /admin/v1/projects/{id}/key", {
+  summary: "Give a project its key",
+  description: "For a project that was created without one. A key never changes.",
+  access: adminOnly,
+  params: { id: projectParam },
+  body: SetProjectKey,
+  responses: { 200: { description: "The project with its key", schema: OneProject } },
+  errors: ["project-key-taken"],
+  handle: async ({ sendRequest }, { params, body: { key } }) =>
+    ok(await sendRequest(SetProjectKeyRequest, { projectId: params.id, key })),
 });
 
 const deleteProject = defineRoute("deleteProject", "delete /admin/v1/projects/{id}", {
@@ -146,6 +172,7 @@ export const projectRoutes = [
   listProjectLimits,
   changeProjectLimits,
   changeProject,
+  setProjectKey,
   deleteProject,
 ];
 

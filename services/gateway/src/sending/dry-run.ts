@@ -29,7 +29,8 @@ export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promi
   const devices = { ios: 0, android: 0, web: 0 };
   const unmatched: string[] = [];
   for (let from = 0; from < targets.length; from += notificationLimits.targets) {
-    const request = { projectId, targets: targets.slice(from, from + notificationLimits.targets) };
+    const app = content.app === undefined ? {} : { app: content.app };
+    const request = { projectId, ...app, targets: targets.slice(from, from + notificationLimits.targets) };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
     unmatched.push(...counted.unmatched);

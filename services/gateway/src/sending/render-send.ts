@@ -1,5 +1,6 @@
 import { isTemplated, type ProjectId, type SendNotification } from "@herald/contracts";
 import { type Fault, HeraldError } from "@herald/kit";
+import type { ProjectDirectory } from "../auth/directories.ts";
 import { personalize, type RenderedSend } from "./personalize.ts";
 import { renderNotification, type TemplateDirectory } from "./templates.ts";
 
@@ -9,9 +10,28 @@ const notPublished = (name: string): Fault => ({
   code: "template-not-found",
 });
 
-/** A notification with its final texts, or with texts for each recipient. Throws validation-failed, and bus-unavailable when it names a template. */
+export type RenderDeps = {
+  readonly templates: Pick<TemplateDirectory, "find">;
+  readonly projects: Pick<ProjectDirectory, "receipts">;
+};
+
+/**
+ * A notification with its final texts, or with texts for each recipient. Throws validation-failed, and bus-unavailable when it names a
+ * template.
+ */
 export const renderSend = async (
-  templates: Pick<TemplateDirectory, "find">,
+  { templates, projects }: RenderDeps,
+  projectId: ProjectId,
+  sent: SendNotification["notification"],
+): Promise<RenderedSend> => {
+  const { notification, ...personal } = await renderTextsOf(templates, projectId, sent);
+  const receipts = projects.receipts(projectId);
+  const asks = receipts && notification.receipts === undefined && !notification.silent;
+  return { notification: asks ? { ...notification, receipts } : notification, ...personal };
+};
+
+const renderTextsOf = async (
+  templates: RenderDeps["templates"],
   projectId: ProjectId,
   notification: SendNotification["notification"],
 ): Promise<RenderedSend> => {
@@ -19,9 +39,8 @@ export const renderSend = async (
   if (!isTemplated(notification)) return { notification: { ...own, targets } };
   const found = named === undefined ? undefined : await templates.find(projectId, named);
   if (named !== undefined && found === undefined) throw new HeraldError("validation-failed", [notPublished(named)]);
-  const name = "notification";
   const { version, compiled: template } = found ?? {};
-  const rendering = { template, version, variables, own, locale, name };
+  const rendering = { template, version, variables, own, locale, name: "notification" };
   return recipients === undefined
     ? { notification: { ...renderNotification(rendering), targets } }
     : personalize(rendering, recipients);

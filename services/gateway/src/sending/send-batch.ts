@@ -86,7 +86,7 @@ export const sendBatch = (
     const rules = rulesFor(deps, projectId);
     const id = newNotificationId(at);
     return validateEach(notifications, async (sent) => {
-      const rendered = await renderSend(deps.templates, projectId, sent);
+      const rendered = await renderSend(deps, projectId, sent);
       return acceptNotification({ projectId, id, at, ...rendered, ...rules });
     });
   };
@@ -131,7 +131,7 @@ export const sendBatch = (
       for (const [at, id] of idsOf(attempt).entries()) {
         if (id === undefined) continue;
         const sent = parseOne(notifications[at], nameOf(at), 1);
-        const rendered = await renderSend(deps.templates, projectId, sent);
+        const rendered = await renderSend(deps, projectId, sent);
         commands.push(sendCommand({ projectId, id, at: attempt.at, ...rendered }));
         await yieldIfDue();
       }

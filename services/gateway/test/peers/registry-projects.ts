@@ -23,6 +23,7 @@ import {
   ProvidersRecord,
   projectSettingsKey,
   RevokeToken,
+  SetProjectKeyRequest,
   TokenRecord,
   tokenKey,
 } from "@herald/contracts";
@@ -59,34 +60,47 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await tokenBucket.put(tokenKey(hash), { id, projectId, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
   };
 
-  serve(CreateProjectRequest, async ({ projectId, name, tokenId, tokenHash, ...settings }) => {
+  serve(CreateProjectRequest, async ({ projectId, name, key, tokenId, tokenHash, ...settings }) => {
     const known = projects.get(projectId);
     if (known !== undefined) return { project: known, created: false };
     const { openRegistration, protectedMetadata = [] } = settings;
     const project = {
       id: projectId,
+      ...(key && { key }),
       name,
       open_registration: openRegistration,
       protected_metadata: protectedMetadata,
+      receipts: false,
       created_at: at(),
     };
     await saveSettings(project);
-    await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...defaultScopes], created_at: at() });
+    if (tokenId && tokenHash)
+      await saveToken(projectId, tokenHash, {
+        id: tokenId,
+        name: "first",
+        scopes: [...defaultScopes],
+        created_at: at(),
+      });
     return { project, created: true };
   });
-  serve(ListProjects, ({ page, only }) =>
+  serve(ListProjects, ({ page, only, key }) =>
     pageOf(
-      [...projects.values()].filter(({ id }) => only?.includes(id) ?? true),
+      [...projects.values()].filter((one) => (only?.includes(one.id) ?? true) && (key ?? one.key) === one.key),
       page,
     ),
   );
+  serve(SetProjectKeyRequest, async ({ projectId, key }) => {
+    await saveSettings({ ...projectOf(projectId), key });
+    return projectOf(projectId);
+  });
   serve(GetProject, ({ projectId }) => projectOf(projectId));
   serve(GetDeviceQuota, ({ projectId }) => {
     projectOf(projectId);
     return { devices: 3, limit: 10_000_000 };
   });
-  serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata }) => {
+  serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata, receipts }) => {
     const project = { ...projectOf(projectId) };
+    if (receipts !== undefined) project.receipts = receipts;
     if (name !== undefined) project.name = name;
     if (openRegistration !== undefined) project.open_registration = openRegistration;
     if (protectedMetadata !== undefined) project.protected_metadata = protectedMetadata;

@@ -13,13 +13,13 @@ type PageDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
  */
 export const partitionRecipients = async (
   { bus, audience, expansions, now }: PageDeps,
-  { projectId, notificationId, page }: ExpandV1,
+  { projectId, notificationId, page, app }: ExpandV1,
   kind: RecipientKind,
 ) => {
   const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page });
   if (chunk.state === "ended") return undefined;
   if (chunk.state === "waiting") throw new HeraldError("service-unavailable", "the recipients are not stored yet");
-  const { devices, unmatched } = await readRecipients(audience, { projectId, kind, lines: chunk.lines });
+  const { devices, unmatched } = await readRecipients(audience, { projectId, kind, lines: chunk.lines, app });
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched: [] };
   const stored = await expansions.insert(page, {

@@ -14,19 +14,23 @@ import {
   type Project,
   type ProjectToken,
   RevokeToken,
+  SetProjectKeyRequest,
+  tokenFingerprint,
 } from "@herald/contracts";
-import { notFound } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import { mapPage, pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
-import type { ProjectDocument, TokenEntry } from "../stores/project-store.ts";
+import { keyTaken, type ProjectDocument, type TokenEntry } from "../stores/project-store.ts";
 
 const projectView = (project: ProjectDocument): Project => ({
   id: project._id,
+  ...(project.key && { key: project.key }),
   name: project.name,
   open_registration: project.openRegistration,
   protected_metadata: [...project.protectedMetadata],
   ...(project.staleAfter && { stale_after: project.staleAfter }),
+  receipts: project.receipts ?? false,
   created_at: project.createdAt.toISOString(),
 });
 
@@ -34,6 +38,7 @@ const tokenView = (token: TokenEntry): ProjectToken => ({
   id: token.id,
   name: token.name,
   scopes: [...token.scopes],
+  fingerprint: tokenFingerprint(token.hash),
   ...(token.expiresAt && { expires_at: token.expiresAt.toISOString() }),
   created_at: token.createdAt.toISOString(),
 });
@@ -48,17 +53,38 @@ export const handleProjectRequests = ({
   publishSoon,
   now,
 }: Deps): RequestListener[] => [
-  handleRequest(bus, CreateProjectRequest, async ({ projectId: _id, tokenId, tokenHash, ...settings }) => {
-    const createdAt = now();
-    const tokens = [{ id: tokenId, hash: tokenHash, name: "first", scopes: defaultScopes, createdAt }];
-    const fresh = { protectedMetadata: defaultProtectedMetadata, ...settings, tokens, createdAt };
-    const created = await projects.insert({ _id, ...fresh });
-    const project = await projects.get(_id);
-    await replication.replicate(project);
-    return { project: projectView(project), created };
-  }),
+  handleRequest(
+    bus,
+    CreateProjectRequest,
+    async ({ projectId: _id, tokenId: id, tokenHash: hash, key, ...settings }) => {
+      const createdAt = now();
+      const tokens = id && hash ? [{ id, hash, name: "first", scopes: defaultScopes, createdAt }] : [];
+      const fresh = {
+        protectedMetadata: defaultProtectedMetadata,
+        ...settings,
+        ...(key && { key }),
+        tokens,
+        createdAt,
+      };
+      const created = await projects.insert({ _id, ...fresh });
+      // Also a project that another caller has deleted since.
+      if (!created && key && !(await projects.findAny(_id))) throw keyTaken(key);
+      const project = await projects.get(_id);
+      await replication.replicate(project);
+      return { project: projectView(project), created };
+    },
+  ),
 
-  handleRequest(bus, ListProjects, async ({ page, only }) => mapPage(await projects.list(page, only), projectView)),
+  handleRequest(bus, ListProjects, async ({ page, ...which }) =>
+    mapPage(await projects.list(page, which), projectView),
+  ),
+
+  handleRequest(bus, SetProjectKeyRequest, async ({ projectId, key }) => {
+    const project = await projects.setKey(projectId, key);
+    if (project) return projectView(project);
+    const { key: own } = await projects.get(projectId);
+    throw new HeraldError("validation-failed", `key: the project has the key ${own}, which is fixed`);
+  }),
 
   handleRequest(bus, GetProject, async ({ projectId }) => projectView(await projects.get(projectId))),
 

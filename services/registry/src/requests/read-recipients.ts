@@ -2,7 +2,7 @@ import type { ProjectId, RecipientKind, RecipientLine } from "@herald/contracts"
 import type { Partitionable } from "../domain/partition-batches.ts";
 import type { AudienceRow } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
-import { mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
+import { isOfApp, mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
 
 /** Recipients in one query. */
 const keysPerLookup = 500;
@@ -18,12 +18,14 @@ type Recipients = {
   readonly projectId: ProjectId;
   readonly kind: RecipientKind;
   readonly lines: readonly RecipientLine[];
+  /** Only devices of this app. */
+  readonly app?: string | undefined;
 };
 
 /** The active devices of recipients, each with its recipient's values, and the positions of recipients without a device. */
 export const readRecipients = async (
   audience: Pick<AudienceStore, "ofRecipients" | "ofInstallations">,
-  { projectId, kind, lines }: Recipients,
+  { projectId, kind, lines, app }: Recipients,
 ): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
   // A user who was erased has no key.
   const byKey = new Map(lines.flatMap((line) => (line.key === "" ? [] : [[line.key, line.values] as const])));
@@ -31,11 +33,11 @@ export const readRecipients = async (
   const lookups: Promise<AudienceRow[]>[] = [];
   for (let from = 0; from < keys.length; from += keysPerLookup)
     lookups.push(audience.ofRecipients(projectId, kind, keys.slice(from, from + keysPerLookup)));
-  const rows = (await Promise.all(lookups)).flat();
+  const rows = (await Promise.all(lookups)).flat().filter((row) => isOfApp(app, row));
 
   const doubtful = rows.filter(mayBeReachedTwice);
   const targets = doubtful.length === 0 ? [] : await parseTargets(keys.map((key) => `${kind}:${key}`));
-  const twice = await reachedTwice(audience, { projectId, targets }, doubtful);
+  const twice = await reachedTwice(audience, { projectId, targets, app }, doubtful);
   const matched = new Set<string>();
   const devices = rows.flatMap((row) => {
     const key = keyOf[kind](row) ?? "";

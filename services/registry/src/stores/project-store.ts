@@ -11,15 +11,27 @@ import {
   type Scope,
   type TokenId,
 } from "@herald/contracts";
-import { type Envelope, existing, type Logger, LRUCache, type MasterKeys, notFound, rewrapAll } from "@herald/kit";
+import {
+  type Envelope,
+  existing,
+  HeraldError,
+  type Logger,
+  LRUCache,
+  type MasterKeys,
+  notFound,
+  rewrapAll,
+} from "@herald/kit";
 import {
   type Counts,
   ensureIndexes,
   findPage,
   findSome,
   guardStore,
+  having,
   type IndexSpec,
+  indexName,
   insertMissing,
+  isDuplicateKey,
   outboxIndex,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
@@ -51,6 +63,8 @@ export type IdentityKeyEntry = {
 export type ProjectDocument = {
   readonly _id: ProjectId;
   readonly name: string;
+  /** Free again once the project is deleted. */
+  readonly key?: string;
   readonly openRegistration: boolean;
   readonly tokens: readonly TokenEntry[];
   /** Paths that clients may not write. */
@@ -62,6 +76,8 @@ export type ProjectDocument = {
   readonly limits?: OwnLimits;
   /** Such as `90d`; null or absent: silent devices stay active. */
   readonly staleAfter?: string | null;
+  /** Which share of the devices a notification asks for a receipt; absent: none. */
+  readonly receipts?: boolean | number;
   readonly createdAt: Date;
   /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
@@ -70,15 +86,18 @@ export type ProjectDocument = {
 
 /** Undefined fields stay as they are. */
 type ProjectSettings = {
-  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter"]?:
+  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter" | "receipts"]?:
     | ProjectDocument[Name]
     | undefined;
 };
 
 const indexes = {
+  key: { fields: { key: 1 }, purpose: "unique", unique: true, partial: having("key") },
   deleted: deletedIndex,
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
+
+const keyHint = indexName(indexes.key);
 
 /** Authenticated with the encrypted secret, so that the secret cannot be moved to another key. */
 export const secretOwner = (projectId: ProjectId, keyId: string) => [projectId, keyId] as const;
@@ -92,6 +111,8 @@ const existsCacheMs = 10_000;
 const maxExistsCached = 10_000;
 
 const projectNotFound = () => notFound("project-not-found", "project");
+export const keyTaken = (key: string) =>
+  new HeraldError("project-key-taken", `project.key: another project has the key ${key}; choose one that is free`);
 const known = <Found>(project: Found | null): Found => existing(project, projectNotFound);
 
 /** @throws HeraldError `project-not-found`, unless a function documents another result. */
@@ -117,13 +138,33 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       knownToExist.set(id, time);
     },
 
-    /** False when the id is taken. */
+    /** False when the id or the key is taken. */
     insert: (project: ProjectDocument): Promise<boolean> => insertMissing(projects, [project]),
 
-    /** All projects, or those of `only`. */
-    list: (request: PageRequest, only?: readonly ProjectId[]): Promise<PageOf<ProjectDocument>> => {
-      const filter = only === undefined ? notDeleted : { ...notDeleted, _id: { $in: [...only] } };
-      return findPage(projects, { filter, hint: "_id_", request, counts });
+    /** All projects, or those of `only`, or the one with the key. */
+    list: (
+      request: PageRequest,
+      { only, key }: { readonly only?: readonly ProjectId[] | undefined; readonly key?: string | undefined } = {},
+    ): Promise<PageOf<ProjectDocument>> => {
+      const filter = {
+        ...notDeleted,
+        ...(only && { _id: { $in: [...only] } }),
+        ...(key !== undefined && { key: { $exists: true, $eq: key } }),
+      };
+      return findPage(projects, { filter, hint: key === undefined ? "_id_" : keyHint, request, counts });
+    },
+
+    /** Null: the project has another key. @throws HeraldError `project-key-taken` */
+    setKey: async (id: ProjectId, key: string): Promise<ProjectDocument | null> => {
+      try {
+        return await projects.findOneAndUpdate(
+          { _id: id, ...notDeleted, $or: [{ key }, { key: { $exists: false } }] },
+          { $set: { key } },
+          { returnDocument: "after" },
+        );
+      } catch (error) {
+        throw isDuplicateKey(error) ? keyTaken(key) : error;
+      }
     },
 
     change: async (id: ProjectId, settings: ProjectSettings): Promise<ProjectDocument> =>
@@ -163,7 +204,11 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       return known(
         await projects.findOneAndUpdate(
           { _id: projectId, ...notDeleted },
-          { $set: { deletedAt: at }, $push: { outbox: registryEvent(context, "ProjectDeletedV1", projectId, {}) } },
+          {
+            $set: { deletedAt: at },
+            $unset: { key: 1 },
+            $push: { outbox: registryEvent(context, "ProjectDeletedV1", projectId, {}) },
+          },
         ),
       );
     },

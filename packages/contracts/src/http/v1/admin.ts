@@ -3,6 +3,7 @@ import { parseDuration } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
+import { ReceiptShare } from "./receipt-fields.ts";
 
 /** A display name. */
 export const Name = z
@@ -27,12 +28,29 @@ const staleAfterMeta = {
   examples: ["90d"],
 };
 
+const receiptsMeta = {
+  description:
+    "The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification",
+  examples: [false],
+};
+/** Names a project for programs and people. */
+export const ProjectKey = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,62}$/, "must be 1 to 63 of a-z, 0-9 and -, and begin with a letter")
+  .meta({
+    description:
+      "Names the project in files and scripts, where ids differ between installations. Unique, and fixed once it is set",
+    examples: ["shop"],
+  });
+
 export const Project = named("Project", {
   id: ProjectId,
+  key: ProjectKey.optional(),
   name: z.string().meta({ examples: ["Shop"] }),
   open_registration: z.boolean(),
   protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
   stale_after: z.string().optional().meta(staleAfterMeta),
+  receipts: ReceiptShare.default(false).meta(receiptsMeta),
   created_at: z.iso.datetime(),
 });
 export type Project = z.infer<typeof Project>;
@@ -41,10 +59,15 @@ export type Project = z.infer<typeof Project>;
 export const CreateProject = namedBody("CreateProject", {
   project: z.strictObject({
     name: Name,
+    key: ProjectKey.optional(),
     open_registration: z.boolean().optional(),
     protected_metadata: ProtectedMetadata.optional(),
+    first_token: z.boolean().optional().meta({ description: "`false`: without a first token" }),
   }),
 });
+
+/** Body of `PUT /admin/v1/projects/{id}/key`. */
+export const SetProjectKey = namedBody("SetProjectKey", { key: ProjectKey });
 
 /** Body of `PATCH /admin/v1/projects/{id}`. */
 export const ChangeProject = namedBody("ChangeProject", {
@@ -56,6 +79,7 @@ export const ChangeProject = namedBody("ChangeProject", {
       stale_after: StaleAfter.nullable()
         .optional()
         .meta({ ...staleAfterMeta, description: staleAfterMeta.description.replace("Absent: never", "`null`: never") }),
+      receipts: ReceiptShare.optional().meta(receiptsMeta),
     },
     { examples: [{ open_registration: false }] },
   ),
@@ -75,6 +99,10 @@ export const ProjectToken = named("ProjectToken", {
   name: z.string().meta({ examples: ["Backend"] }),
   scopes: z.array(Scope),
   expires_at: z.iso.datetime().optional(),
+  fingerprint: z
+    .string()
+    .optional()
+    .meta({ description: "The first 16 hex digits of the token's SHA-256", examples: ["e3b0c44298fc1c14"] }),
   created_at: z.iso.datetime(),
 });
 export type ProjectToken = z.infer<typeof ProjectToken>;

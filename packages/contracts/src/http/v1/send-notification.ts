@@ -7,6 +7,7 @@ import { Variables } from "../../variables.ts";
 import { NewRecipients } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
+import { receiptProblems } from "./receipt-fields.ts";
 import { refuseLiquid, sources } from "./sources.ts";
 
 const dryRun = z
@@ -63,6 +64,7 @@ const newNotification = z
   .superRefine(
     withProblems(({ targets: _, variables: __, recipients: ___, ...notification }) => dangerousLinks(notification)),
   )
+  .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
@@ -78,7 +80,11 @@ const { targets: _, ...untargeted } = content;
 /** The content of a notification after its texts were rendered, without its targets. */
 export const RenderedContent = z.preprocess(
   boundedContent,
-  z.strictObject(untargeted).refine(isShown, nothingShown).superRefine(withProblems(dangerousLinks)),
+  z
+    .strictObject(untargeted)
+    .refine(isShown, nothingShown)
+    .superRefine(withProblems(dangerousLinks))
+    .superRefine(withProblems((notification) => receiptProblems(notification))),
 );
 
 const shortExample = {

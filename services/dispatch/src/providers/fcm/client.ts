@@ -1,6 +1,6 @@
-import type { FcmSettings, NotificationContent } from "@herald/contracts";
+import type { FcmSettings } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
-import { renderFcm } from "@herald/payload";
+import { perForm, pushForms, renderFcm } from "@herald/payload";
 import { type Outcome, unanswered } from "../outcome.ts";
 import {
   apnsExpiration,
@@ -38,14 +38,15 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
   return {
     prepare: (message) => {
       const until = storedUntil(message);
-      const lifetime = {
-        ttlSeconds: secondsToLive(until, now()),
-        apnsExpiration: apnsExpiration(until, now()),
-      };
-      const bodyOf = (content: NotificationContent) => renderFcm(content, message, message.platform, lifetime).body;
-      const body = bodyOf(message.content);
-      return async ({ token, tokenKind: kind = "token", locale }, openToken, own) => {
-        const payload = (own === undefined ? body : bodyOf(own))({ token, kind }, openToken, locale);
+      const { content, platform } = message;
+      const lifetime = { ttlSeconds: secondsToLive(until, now()), apnsExpiration: apnsExpiration(until, now()) };
+      const formOf = pushForms(content, message);
+      const bodyOf = perForm((form) => renderFcm(content, message, platform, lifetime, form).body);
+      return async (device, openToken, own) => {
+        const { token, tokenKind: kind = "token", locale } = device;
+        const form = formOf(device);
+        const body = own === undefined ? bodyOf(form) : renderFcm(own, message, platform, lifetime, form).body;
+        const payload = body({ token, kind }, openToken, locale);
         const current = tokens.current();
         const authorization = current instanceof Promise ? await current : current;
         if (typeof authorization !== "string") return authorization;

@@ -4,6 +4,9 @@ import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "
 import {
   collapseIdOf,
   declarativeType,
+  type PushForm,
+  perForm,
+  pushForms,
   renderDeclarative,
   renderWebPush,
   webPushMaxBytes,
@@ -103,19 +106,25 @@ export function createWebPushClient({
 
   return {
     prepare: (message) => {
-      const { urgency, body: render } = renderWebPush(message.content, message);
-      const declarativeOf = (content: NotificationContent) =>
-        site === undefined ? undefined : renderDeclarative(content, message, site);
-      const declarative = declarativeOf(message.content);
+      const { content } = message;
+      const { urgency } = renderWebPush(content, message);
+      const formOf = pushForms(content, message);
+      const renderingOf = (shown: NotificationContent, form: PushForm) => ({
+        render: renderWebPush(shown, message, form).body,
+        declarative: site === undefined ? undefined : renderDeclarative(shown, message, site, form),
+      });
+      const renderings = perForm((form) => renderingOf(content, form));
       const until = storedUntil(message);
       const topic = webPushTopic(collapseIdOf(message.content, message));
       const senderKeys = newSenderKeys();
-      return async ({ token: endpoint, keys, vapidKeyId, locale }, openToken, own) => {
+      return async (device, openToken, own) => {
+        const { token: endpoint, keys, vapidKeyId, locale } = device;
+        const form = formOf(device);
+        const { render, declarative } = own === undefined ? renderings(form) : renderingOf(own, form);
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return forbidden(target.problem);
-        const declaredBody = own === undefined ? declarative : declarativeOf(own);
-        const declared = isSafari(target.hostname) ? declaredBody?.(openToken, locale) : undefined;
-        const text = declared ?? (own === undefined ? render : renderWebPush(own, message).body)(openToken, locale);
+        const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;
+        const text = declared ?? render(openToken, locale);
         const size = Buffer.byteLength(text);
         if (size > webPushMaxBytes) return notSent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
         const key = keyFor(ring, vapidKeyId);

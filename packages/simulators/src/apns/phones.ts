@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { type Refusal, refuse } from "../script/apns-reasons.ts";
+import { topicEndings } from "./check-request.ts";
+
+/** The first iOS whose apps get a token of the type ("Registering your app with APNs" and the framework of each type). */
+const sinceIos = {
+  voip: 8,
+  complication: 9,
+  fileprovider: 11,
+  location: 15,
+  pushtotalk: 16,
+  controls: 18,
+  widgets: 26,
+} as const;
+
+const name = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, "1 to 64 letters, digits and `.`, `_`, `-`");
+
+/** Body of `POST /apns/phones`. */
+export const PhoneOptions = z.strictObject({
+  /** The bundle id of the app on the phone. */
+  app: z.string().regex(/^[A-Za-z0-9.-]{1,255}$/, "a bundle id such as com.example.app"),
+  /** Absent: the newest. */
+  ios: z
+    .string()
+    .regex(/^\d{1,2}(\.\d{1,2}){0,2}$/, "a version such as 18.0")
+    .default("26.0"),
+  /** The kinds of the controls that the user has placed; each has a token of its own. */
+  controls: z.array(name).max(32).default([]),
+});
+
+/** An app on a phone, with its tokens: `alert` is the device token; the others are named by push type, controls `controls/<kind>`. */
+export interface Phone {
+  readonly app: string;
+  readonly ios: string;
+  readonly tokens: Readonly<Record<string, string>>;
+}
+
+/** The tokens that simulated phones gave to their apps. Each is good for one topic, as Apple's are. */
+export function createPhones() {
+  const topics = new Map<string, string>();
+
+  const newToken = (app: string, pushType: string): string => {
+    const token = randomBytes(32).toString("hex");
+    topics.set(token, app + topicEndings[pushType]);
+    return token;
+  };
+
+  return {
+    create({ app, ios, controls }: z.infer<typeof PhoneOptions>): Phone {
+      const version = Number.parseInt(ios, 10);
+      const types = Object.entries(sinceIos).flatMap(([type, since]) => (version >= since ? [type] : []));
+      const keys = types.flatMap((type) => (type === "controls" ? controls.map((kind) => `controls/${kind}`) : [type]));
+      const tokens = ["alert", ...keys].map((key) => [key, newToken(app, key.split("/", 1)[0] ?? key)] as const);
+      return { app, ios, tokens: Object.fromEntries(tokens) };
+    },
+
+    /** Refuses a topic that the token is not for. Any topic goes with a token that no phone has given. */
+    check(token: string, topic: string | undefined): Refusal | undefined {
+      const own = topics.get(token.toLowerCase());
+      return own === undefined || own === topic
+        ? undefined
+        : refuse("DeviceTokenNotForTopic", `apns-topic: the token is for ${own}`);
+    },
+  };
+}
