@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { commandLine } from "../harness/command-line.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
-import { restingSnapshotOf } from "./snapshot.ts";
 
 let system: System;
 beforeAll(async () => {
@@ -42,12 +41,12 @@ const files: Readonly<Record<string, string>> = {
   "a file of a later version": "herald: 2\nproject: { key: shop }",
 };
 
-test("project files that are wrong are refused in words, quote no secret, and change nothing", async ({ task }) => {
+test("project files that are wrong are refused in words, quote no secret, and send no request", async ({ task }) => {
   const folder = await mkdtemp(join(system.folder, "files-"));
-  const before = await restingSnapshotOf(system);
   const cli = commandLine({
     HOME: folder,
-    HERALD_URL: system.gateway,
+    // Nothing answers there: a request would end with another exit code.
+    HERALD_URL: "http://127.0.0.1:9",
     HERALD_ADMIN_TOKEN: system.adminToken,
     NOT_JSON: secret,
   });
@@ -60,9 +59,6 @@ test("project files that are wrong are refused in words, quote no secret, and ch
     expect(stderr, what).not.toMatch(new RegExp(`${secret}|^ +at `, "m"));
     expect(stderr.length, what).toBeLessThan(8_192);
   }
-  expect(await restingSnapshotOf(system)).toEqual(before);
-  const { body } = await system.admin("GET /projects?key=shop");
-  expect(body.data).toEqual([]);
   show(task, { files: Object.keys(files).length });
 });
 

@@ -8,6 +8,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
+const readText = async (path: string): Promise<string> => {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw isMissing(error) ? new Error(`there is no file ${path}`) : error;
+  }
+};
+
 /** Another field would not be a text. */
 const jsonField = "service_account";
 
@@ -20,7 +28,7 @@ export const readSources = async (
 ) => {
   const problems: ShapeProblem[] = [];
   const read = async ({ file, env: variable = "" }: Source): Promise<string> => {
-    if (file !== undefined) return readFile(resolve(folder, file), "utf8");
+    if (file !== undefined) return readText(resolve(folder, file));
     const value = env[variable];
     if (value === undefined || value === "") throw new Error(`the variable ${variable} is not set`);
     return value;
