@@ -19,7 +19,7 @@ export type Browser = {
   /** Opens another site in a new tab. The caller waits until it is ready. */
   visit(url: string): Promise<Page>;
   /** Sets the permission for notifications, as in the browser's settings. */
-  setNotifications(setting: "granted" | "denied", origin?: string): Promise<void>;
+  setNotifications(setting: "granted" | "denied" | "prompt", origin?: string): Promise<void>;
   /** The service worker, while it runs. */
   worker(): Promise<Worker>;
   /** Delivers a push to the worker if its subscription still exists. Resolves to whether it did. */
@@ -83,6 +83,10 @@ export async function startBrowser(system: System): Promise<Browser> {
     await devtools.send("ServiceWorker.deliverPushMessage", { origin: site, registrationId, data });
   };
 
+  const setNotifications: Browser["setNotifications"] = async (setting, origin = site) => {
+    await devtools.send("Browser.setPermission", { permission: { name: "notifications" }, setting, origin });
+  };
+
   await launch();
   return {
     pushService,
@@ -101,10 +105,7 @@ export async function startBrowser(system: System): Promise<Browser> {
       await page.goto(url);
       return page;
     },
-    setNotifications: async (setting, origin = site) => {
-      const permission = { name: "notifications" };
-      await devtools.send("Browser.setPermission", { permission, setting, origin });
-    },
+    setNotifications,
     worker,
     deliver: async ({ token, payload }) => {
       if (pushService.current()?.endpoint !== token) return false;
@@ -123,6 +124,8 @@ export async function startBrowser(system: System): Promise<Browser> {
       await devtools.send("ServiceWorker.stopAllWorkers");
       await devtools.send("Storage.clearDataForOrigin", { origin: site, storageTypes: "all" });
       await devtools.send("Browser.resetPermissions");
+      // What the browser itself denied in an earlier test stays in the profile.
+      await setNotifications("prompt");
       await eventually(() => {
         if (context.serviceWorkers().length > 0) throw new Error("the worker still runs");
       });

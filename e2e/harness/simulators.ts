@@ -17,6 +17,8 @@ export type SimulatorControl = {
   script(rules: readonly Rule[]): Promise<void>;
   /** Creates a subscription. The last part of its endpoint begins with `prefix`, which scripts match. */
   subscribe(prefix?: string): Promise<WebPushSubscription>;
+  /** An app on an iPhone. Resolves to its tokens by push type; `alert` is the device token. */
+  phone(app: string, more?: { ios?: string; controls?: string[] }): Promise<Readonly<Record<string, string>>>;
 };
 
 /** The payload of a notification, in the same form for all providers. */
@@ -60,6 +62,10 @@ export function simulatorControl(url: string): SimulatorControl {
     },
     async script(rules) {
       expectStatus(await request(url, "PUT /script", { body: rules }), 200);
+    },
+    phone: async (app, more = {}) => {
+      const answer = await request(url, "POST /apns/phones", { body: { app, ...more } });
+      return expectStatus(answer, 201).body.tokens;
     },
     subscribe: async (prefix) => {
       const answer = await request(url, "POST /webpush/subscriptions", {

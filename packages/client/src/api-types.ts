@@ -11,6 +11,8 @@ export type Device = {
   /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
   provider?: Provider;
   installation_id?: string;
+  /** The app that gave the push token: its bundle id or package. Absent: the `bundle_id` of the APNs settings; other providers need none. On ios, pushes to an app that is neither `bundle_id` nor in `bundle_ids` fail with `app-not-configured` */
+  app?: string;
   metadata: Record<string, unknown>;
   /** What the app says of its installation. Herald itself reads `current_time_zone` (IANA, such as `Europe/Berlin`; also sent as `time_zone` or `timezone`) and `current_locale` (BCP 47; also sent as `locale` or `language`), and stores them under these names */
   identifiers: Record<string, unknown>;
@@ -20,6 +22,8 @@ export type Device = {
   topics: string[];
   environment?: ApnsEnvironment;
   token_kind?: FcmTokenKind;
+  /** What the app's kit can do; absent: nothing */
+  capabilities?: string[];
   /** Web Push: the key that the subscription was made with */
   vapid_key_id?: string;
   /** The user of the device; null: none */
@@ -124,6 +128,13 @@ export type ExportedDelivery = {
   possible_repeat: boolean;
   attempts: number;
   at: string;
+  /** The device was asked to report the arrival; absent: no */
+  receipt_asked?: boolean;
+  /** When its app ran with this push */
+  received_at?: string;
+  dismissed_at?: string;
+  /** The button that opened it; absent: none */
+  button?: string;
 };
 
 export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
@@ -219,7 +230,9 @@ export type TemplateContent = {
   link_to?: string;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
@@ -241,6 +254,19 @@ export type TemplateContent = {
   thread?: string;
   /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
   android_channel?: string;
+  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
+  receipts?: boolean | number;
+  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
+  buttons?: {
+    id: string;
+    title: string;
+    /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+    link_to?: string;
+    /** `false`: the press is reported and the app stays closed; not with `link_to` */
+    opens?: boolean;
+    /** Shown as a warning where the platform can */
+    destructive?: boolean;
+  }[];
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
@@ -253,7 +279,7 @@ export type TemplateContent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
     {
@@ -265,6 +291,8 @@ export type TemplateContent = {
       link_to?: string;
       /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
       image?: string;
+      /** Titles of `buttons` by their ids */
+      buttons?: Record<string, string>;
     }
   >;
   /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
@@ -327,7 +355,9 @@ export type Notification = {
   image?: string;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
@@ -349,6 +379,19 @@ export type Notification = {
   thread?: string;
   /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
   android_channel?: string;
+  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
+  receipts?: boolean | number;
+  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
+  buttons?: {
+    id: string;
+    title: string;
+    /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+    link_to?: string;
+    /** `false`: the press is reported and the app stays closed; not with `link_to` */
+    opens?: boolean;
+    /** Shown as a warning where the platform can */
+    destructive?: boolean;
+  }[];
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
@@ -365,7 +408,7 @@ export type Notification = {
   template?: TemplateVersion;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
-  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
     {
@@ -377,6 +420,8 @@ export type Notification = {
       link_to?: string;
       /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
       image?: string;
+      /** Titles of `buttons` by their ids */
+      buttons?: Record<string, string>;
     }
   >;
   /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
@@ -418,6 +463,14 @@ export type NotificationCounts = {
   skipped: number;
   pending: number;
   opened: number;
+  /** Accepted devices that were asked to report that the push arrived */
+  receipts_asked: number;
+  /** Devices whose app ran with this push; not that a person saw it. May exceed `receipts_asked` */
+  received: number;
+  /** Devices whose user dismissed it; iOS: explicitly */
+  dismissed: number;
+  /** Opens by the button that was pressed; absent: none */
+  buttons?: Record<string, number>;
 };
 
 export type NotificationOpens = {
@@ -459,7 +512,14 @@ export type Delivery = {
   possible_repeat: boolean;
   attempts: number;
   at: string;
+  /** The device was asked to report the arrival; absent: no */
+  receipt_asked?: boolean;
+  /** When its app ran with this push */
+  received_at?: string;
+  dismissed_at?: string;
   opened_at?: string;
+  /** The button that opened it; absent: none */
+  button?: string;
 };
 
 export type DeviceNotification = {
@@ -477,7 +537,14 @@ export type DeviceNotification = {
   possible_repeat: boolean;
   attempts: number;
   at: string;
+  /** The device was asked to report the arrival; absent: no */
+  receipt_asked?: boolean;
+  /** When its app ran with this push */
+  received_at?: string;
+  dismissed_at?: string;
   opened_at?: string;
+  /** The button that opened it; absent: none */
+  button?: string;
   notification: {
     id: string;
     status: NotificationStatus;
@@ -505,7 +572,14 @@ export type DeliveryTrace = {
   user_id?: string;
   attempts: DeliveryAttempt[];
   next_attempt_at?: string;
+  /** The device was asked to report the arrival; absent: no */
+  receipt_asked?: boolean;
+  /** When its app ran with this push */
+  received_at?: string;
+  dismissed_at?: string;
   opened_at?: string;
+  /** The button that opened it; absent: none */
+  button?: string;
   /** What happened, in sentences, oldest first; why the device got nothing, if it did not */
   explanation: string[];
 };
@@ -712,6 +786,8 @@ export type Project = {
   protected_metadata: string[];
   /** Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. Absent: never */
   stale_after?: string;
+  /** The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification */
+  receipts: boolean | number;
   created_at: string;
 };
 
@@ -1158,6 +1234,8 @@ export type EventData = {
     devices: string[];
     /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
     users?: (string | null)[];
+    /** How many of `devices` were asked for a receipt; absent: none */
+    asked?: number;
   };
   "io.herald.delivery.failed.v1": DeliveryEvent & {
     failures: {
@@ -1224,7 +1302,9 @@ export type NewNotification = {
   image?: string | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: readonly string[];
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string | undefined;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
@@ -1246,6 +1326,21 @@ export type NewNotification = {
   thread?: string | undefined;
   /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
   android_channel?: string | undefined;
+  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
+  receipts?: boolean | number | undefined;
+  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
+  buttons?:
+    | readonly {
+        id: string;
+        title: string;
+        /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+        link_to?: string | undefined;
+        /** `false`: the press is reported and the app stays closed; not with `link_to` */
+        opens?: boolean | undefined;
+        /** Shown as a warning where the platform can */
+        destructive?: boolean | undefined;
+      }[]
+    | undefined;
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
@@ -1262,7 +1357,7 @@ export type NewNotification = {
   template?: string | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
-  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
         string,
@@ -1275,6 +1370,8 @@ export type NewNotification = {
           link_to?: string | undefined;
           /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
           image?: string | undefined;
+          /** Titles of `buttons` by their ids */
+          buttons?: Record<string, string> | undefined;
         }
       >
     | undefined;
@@ -1296,6 +1393,8 @@ export type NewDevice = {
   /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
   provider?: "apns" | "fcm" | "webpush" | undefined;
   installation_id?: string | undefined;
+  /** The app that gave the push token: its bundle id or package. Absent: the `bundle_id` of the APNs settings; other providers need none. On ios, pushes to an app that is neither `bundle_id` nor in `bundle_ids` fail with `app-not-configured` */
+  app?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
   identifiers?: Record<string, unknown> | undefined;
   environment?: "production" | "sandbox" | undefined;
@@ -1308,6 +1407,8 @@ export type NewDevice = {
         vapid_key?: string | undefined;
       }
     | undefined;
+  /** What the app's kit can do: `receipts` (reports that a push arrived), `buttons` (shows buttons), `draws` (Android: shows notifications that Herald sends as data), `updates`. Others are ignored. `PUT /identification` without it removes them, because an older version of the app may not have them */
+  capabilities?: readonly string[] | undefined;
   topics?: readonly string[] | undefined;
   /** The user of the device; null: none; absent: unchanged */
   user_id?: string | null | undefined;
@@ -1342,6 +1443,9 @@ export type DeviceChange = {
   identifiers?: Record<string, unknown> | undefined;
   status?: "active" | "inactive" | undefined;
   installation_id?: string | null | undefined;
+  /** What the app's kit can do: `receipts` (reports that a push arrived), `buttons` (shows buttons), `draws` (Android: shows notifications that Herald sends as data), `updates`. Others are ignored. `PUT /identification` without it removes them, because an older version of the app may not have them */
+  capabilities?: readonly string[] | undefined;
+  app?: string | null | undefined;
   /** With a project token: the user of the device; null: none */
   user_id?: string | null | undefined;
 };
@@ -1365,7 +1469,9 @@ export type NewTemplate = {
   link_to?: string | undefined;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token` */
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string | undefined;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
@@ -1387,6 +1493,21 @@ export type NewTemplate = {
   thread?: string | undefined;
   /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
   android_channel?: string | undefined;
+  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
+  receipts?: boolean | number | undefined;
+  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
+  buttons?:
+    | readonly {
+        id: string;
+        title: string;
+        /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+        link_to?: string | undefined;
+        /** `false`: the press is reported and the app stays closed; not with `link_to` */
+        opens?: boolean | undefined;
+        /** Shown as a warning where the platform can */
+        destructive?: boolean | undefined;
+      }[]
+    | undefined;
   /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
@@ -1399,7 +1520,7 @@ export type NewTemplate = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
-  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
         string,
@@ -1412,6 +1533,8 @@ export type NewTemplate = {
           link_to?: string | undefined;
           /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
           image?: string | undefined;
+          /** Titles of `buttons` by their ids */
+          buttons?: Record<string, string> | undefined;
         }
       >
     | undefined;
@@ -1505,6 +1628,8 @@ export type ProjectChange = {
   protected_metadata?: readonly string[] | undefined;
   /** Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. `null`: never */
   stale_after?: string | null | undefined;
+  /** The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification */
+  receipts?: boolean | number | undefined;
 };
 
 /** By name; `null` restores the default */
@@ -1592,6 +1717,8 @@ export type ApnsSettings =
       environment: "production" | "sandbox";
       endpoint?: string | undefined;
       ca?: string | undefined;
+      /** Further apps of the team that the project sends to. A device names its `app`; without one it belongs to `bundle_id` */
+      bundle_ids?: readonly string[] | undefined;
     }
   | {
       certificate: string;

@@ -61,7 +61,7 @@ test("whatever the client's types let through is what a contract takes", () => {
   >();
   expectTypeOf<Mutable<NewDevice>>().toExtend<z.input<typeof contracts.RegisterDevice>["device"]>();
   expectTypeOf<Mutable<NewWebhook>>().toExtend<z.input<typeof contracts.CreateWebhook>["webhook"]>();
-  expectTypeOf<ApnsSettings>().toExtend<z.input<typeof contracts.ApnsSettings>>();
+  expectTypeOf<Mutable<ApnsSettings>>().toExtend<z.input<typeof contracts.ApnsSettings>>();
   expectTypeOf<Omit<StatsQuery, "notification">>().toExtend<z.input<typeof contracts.StatsQuery>>();
 });
 

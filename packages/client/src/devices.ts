@@ -18,6 +18,7 @@ export type DeviceListOptions = TimeListOptions & {
   readonly status?: DeviceStatus | undefined;
   readonly platform?: Platform | undefined;
   readonly userId?: string | undefined;
+  readonly app?: string | undefined;
   /** The complete push token. */
   readonly token?: string | undefined;
   /** A target, such as `topic:news`: lists the devices of a send to it. Not with `sort`, `status` or page numbers. */

@@ -5,6 +5,7 @@ import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectI
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
 import {
   ApnsEnvironment,
+  AppId,
   FcmTokenKind,
   Lane,
   Platform,
@@ -82,6 +83,8 @@ export const ExpandV1 = defineMessage(
     /** Absent on the first page: registry chooses the width by the size of the audience, and sets it on later pages. */
     toBucket: bucket.optional(),
     targets: z.array(z.string()).min(1),
+    /** Only devices of this app. */
+    app: AppId.optional(),
     lane: Lane,
     expiresAt: time,
   }),
@@ -112,6 +115,8 @@ export const Recipient = z.object({
   /** Milliseconds since 1970 of the registration that gave the token. */
   tokenAt: z.number().int(),
   environment: ApnsEnvironment.optional(),
+  /** Absent: the app of the provider's settings. */
+  app: AppId.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
   /** The id of the subscription's VAPID key. */
@@ -120,6 +125,8 @@ export const Recipient = z.object({
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */
   locale: z.string().optional(),
+  /** What its app's kit can do, see `Capabilities`; absent: nothing. */
+  capabilities: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
 

@@ -8,10 +8,11 @@ export type Literal = string | number | boolean;
 
 export type Comparison = "==" | "!=" | "<" | "<=" | ">" | ">=";
 
-/** The left side of a comparison: a dotted path into the device's metadata or identifiers, or its platform. */
+/** The left side of a comparison: a dotted path into the device's metadata or identifiers, its platform, or its app. */
 export type ConditionField =
   | { readonly of: "metadata" | "identifiers"; readonly path: string }
-  | { readonly of: "platform" };
+  | { readonly of: "platform" }
+  | { readonly of: "app" };
 
 export type Compare = {
   readonly kind: "compare";
@@ -38,7 +39,7 @@ export type Condition =
   | { readonly kind: "topic"; readonly name: string }
   | Compare
   | SeenComparison
-  | { readonly kind: "exists"; readonly of: "metadata" | "identifiers"; readonly path: string }
+  | ({ readonly kind: "exists" } & Exclude<ConditionField, { readonly of: "platform" }>)
   | { readonly kind: "one-of"; readonly field: ConditionField; readonly values: readonly Literal[] };
 
 /** Deep enough for people, and shallow enough for the call stack. */
@@ -90,19 +91,18 @@ const unquote = (text: string): string => text.slice(1, -1).replace(/\\(.)/gsu, 
 const comparisons = new Set<string>(["==", "!=", "<", "<=", ">", ">="]);
 
 const fieldOf = ({ text, at }: Token): ConditionField => {
-  if (text === "platform") return { of: "platform" };
+  if (text === "platform" || text === "app") return { of: text };
   const dot = text.indexOf(".");
   const of = text.slice(0, dot);
   if (dot > 0 && (of === "metadata" || of === "identifiers")) return { of, path: text.slice(dot + 1) };
   throw new Fault(
     at,
-    `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path>, platform and last_seen_at`,
+    `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path>, platform, app and last_seen_at`,
   );
 };
 
 /** Fields like `identifiers.app_version` and `system_version` contain versions, even if the condition's value has few dots. */
-export const holdsVersions = (field: ConditionField): boolean =>
-  field.of !== "platform" && field.path.endsWith("_version");
+export const holdsVersions = (field: ConditionField): boolean => "path" in field && field.path.endsWith("_version");
 
 /** Quoted text with two or more dots is a version, not a decimal number. */
 const minVersionDots = 2;
@@ -185,7 +185,7 @@ const parse = (source: string): Condition => {
     const field = fieldOf(token);
     if (field.of === "platform") throw new Fault(token.at, "every device has a platform");
     expect(")");
-    return { kind: "exists", of: field.of, path: field.path };
+    return { kind: "exists", ...field };
   };
 
   const compare = (token: Token): Condition => {

@@ -10,6 +10,7 @@ const parsed = (source: string): Condition => {
 };
 
 type Facts = {
+  app?: string;
   topics?: string[];
   metadata?: Record<string, Literal>;
   identifiers?: Record<string, Literal>;
@@ -17,8 +18,9 @@ type Facts = {
 };
 const now = Date.parse("2030-01-31T09:00:00Z");
 const day = 86_400_000;
-const subject = ({ topics = [], metadata = {}, identifiers = {}, lastSeenAt }: Facts): Subject => ({
+const subject = ({ app, topics = [], metadata = {}, identifiers = {}, lastSeenAt }: Facts): Subject => ({
   platform: "ios",
+  app,
   inTopic: (name) => topics.includes(name),
   value: (of, path) => (of === "metadata" ? metadata : identifiers)[path],
   exists: (of, path) => Object.hasOwn(of === "metadata" ? metadata : identifiers, path),

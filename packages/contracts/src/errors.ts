@@ -108,6 +108,8 @@ export const deliveryReasons = {
   "payload-invalid": "The provider refused the payload.",
   "token-invalid": "The provider does not recognise the push token.",
   "topic-mismatch": "The push token belongs to a different app than the project's provider settings.",
+  "app-not-configured":
+    "The device names an app that is not in the project's provider settings, or whose pushes Apple refuses with the project's key.",
   "environment-mismatch":
     "The device is registered in an APNs environment that does not accept the project's credential.",
   "token-kind-mismatch":

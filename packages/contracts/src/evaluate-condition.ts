@@ -20,6 +20,7 @@ export type Clause =
  */
 export type Subject = {
   readonly platform: string;
+  readonly app: string | undefined;
   readonly inTopic: (name: string) => boolean;
   readonly value: (of: "metadata" | "identifiers", path: string) => Literal | undefined;
   readonly exists: (of: "metadata" | "identifiers", path: string) => boolean;
@@ -72,8 +73,7 @@ const wasSeen = ({ operator, than }: SeenComparison, { lastSeenAt, now }: Subjec
 
 /** Whether a device matches a condition. */
 export const fulfils = (condition: Condition, subject: Subject): boolean => {
-  const actual = (field: ConditionField) =>
-    field.of === "platform" ? subject.platform : subject.value(field.of, field.path);
+  const actual = (field: ConditionField) => ("path" in field ? subject.value(field.of, field.path) : subject[field.of]);
   switch (condition.kind) {
     case "or":
       return condition.parts.some((part) => fulfils(part, subject));
@@ -88,7 +88,7 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
     case "seen":
       return wasSeen(condition, subject);
     case "exists":
-      return subject.exists(condition.of, condition.path);
+      return "path" in condition ? subject.exists(condition.of, condition.path) : subject.app !== undefined;
     case "one-of": {
       const found = actual(condition.field);
       return found !== undefined && condition.values.some((value) => String(value) === String(found));
@@ -115,9 +115,9 @@ export const clausesOf = (condition: Condition): number => {
 };
 
 const equals = (field: ConditionField, values: readonly Literal[]): Clause[] | undefined =>
-  field.of === "platform"
-    ? undefined
-    : values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }));
+  "path" in field
+    ? values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }))
+    : undefined;
 
 /**
  * Clauses that find the candidates in an index: every matching device matches at least one of them. Undefined if no positive clause narrows

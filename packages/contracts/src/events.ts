@@ -133,6 +133,7 @@ const accepted = {
       description: "The user of each of `devices`, in the same order; null: none; absent: none of them has one",
       examples: [["u_8412"]],
     }),
+  asked: count.optional().meta({ description: "How many of `devices` were asked for a receipt; absent: none" }),
 };
 /** Devices of one batch that the provider accepted. */
 export const DeliveryAcceptedV1 = defineEvent("DeliveryAcceptedV1", accepted, isDeviceId);

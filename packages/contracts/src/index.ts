@@ -1,4 +1,5 @@
 export * from "./app-data.ts";
+export * from "./capabilities.ts";
 export * from "./catalogue.ts";
 export * from "./commands.ts";
 export * from "./condition.ts";
@@ -27,6 +28,7 @@ export * from "./http/v1/problem.ts";
 export * from "./http/v1/provider-test.ts";
 export * from "./http/v1/providers.ts";
 export * from "./http/v1/put-devices.ts";
+export * from "./http/v1/receipt-fields.ts";
 export * from "./http/v1/send-notification.ts";
 export * from "./http/v1/sessions.ts";
 export * from "./http/v1/stats.ts";

@@ -28,7 +28,9 @@ const isUsual = (device: Record<string, unknown>): boolean => {
       case "tokenKind":
         if (!tokenKinds.has(value)) return false;
         continue;
+      case "app":
       case "locale":
+      case "capabilities":
       case "userId":
         if (typeof value !== "string") return false;
         continue;

@@ -39,6 +39,13 @@ export type ApnsEnvironment = z.infer<typeof ApnsEnvironment>;
 export const FcmTokenKind = z.enum(["token", "fid"]).meta({ id: "FcmTokenKind" });
 export type FcmTokenKind = z.infer<typeof FcmTokenKind>;
 
+/** The id of an app: a bundle id of Apple or a package of Android. */
+export const AppId = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,255}$/, "must be a bundle id or a package, such as com.example.app")
+  .meta({ id: "AppId", examples: ["com.example.app"] });
+export type AppId = z.infer<typeof AppId>;
+
 /** The keys of a Web Push subscription (RFC 8291), base64url: an uncompressed P-256 point and 16 bytes. */
 export const WebPushKeys = namedBody(
   "WebPushKeys",

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
 import { OwnLimits } from "./http/v1/limits.ts";
 import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
+import { ReceiptShare } from "./http/v1/receipt-fields.ts";
 import { TemplateContent } from "./http/v1/templates.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
@@ -56,6 +57,8 @@ export const ProjectRecord = z.object({
   protectedMetadata: z.array(z.string()).optional(),
   /** Absent: all have their defaults. */
   limits: OwnLimits.optional(),
+  /** `receipts` of notifications that have none; absent: false. */
+  receipts: ReceiptShare.optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 

@@ -1,4 +1,6 @@
+import { hash } from "node:crypto";
 import type { NotificationContent } from "@herald/contracts";
+import { kitFields, type PushForm, plainForm } from "./push-form.ts";
 import { type BodyOf, bodyOf, compact, override, type PushOrigin, type Words } from "./render.ts";
 
 /** Maximum bytes of an APNs payload. */
@@ -17,18 +19,26 @@ export type ApnsRendering = {
 const soundOf = ({ sound, urgency }: NotificationContent): unknown =>
   urgency === "critical" ? { critical: 1, name: sound ?? "default", volume: 1 } : sound;
 
-const aps = (content: NotificationContent, words: Words): Record<string, unknown> => {
+/**
+ * The category of the app's kit, which its extension registers before it shows the push: iOS takes buttons, and reports a dismissal, by
+ * category. Equal buttons have one category, because an app has a limited number.
+ */
+const kitCategory = (buttons: unknown): string =>
+  `herald.${hash("sha256", JSON.stringify(buttons ?? []), "base64url").slice(0, 16)}`;
+
+const aps = (content: NotificationContent, words: Words, form: PushForm): Record<string, unknown> => {
   if (content.silent) return { "content-available": 1 };
+  const isForKit = form !== plainForm;
   return compact({
     alert: compact({ title: words.title, body: words.body }),
     badge: content.badge,
     sound: soundOf(content),
-    category: content.category,
+    category: content.category ?? (isForKit ? kitCategory(kitFields(content, words, form).buttons) : undefined),
     "thread-id": content.thread,
     "interruption-level": content.urgency,
     "relevance-score": content.relevance,
-    // The app's notification service extension fetches an image, and only runs for mutable content.
-    "mutable-content": words.image === undefined ? undefined : 1,
+    // The app's notification service extension fetches an image and reports receipts, and only runs for mutable content.
+    "mutable-content": words.image === undefined && !isForKit ? undefined : 1,
   });
 };
 
@@ -39,15 +49,21 @@ export const apnsPriority = ({ silent, priority }: NotificationContent): ApnsRen
   silent || priority === "normal" ? 5 : 10;
 
 /** The payload without the ids of notification and project. */
-export const apnsPayload = (content: NotificationContent, words: Words): Record<string, unknown> =>
-  override(
-    compact({ aps: aps(content, words), link_to: words.link_to, image: words.image, data: content.data }),
+export const apnsPayload = (content: NotificationContent, words: Words, form: PushForm): Record<string, unknown> => ({
+  ...override(
+    compact({ aps: aps(content, words, form), link_to: words.link_to, image: words.image, data: content.data }),
     content.ios,
-  );
+  ),
+  ...kitFields(content, words, form),
+});
 
 /** Renders a notification for APNs. */
-export const renderApns = (content: NotificationContent, origin: PushOrigin): ApnsRendering => ({
+export const renderApns = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  form: PushForm = plainForm,
+): ApnsRendering => ({
   pushType: apnsPushType(content),
   priority: apnsPriority(content),
-  body: bodyOf(content, origin, (words) => apnsPayload(content, words)),
+  body: bodyOf(content, origin, (words) => apnsPayload(content, words, form)),
 });

@@ -1,4 +1,5 @@
 import type { NotificationContent } from "@herald/contracts";
+import { type PushForm, plainForm } from "./push-form.ts";
 import { compact, type PushOrigin, perLocalization } from "./render.ts";
 import { webPushPayload } from "./webpush.ts";
 
@@ -22,7 +23,10 @@ const isBadge = (value: unknown) => value === undefined || /^\d{1,15}$/.test(Str
 const isDirection = (value: unknown) => value === undefined || ["auto", "ltr", "rtl"].includes(String(value));
 const isUrl = (value: unknown) => value === undefined || (typeof value === "string" && URL.canParse(value));
 
-/** WebKit drops a push with any other value in these fields, which an override may have set. Its actions would need their own links. */
+/**
+ * WebKit drops a push with any other value in these fields, which an override may have set. Its actions would need
+ * their own links: the worker shows a push with buttons.
+ */
 const isShowable = ({ title, body, tag, lang, dir, icon, silent, mutable, app_badge, actions }: Fields): boolean =>
   typeof title === "string" &&
   title !== "" &&
@@ -56,12 +60,19 @@ const pageOf = (link: unknown, site: string, notificationId: string): readonly [
  * opens `notification.navigate`. An older Safari gives the same body to the worker, so it also has every field of {@link webPushPayload}.
  * `site`: the origin of the pages. The page that a click opens finds `herald=<notification>.<open token>` in its address.
  */
-export const renderDeclarative = (content: NotificationContent, origin: PushOrigin, site: string): DeclarativeBody => {
+export const renderDeclarative = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  site: string,
+  form: PushForm = plainForm,
+): DeclarativeBody => {
   const { projectId, notificationId } = origin;
   const templateFor = perLocalization(content, (words): DeclarativeTemplate | null => {
-    const { notification, ...rest } = webPushPayload(content, origin, words);
+    const { notification, ...rest } = webPushPayload(content, origin, words, form);
     if (!isObject(notification)) return null;
-    const shown: Fields = compact({ app_badge: rest.app_badge, ...notification });
+    // The worker then gets the push, and reports it. Safari shows it in any case.
+    const mutable = form.receipt === undefined ? {} : { mutable: true };
+    const shown: Fields = compact({ app_badge: rest.app_badge, ...notification, ...mutable });
     const page = pageOf(shown.navigate ?? rest.link_to, site, notificationId);
     if (!isShowable(shown) || page === undefined) return null;
     const [before, after] = page;
@@ -71,6 +82,7 @@ export const renderDeclarative = (content: NotificationContent, origin: PushOrig
     const last = { ...others, data, navigate: before };
     const fields = {
       ...rest,
+      ...mutable,
       web_push: declarativeMark,
       notification_id: notificationId,
       project_id: projectId,

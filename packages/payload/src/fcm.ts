@@ -1,5 +1,6 @@
 import type { FcmTokenKind, NotificationContent, Platform, Urgency } from "@herald/contracts";
 import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
+import { kitFields, type PushForm, plainForm } from "./push-form.ts";
 import {
   collapseIdOf,
   compact,
@@ -59,6 +60,26 @@ const androidMessage = (content: NotificationContent, origin: PushOrigin, ttlSec
     content.android,
   );
 
+const objectOr = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+
+/**
+ * The message that the app's kit draws: FCM would show one with a `notification` by itself, without starting the app. What it would have
+ * shown, with the override, is in `data.herald`.
+ */
+const drawnMessage = (message: Record<string, unknown>, { buttons, receipt }: ReturnType<typeof kitFields>) => {
+  const { notification: shown, android: settings, data, ...rest } = message;
+  const { notification: own, ...android } = objectOr(settings);
+  const { title, body, image } = objectOr(shown);
+  const { tag, channel_id: channel, notification_count: badge, sound, click_action, color, icon } = objectOr(own);
+  const herald = compact({ title, body, image, channel, tag, badge, sound, click_action, color, icon, buttons });
+  return {
+    ...rest,
+    android,
+    data: { ...objectOr(data), ...textValues({ receipt }), herald: JSON.stringify(herald) },
+  };
+};
+
 /** FCM's `data` has only text; an override may have set other values. */
 const textValues = (data: unknown): Record<string, string> => {
   if (typeof data !== "object" || data === null) return {};
@@ -70,8 +91,14 @@ const textValues = (data: unknown): Record<string, string> => {
 };
 
 /** The payload that APNs would get directly, but with `data` and `link_to` in FCM's `data`, where apps on Android find them too. */
-const iosMessage = (content: NotificationContent, origin: PushOrigin, expiration: string, words: Words) => {
-  const { data, link_to, image, ...rest } = apnsPayload(content, words);
+const iosMessage = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  expiration: string,
+  words: Words,
+  form: PushForm,
+) => {
+  const { data, link_to, image, ...rest } = apnsPayload(content, words, form);
   // An override must not set these fields: they identify the notification.
   const { notification_id: _, project_id: __, token: ___, ...payload } = rest;
   return {
@@ -91,8 +118,14 @@ const iosMessage = (content: NotificationContent, origin: PushOrigin, expiration
 };
 
 /** The payload that a service worker would get itself. Firebase's opens `link`, which must be https; an app's own reads `data.link_to`. */
-const webMessage = (content: NotificationContent, origin: PushOrigin, ttlSeconds: number, words: Words) => {
-  const { notification, data, ...rest } = webPushPayload(content, origin, words);
+const webMessage = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  ttlSeconds: number,
+  words: Words,
+  form: PushForm,
+) => {
+  const { notification, data, ...rest } = webPushPayload(content, origin, words, form);
   const { link_to: link } = rest;
   return {
     data: { ...textValues(data), ...textValues(rest) },
@@ -132,11 +165,15 @@ export const renderFcm = (
   origin: PushOrigin,
   platform: Platform,
   { ttlSeconds, apnsExpiration }: FcmLifetime,
+  form: PushForm = plainForm,
 ): FcmRendering => {
   const messages: Record<Platform, (words: Words) => Record<string, unknown>> = {
-    android: (words) => androidMessage(content, origin, ttlSeconds, words),
-    ios: (words) => iosMessage(content, origin, apnsExpiration, words),
-    web: (words) => webMessage(content, origin, ttlSeconds, words),
+    android: (words) => {
+      const message = androidMessage(content, origin, ttlSeconds, words);
+      return form === plainForm ? message : drawnMessage(message, kitFields(content, words, form));
+    },
+    ios: (words) => iosMessage(content, origin, apnsExpiration, words, form),
+    web: (words) => webMessage(content, origin, ttlSeconds, words, form),
   };
   const templateFor = perLocalization(content, (words) => template(messages[platform](words), origin));
   return {

@@ -2,6 +2,7 @@ import { type NotificationContent, type Platform, type Provider, providerOf } fr
 import { apnsMaxBytes, renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
+import { fullForm, type PushForm, plainForm } from "./push-form.ts";
 import type { BodyOf, PushOrigin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
@@ -15,17 +16,24 @@ type Measure = {
 
 /** The payloads for each provider. FCM serves every platform: a project with FCM may have devices of each. */
 const measuresOf = (content: NotificationContent, origin: PushOrigin, site: string | undefined): Measure[] => {
-  const byFcm = (platform: Platform, as: string): Measure => {
-    const { body } = renderFcm(content, origin, platform, { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" });
+  // A device that reports and shows buttons gets all that another one gets, and more; on Android it gets another form.
+  const full = fullForm(content);
+  const byFcm = (platform: Platform, as: string, form: PushForm = full): Measure => {
+    const lifetime = { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" };
+    const { body } = renderFcm(content, origin, platform, lifetime, form);
     const target = { token: "", kind: "token" } as const;
     return { provider: "fcm", as, max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(body(target, token, locale)) };
   };
   const weigh = (body: BodyOf) => (token: string, locale: string | undefined) => Buffer.byteLength(body(token, locale));
-  const declarative = site === undefined ? undefined : renderDeclarative(content, origin, site);
+  const declarative =
+    site === undefined
+      ? undefined
+      : renderDeclarative(content, origin, site, full.receipt === undefined ? plainForm : { receipt: full.receipt });
   return [
-    { provider: "apns", as: "ios", max: apnsMaxBytes, bytes: weigh(renderApns(content, origin).body) },
-    byFcm("android", "android"),
-    { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin).body) },
+    { provider: "apns", as: "ios", max: apnsMaxBytes, bytes: weigh(renderApns(content, origin, full).body) },
+    byFcm("android", "android", plainForm),
+    ...(full === plainForm ? [] : [byFcm("android", "android, drawn by the app")]),
+    { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin, full).body) },
     byFcm("ios", "ios through FCM"),
     byFcm("web", "web through FCM"),
     {
@@ -76,7 +84,9 @@ export const findOversizedPayloads = (
   site?: string,
 ): string[] => {
   const surelyFits = site === undefined ? surelyFitsBytes : surelyFitsSiteBytes;
-  if (Buffer.byteLength(JSON.stringify(content)) <= surelyFits) return [];
+  // With buttons or receipts a payload has more than the content: texts that are escaped again, titles twice.
+  const isForKits = fullForm(content) !== plainForm;
+  if (!isForKits && Buffer.byteLength(JSON.stringify(content)) <= surelyFits) return [];
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   const providers = new Set(platforms.map((platform) => providerOf[platform]));

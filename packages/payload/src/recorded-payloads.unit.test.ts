@@ -2,6 +2,7 @@ import type { NotificationContent } from "@herald/contracts";
 import { expect, test } from "vitest";
 import recorded from "../test/recorded-payloads.json" with { type: "json" };
 import { renderApns } from "./apns.ts";
+import { renderDeclarative } from "./declarative.ts";
 import { renderFcm } from "./fcm.ts";
 import { renderWebPush } from "./webpush.ts";
 
@@ -25,6 +26,7 @@ const rendered = (content: NotificationContent, locale: string | undefined) => {
     fcm_ios: fcm("ios"),
     fcm_web: fcm("web"),
     webpush: `${web.urgency} ${web.body("T", locale)}`,
+    declarative: renderDeclarative(content, origin, "https://shop.example")("T", locale) ?? "none",
   };
 };
 

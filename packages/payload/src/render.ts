@@ -7,7 +7,10 @@ import {
 } from "@herald/contracts";
 
 /** The texts and links that a device shows: the content's own, or the localization's for its locale. */
-export type Words = Pick<NotificationContent, "title" | "body" | "link_to" | "image">;
+export type Words = Pick<NotificationContent, "title" | "body" | "link_to" | "image"> & {
+  /** Titles of buttons in the localization, by id. */
+  readonly buttons?: Readonly<Record<string, string>> | undefined;
+};
 
 const normal = (locale: string): string => locale.replaceAll("_", "-").toLowerCase();
 

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { NotificationContent } from "@herald/contracts";
+import { kitFields, type PushForm, plainForm } from "./push-form.ts";
 import { type BodyOf, bodyOf, collapseIdOf, compact, override, type PushOrigin, type Words } from "./render.ts";
 
 /** Maximum plaintext in bytes that fits an encrypted record of 4,096 bytes (RFC 8291). */
@@ -29,7 +30,9 @@ export const webPushPayload = (
   content: NotificationContent,
   origin: PushOrigin,
   words: Words,
+  form: PushForm = plainForm,
 ): Record<string, unknown> => {
+  const own = kitFields(content, words, form);
   const notification = content.silent
     ? undefined
     : compact({
@@ -41,14 +44,19 @@ export const webPushPayload = (
         icon: content.icon,
         sound: content.sound,
         category: content.category,
+        actions: own.buttons?.map(({ id, title }) => ({ action: id, title })),
       });
   // Declarative Web Push calls the number `app_badge`: a notification's own `badge` is an image.
-  const own = { notification, app_badge: content.badge, link_to: words.link_to, data: content.data };
-  return override(compact(own), content.web);
+  const fields = { notification, app_badge: content.badge, link_to: words.link_to, data: content.data };
+  return { ...override(compact(fields), content.web), ...own };
 };
 
 /** Renders a notification for Web Push as JSON, which is then encrypted for each subscription. */
-export const renderWebPush = (content: NotificationContent, origin: PushOrigin): WebPushRendering => ({
+export const renderWebPush = (
+  content: NotificationContent,
+  origin: PushOrigin,
+  form: PushForm = plainForm,
+): WebPushRendering => ({
   urgency: webPushUrgency(content),
-  body: bodyOf(content, origin, (words) => webPushPayload(content, origin, words)),
+  body: bodyOf(content, origin, (words) => webPushPayload(content, origin, words, form)),
 });

@@ -62,6 +62,7 @@ export function pushTo(simulators: Simulators, prefix = "", over: Partial<Push> 
     tokenAt: 0,
     keys: subscription.keys,
     platform: "web",
+    lane: "direct",
     content: { title: "Żółw 🐢", targets: ["all"], collapse_id: "order-42" },
     expiresAt: new Date(Date.now() + 3_600_000),
     ...over,

@@ -70,6 +70,8 @@ const filters: DeviceFilter[] = [
   { platform: "ios" },
   { platform: "ios", status: "active" },
   { user_id: "u_1" },
+  { app: "com.example.driver" },
+  { app: "com.example.driver", platform: "ios", status: "active" },
   { user_id: "u_1", platform: "ios", status: "active" },
   { token: "t1" },
   { token: "t1", platform: "ios", user_id: "u_1", status: "active" },

@@ -32,7 +32,7 @@ const timelineColumns = columnsFor<DeviceNotification>(
 );
 
 const entries = (device: Device): [string, unknown][] => [
-  ...titled(device, "id", "platform", "status", "user_id", "token", "environment", "topics", "metadata"),
+  ...titled(device, "id", "platform", "status", "user_id", "token", "environment", "app", "topics", "metadata"),
   ...titled(device, "identifiers", "last_seen_at", "created_at", "updated_at"),
 ];
 
@@ -41,12 +41,13 @@ const filterOptions = [
   option("--status <status>", "only devices with this status").choices(knownValues.deviceStatus),
   option("--platform <platform>", "only devices of this platform").choices(knownValues.platform),
   option("--user <id>", "only devices of this user"),
+  option("--app <id>", "only devices that name this bundle id or package"),
   option("--push-token <token>", "only the devices with this push token"),
 ];
 
 export const addDevices = (group: Command, add: Add) => {
   addImport(group, add);
-  type Filters = { match?: string; status?: string; platform?: string; user?: string; pushToken?: string };
+  type Filters = Record<"match" | "status" | "platform" | "user" | "app" | "pushToken", string | undefined>;
   add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",
     does: "List devices, newest first",
@@ -57,10 +58,10 @@ export const addDevices = (group: Command, add: Add) => {
       ["device list --status inactive --platform android", "Android devices that get nothing"],
     ],
     run: ({ herald, rows }, _, choice) => {
-      const { match, status, platform, user, pushToken } = choice;
+      const { match, status, platform, user, app, pushToken } = choice;
       const { sort, ...range } = timeFilters(choice);
       const order = match === undefined || choice.oldestFirst ? { sort } : {};
-      const filter = { match, status, platform, userId: user, token: pushToken, ...range, ...order };
+      const filter = { match, status, platform, userId: user, app, token: pushToken, ...range, ...order };
       return rows(herald().devices.list({ ...filter }), columns, choice);
     },
   });

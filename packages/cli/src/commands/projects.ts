@@ -12,6 +12,7 @@ const entries = (project: Project): [string, unknown][] => [
   ["open registration", project.open_registration ? "yes" : "no"],
   ["protected metadata", project.protected_metadata],
   ["stale after", project.stale_after ?? "off"],
+  ["receipts", project.receipts],
   ["created", project.created_at],
 ];
 
@@ -40,6 +41,13 @@ const parseLimits = (pairs: readonly string[]): LimitsChange =>
     }),
   );
 
+/** `on`, `off` or a share such as `0.2`. */
+export const parseShare = (text: string): boolean | number => {
+  if (text === "on" || text === "off") return text === "on";
+  if (/^(0(\.\d+)?|1(\.0+)?)$/.test(text)) return Number(text);
+  throw new UsageError(`--receipts ${text}: must be on, off or a share of the devices such as 0.2.`);
+};
+
 const keyOption = option(
   "--key <key>",
   "names it in files and scripts, such as shop; unique, and fixed once it is set",
@@ -50,6 +58,7 @@ type Change = {
   readonly key?: string;
   readonly openRegistration?: "on" | "off";
   readonly staleAfter?: string;
+  readonly receipts?: string;
 };
 
 export const addProjects = (group: Command, add: Add) => {
@@ -81,13 +90,19 @@ export const addProjects = (group: Command, add: Add) => {
       keyOption,
       option("--open-registration <state>", "whether apps may register devices without a token").choices(["on", "off"]),
       option("--stale-after <duration>", "deactivate devices not seen for so long, such as 90d, 26w or off"),
+      option("--receipts <share>", "share of devices that sends ask to report the arrival: on, off or 0 to 1"),
     ],
     examples: [["project update --stale-after 90d", "stop sending to devices that were not seen for 90 days"]],
-    run: async ({ admin, record, project: own }, [id = own()], { name, key, openRegistration, staleAfter }) => {
+    run: async (
+      { admin, record, project: own },
+      [id = own()],
+      { name, key, openRegistration, staleAfter, receipts },
+    ) => {
       const change = {
         name,
         open_registration: openRegistration && openRegistration === "on",
         stale_after: staleAfter === "off" ? null : staleAfter,
+        receipts: receipts === undefined ? undefined : parseShare(receipts),
       };
       const { projects } = admin();
       const isOther = Object.values(change).some((value) => value !== undefined);

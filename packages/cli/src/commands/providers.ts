@@ -4,7 +4,7 @@ import type { ApnsSettings, ProviderSettings, ProviderView, TestPush } from "@he
 import { knownValues } from "@herald/client/known-values";
 import { Argument, type Command } from "commander";
 import type { Context } from "../context.ts";
-import { type Add, addDelete, option } from "../define.ts";
+import { type Add, addDelete, option, repeated } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 
 type Name = keyof ProviderSettings;
@@ -48,18 +48,21 @@ type ApnsOptions = Elsewhere & {
   readonly teamId?: string;
   readonly certificate?: string;
   readonly bundleId: string;
+  readonly furtherBundleId?: string[];
   readonly environment: string;
 };
 
-const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environment, ...rest }: ApnsOptions) => {
+const apnsSettings = async (options: ApnsOptions) => {
+  const { key, keyId, teamId, certificate, bundleId, furtherBundleId, environment, ...rest } = options;
+  const further = furtherBundleId && { bundle_ids: furtherBundleId };
   const common = { private_key: await read(key), bundle_id: bundleId, environment, ...(await elsewhere(rest)) };
-  if (certificate !== undefined) return { ...common, certificate: await read(certificate) } as ApnsSettings;
+  if (certificate !== undefined) return { ...common, ...further, certificate: await read(certificate) } as ApnsSettings;
   const id = keyId ?? keyIdOf(key);
   if (id === undefined)
     throw new UsageError(`The file name ${key} does not contain the key id.`, "Give its 10 characters as --key-id.");
   if (teamId === undefined)
     throw new UsageError("A .p8 key needs the team's id.", "Give its 10 characters as --team-id.");
-  return { ...common, key_id: id, team_id: teamId } as ApnsSettings;
+  return { ...common, ...further, key_id: id, team_id: teamId } as ApnsSettings;
 };
 
 type TestOptions = {
@@ -93,6 +96,7 @@ export const addProviders = (group: Command, add: Add) => {
         "AuthKey_….p8 of the Apple developer account, or the certificate's key",
       ).makeOptionMandatory(),
       option("--bundle-id <id>", "of the app, such as com.example.app").makeOptionMandatory(),
+      repeated("--further-bundle-id <id>", "another app of the team, which its devices name; repeatable"),
       option("--team-id <id>", "10 characters"),
       option("--key-id <id>", "10 characters; default: taken from the file name"),
       option("--certificate <file>", "PEM, instead of team and key id"),

@@ -12,6 +12,7 @@ import { inWords } from "./notifications.ts";
 
 type Options = {
   readonly to?: string[];
+  readonly app?: string;
   readonly title?: string;
   readonly body?: string;
   readonly link?: string;
@@ -68,13 +69,14 @@ export const parseVariables = (pairs: readonly string[] | undefined) =>
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
-  const { template, var: variables } = options;
+  const { template, var: variables, app } = options;
   const flags = {
     template,
     variables: parseVariables(variables),
     title,
     body,
     targets: to,
+    app,
     link_to: link,
     image,
     icon,
@@ -141,6 +143,7 @@ export const addSend = (program: Command, add: Add) =>
         "--to <target>",
         "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; repeatable",
       ),
+      option("--app <id>", "only devices that name this bundle id or package"),
       option("--title <text>", "title"),
       option("--body <text>", "text"),
       option("--link <url>", "opened by a tap: a URL or an in-app path"),

@@ -68,6 +68,7 @@ export default function DevicePage() {
               <Facts
                 facts={{
                   Platform: `${platformNames[data.platform] ?? data.platform}${data.environment ? `, ${data.environment}` : ""}`,
+                  ...(data.app !== undefined && { App: data.app }),
                   "Push token": <Copyable value={data.token} />,
                   User:
                     data.user_id === null ? (

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
+import { CapabilityList } from "../capabilities.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
@@ -14,9 +15,10 @@ import {
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
+import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
 import { SecretHash } from "../secrets.ts";
 import { UserId, UserToken } from "../users.ts";
 
@@ -72,6 +74,7 @@ export const ChangeProjectRequest = defineRequest(
     protectedMetadata: z.array(z.string()).optional(),
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
+    receipts: ReceiptShare.optional(),
   },
   Project,
 );
@@ -104,8 +107,11 @@ const registration = {
   metadata: AppData.optional(),
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
+  app: AppId.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
+  /** Absent: unchanged. */
+  capabilities: CapabilityList.optional(),
   ...subscribedWith,
 };
 
@@ -228,12 +234,14 @@ export const SubscribeDevices = defineRequest("registry.topics.subscribe", subsc
 export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
 const targets = z.array(z.string()).min(1).max(1000);
+/** Which devices of its targets a send is for; absent: all. */
+const audience = { targets, app: AppId.optional() };
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
 export const CountAudience = defineRequest(
   "registry.audience.count",
-  { ...project, targets },
+  { ...project, ...audience },
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
   () => true,
 );
@@ -246,7 +254,7 @@ export const ResolveSends = defineRequest(
   "registry.audience.resolve",
   {
     ...project,
-    sends: z.array(z.object({ targets })).min(1).max(maxGroupSize),
+    sends: z.array(z.object(audience)).min(1).max(maxGroupSize),
     limit: z.number().int().min(1),
   },
   z.object({
@@ -265,11 +273,13 @@ export const CountVapidKeys = defineRequest(
 /** Whether the targets match one device in its current state, and which entry does. */
 export const ExplainDevice = defineRequest(
   "registry.audience.explain",
-  { ...device, targets },
+  { ...device, ...audience },
   z.object({
     device: Device,
-    /** The first entry that matches, as sent, even if the device is inactive. */
+    /** The first entry that matches, as sent, even if the device is inactive or of another app. */
     matched: z.string().optional(),
+    /** The send is for another app. */
+    otherApp: z.literal(true).optional(),
     /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */
     reachedThrough: DeviceId.optional(),
   }),

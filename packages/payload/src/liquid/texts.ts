@@ -45,7 +45,11 @@ export const mapTexts = <From, To, Content extends Texts<From>>(
     ...mapWords(content, map),
     ...(data && { data: mapEntries(data, (text, key) => map(text, { path: ["data", key], isLink: false })) }),
     ...(localizations && {
-      localizations: mapEntries(localizations, (words, locale) => mapWords(words, map, locale)),
+      // Titles of buttons are no Liquid, and stay.
+      localizations: mapEntries(localizations, (words, locale) => ({
+        ...(words as object),
+        ...mapWords(words, map, locale),
+      })),
     }),
   };
 };

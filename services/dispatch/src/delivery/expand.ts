@@ -17,6 +17,7 @@ export const createExpand = (bus: Bus) => {
       page: 0,
       fromBucket: 0,
       targets: content.targets,
+      ...(content.app !== undefined && { app: content.app }),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };

@@ -1,5 +1,6 @@
 import { type DeviceId, servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
+import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { isSpike } from "../domain/notification-counts.ts";
@@ -94,6 +95,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       expiresAt: cached.document.expiresAt,
       cancelled: cached.cancelled,
       keepDevices: guard(cached, sent),
+      asked: receiptAsker(cached.document.content, run),
       random: deps.random(),
     });
     return { settlement, version: sent.version };

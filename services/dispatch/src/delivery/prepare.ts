@@ -36,7 +36,7 @@ export const createResolveSend = (bus: Bus) => {
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
-    sends: sends.map(({ content }) => ({ targets: content.targets })),
+    sends: sends.map(({ content: { targets, app } }) => ({ targets, ...(app !== undefined && { app }) })),
     limit: maxSmallAudience,
   });
 

@@ -1,4 +1,11 @@
-import { type DeviceId, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
+import {
+  type DeviceId,
+  type Lane,
+  type Platform,
+  type ProjectId,
+  type Served,
+  servingProvider,
+} from "@herald/contracts";
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
@@ -20,7 +27,7 @@ export type PushDeps = Pick<Deps, "pool" | "openTokens" | "now"> & { readonly ca
 type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
-  readonly served: Served;
+  readonly served: Served & { readonly lane: Lane };
   /** Devices that must get no push: they were deleted, or belong to another user now. */
   readonly moved: ReadonlySet<DeviceId>;
 };
@@ -32,7 +39,7 @@ export const pushDevices = async (
   signal: AbortSignal,
 ) => {
   const { projectId, _id: notificationId, content, expiresAt } = cached.document;
-  const { platform } = served;
+  const { platform, lane } = served;
   const provider = servingProvider(served);
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const blocked = new Map<number, Blocked>();
@@ -77,7 +84,10 @@ export const pushDevices = async (
     }
     const { channel } = found;
     if (prepared?.channel !== channel)
-      prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt, platform }) };
+      prepared = {
+        channel,
+        push: channel.client.prepare({ projectId, notificationId, content, expiresAt, platform, lane }),
+      };
     const { push } = prepared;
     const openTokenOf = openTokens.signer({ projectId, notificationId, platform }, now());
     for (const index of found.open) {

@@ -8,6 +8,8 @@ export type Tally = {
   readonly failed: number;
   readonly expired: number;
   readonly cancelled: number;
+  /** Accepted devices that were asked for a receipt. Absent: none. */
+  readonly asked?: number;
   /** Skipped devices by reason. Absent: none. */
   readonly skips?: Failures;
 };
@@ -22,6 +24,7 @@ export const addTallies = (one: Tally, other: Tally): Tally => ({
   failed: one.failed + other.failed,
   expired: one.expired + other.expired,
   cancelled: one.cancelled + other.cancelled,
+  ...((one.asked || other.asked) && { asked: (one.asked ?? 0) + (other.asked ?? 0) }),
   ...((one.skips || other.skips) && { skips: addFailures(one.skips ?? {}, other.skips ?? {}) }),
 });
 
@@ -51,6 +54,9 @@ export const shownCounts = (tally: Tally, expandedDevices = 0): NotificationCoun
     skipped,
     pending: devices - settled,
     opened: 0,
+    receipts_asked: tally.asked ?? 0,
+    received: 0,
+    dismissed: 0,
   };
 };
 

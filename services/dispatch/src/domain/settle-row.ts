@@ -68,6 +68,8 @@ export type BatchRun = {
   readonly cancelled: boolean;
   /** Set by the spike guard: no verdict retires a device. */
   readonly keepDevices: boolean;
+  /** Whether a device was asked for a receipt; absent: none was. */
+  readonly asked?: ((device: Sendable) => boolean) | undefined;
   /** In [0, 1). */
   readonly random: number;
 };
@@ -118,11 +120,15 @@ export const settleRow = (run: BatchRun): Settlement => {
 
 /** The result of nearly every device, allocated once. */
 const atOnce: DeviceResult = Object.freeze({ status: "accepted", attempts: 1, possibleRepeat: false });
+const askedAtOnce: DeviceResult = Object.freeze({ ...atOnce, asked: true });
 
 const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
   const attempts = device.attempts + 1;
-  if (outcome.kind === "accepted")
-    return attempts === 1 && !device.repeat ? atOnce : { status: "accepted", attempts, possibleRepeat: device.repeat };
+  if (outcome.kind === "accepted") {
+    const asked = run.asked?.(device) === true;
+    if (attempts === 1 && !device.repeat) return asked ? askedAtOnce : atOnce;
+    return { status: "accepted", attempts, possibleRepeat: device.repeat, ...(asked && { asked }) };
+  }
   const { providerReason } = outcome;
   const failed = (reason: DeliveryReason): DeviceResult => ({
     status: "failed",
@@ -232,6 +238,8 @@ export type DeviceResult = {
   readonly possibleRepeat: boolean;
   /** The push was not sent, because its server is blocked. */
   readonly blocked?: true;
+  /** The push asked the device for a receipt. */
+  readonly asked?: true;
 };
 
 /** An index is one byte. No provider has this many responses; beyond the limit, results are stored without `providerReason`. */
@@ -247,8 +255,8 @@ export const createResultTable = (devices: number) => {
   const resultOf = new Uint8Array(devices);
 
   const find = (result: DeviceResult): number => {
-    const { status, reason, providerReason, attempts, possibleRepeat, blocked } = result;
-    const key = JSON.stringify([status, reason, attempts, possibleRepeat, blocked, providerReason]);
+    const { status, reason, providerReason, attempts, possibleRepeat, blocked, asked } = result;
+    const key = JSON.stringify([status, reason, attempts, possibleRepeat, blocked, asked, providerReason]);
     const found = known.get(key);
     if (found !== undefined) return found;
     if (results.length >= maxResults && providerReason !== undefined)
@@ -262,7 +270,8 @@ export const createResultTable = (devices: number) => {
     const tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
     const failures: Record<string, number> = {};
     const skips: Record<string, number> = {};
-    for (const [index, { status, reason }] of results.entries()) {
+    let asked = 0;
+    for (const [index, { status, reason, asked: isAsked }] of results.entries()) {
       const size = sizes[index] ?? 0;
       if (status === "deferred") continue;
       tally.devices += size;
@@ -271,9 +280,11 @@ export const createResultTable = (devices: number) => {
         continue;
       }
       tally[status] += size;
+      if (isAsked) asked += size;
       if (status === "failed" && reason !== undefined) failures[reason] = (failures[reason] ?? 0) + size;
     }
-    return { tally: Object.keys(skips).length > 0 ? { ...tally, skips } : tally, failures };
+    const more = { ...(asked > 0 && { asked }), ...(Object.keys(skips).length > 0 && { skips }) };
+    return { tally: asked > 0 || "skips" in more ? { ...tally, ...more } : tally, failures };
   };
 
   return {

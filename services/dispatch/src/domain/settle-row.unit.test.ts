@@ -289,3 +289,20 @@ test("no device is lost or counted twice, through any chain of rows", () => {
     ),
   );
 });
+
+test("accepted devices that were asked for a receipt are counted", () => {
+  const accepted: Outcome = { kind: "accepted" };
+  const devices = [device(), device(), device({ attempts: 1, repeat: true })];
+  const [first, , third] = devices;
+  const { results, resultOf, tally } = settle([accepted, accepted, accepted], {
+    devices,
+    asked: ({ id }) => id === first?.id || id === third?.id,
+  });
+  expect([...resultOf].map((at) => results[at]?.asked ?? false)).toEqual([true, false, true]);
+  expect(tally).toMatchObject({ accepted: 3, asked: 2 });
+  expect(shownCounts(addTallies(tally, tally))).toMatchObject({ accepted: 6, receipts_asked: 4 });
+  const refused = settle([{ kind: "rejected", reason: "payload-too-large", providerReason: "413" }], {
+    asked: () => true,
+  });
+  expect(refused.tally).not.toHaveProperty("asked");
+});

@@ -52,7 +52,10 @@ export const unanswered = (answer: Exclude<TransportAnswer, ProviderAnswer>, ori
 
 /** The provider refused the credential for this device. Only the device is affected, because apps choose tokens and environments freely. */
 export const tokenMismatch = (
-  reason: Extract<DeliveryReason, "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch">,
+  reason: Extract<
+    DeliveryReason,
+    "app-not-configured" | "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch"
+  >,
   providerReason: string,
 ): Outcome => ({ kind: "rejected", reason, providerReason, tokenMismatch: true });
 

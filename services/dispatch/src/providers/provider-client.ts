@@ -1,4 +1,5 @@
 import {
+  type Lane,
   maxTtlSeconds,
   type NotificationContent,
   type NotificationId,
@@ -17,6 +18,7 @@ export type Message = {
   readonly expiresAt: Date;
   /** The platform of the devices. */
   readonly platform: Platform;
+  readonly lane: Lane;
 };
 
 /** Sends with one version of one project's provider settings. */

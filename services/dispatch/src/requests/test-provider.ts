@@ -36,6 +36,7 @@ export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log
         content: { title: "Herald test", body: "This project's settings work.", targets: [], ttl: lifetimeMs / 1_000 },
         expiresAt: new Date(at.getTime() + lifetimeMs),
         platform,
+        lane: "direct",
       });
       const device = recipientOf(push, at);
       const openToken = openTokens.signer({ projectId, notificationId, platform }, at)(device.id);

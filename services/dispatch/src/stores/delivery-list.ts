@@ -128,7 +128,7 @@ export const deliveriesOf = (row: Row): ((index: number) => Delivery) => {
       const known = { attempts: result?.attempts ?? attempts, possible_repeat: result?.possibleRepeat ?? repeat };
       return { ...common, status: "pending", ...known };
     }
-    const { status, reason, providerReason, attempts, possibleRepeat } = result;
+    const { status, reason, providerReason, attempts, possibleRepeat, asked } = result;
     const derived = provider === "apns" ? apnsId(row.notificationId, deviceId) : undefined;
     const providerId = attempts > 0 ? (names[index] ?? derived) : undefined;
     return {
@@ -139,6 +139,7 @@ export const deliveriesOf = (row: Row): ((index: number) => Delivery) => {
       ...(providerId !== undefined && { provider_id: providerId }),
       attempts,
       possible_repeat: possibleRepeat,
+      ...(asked && { receipt_asked: true }),
     };
   };
 };

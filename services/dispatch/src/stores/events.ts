@@ -56,7 +56,7 @@ export const notificationEnded = (
   { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
   { status, end: { at, tally, failures } }: { readonly status: FinalStatus; readonly end: End },
 ): OutboxEvent => {
-  const { skips, ...sums } = tally;
+  const { skips, asked: _asked, ...sums } = tally;
   const counts = { ...sums, skipped: skippedOf(tally) };
   const data = {
     project_id: projectId,
@@ -95,6 +95,7 @@ export const deliveryEvents = (
   const accepted: DeviceId[] = [];
   const users: (string | null)[] = [];
   const failures: EventData<"DeliveryFailedV1">["failures"] = [];
+  let asked = 0;
   for (const [index, device] of devices.entries()) {
     const deviceId = device.id;
     const userId = ownerOf(device);
@@ -103,6 +104,7 @@ export const deliveryEvents = (
     if (result.status === "accepted") {
       accepted.push(deviceId);
       users.push(userId ?? null);
+      if (result.asked) asked++;
       continue;
     }
     const { status, reason = "internal" satisfies DeliveryReason, providerReason } = result;
@@ -130,7 +132,12 @@ export const deliveryEvents = (
       event: "DeliveryAcceptedV1",
       subject: notificationId,
       at,
-      data: { ...facts, devices: accepted, ...(users.some((user) => user !== null) && { users }) },
+      data: {
+        ...facts,
+        devices: accepted,
+        ...(users.some((user) => user !== null) && { users }),
+        ...(asked > 0 && { asked }),
+      },
     });
   if (failures.length > 0)
     events.push({

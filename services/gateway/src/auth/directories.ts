@@ -159,6 +159,11 @@ export const createProjectDirectory = (
     const providers = record !== undefined && "providers" in record ? record.providers : [];
     return platforms.filter((platform) => providers.includes(providerOf[platform]));
   },
+  /** `receipts` of the project's notifications that have none. */
+  receipts: (id: ProjectId) => {
+    const record = replica.get(projectSettingsKey(id));
+    return record !== undefined && "openRegistration" in record ? record.receipts : undefined;
+  },
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
   site: (id: ProjectId) => {
     const record = replica.get(projectProvidersKey(id));

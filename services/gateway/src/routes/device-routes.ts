@@ -14,6 +14,7 @@ import {
   keysetQuery,
   ListDeviceNotifications,
   ListDevices,
+  type Notification,
   OpensOfDevices,
   OpensOfNotifications,
   pageOf,
@@ -47,9 +48,10 @@ const listDevices = defineRoute("listDevices", "get /api/v1/devices", {
   responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
   handle: async ({ sendRequest }, { caller, query }) => {
     const { projectId } = caller;
-    const { status, platform, user_id, token, match } = query;
+    const { status, platform, user_id, token, app, match } = query;
     const page = pageRequest(match === undefined ? query : { ...query, after: query.after ?? "" });
-    const found = await sendRequest(ListDevices, { projectId, status, platform, user_id, token, match, page });
+    const filter = { status, platform, user_id, token, app, match };
+    const found = await sendRequest(ListDevices, { projectId, ...filter, page });
     return pageReply({ ...found, data: found.data.map(deviceFor(caller)) });
   },
 });
@@ -154,6 +156,8 @@ const deleteDevice = defineRoute("deleteDevice", "delete /api/v1/devices/{id}", 
 
 export const deviceRoutes = [listDevices, registerDevice, getDevice, changeDevice, deleteDevice];
 
+const audienceOf = ({ targets, app }: Notification) => ({ targets, ...(app !== undefined && { app }) });
+
 const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notifications/{id}/devices/{device}", {
   summary: "Read the delivery trace of a notification on one device",
   description:
@@ -166,7 +170,7 @@ const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notificati
     const { projectId } = caller;
     const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
-      sendRequest(ExplainDevice, { projectId, deviceId, targets: trace.notification.targets }),
+      sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOf(trace.notification) }),
       sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
     const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);

@@ -75,8 +75,17 @@ const exportDevices = defineRoute("exportDevices", "get /api/v1/exports/devices"
   query: DeviceExportQuery,
   responses: { 200: { description: "The devices", schema: ExportedDevice, download } },
   handle: (deps, request) => {
-    const { status, platform, user_id, token, match, include } = request.query;
-    const filter = { status, platform, user_id, token, match, ...timeRangeOf(request.query), keys: include === "keys" };
+    const { status, platform, user_id, token, app, match, include } = request.query;
+    const filter = {
+      status,
+      platform,
+      user_id,
+      token,
+      app,
+      match,
+      ...timeRangeOf(request.query),
+      keys: include === "keys",
+    };
     return exportReply(deps, request, ExportedDevice, (page) =>
       deps.sendRequest(ExportDevices, { ...page, ...filter }),
     );

@@ -48,7 +48,8 @@ const countTimeoutMs = 8_000;
 /** Counts the audience and renders samples; changes nothing. */
 const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content } = command;
-  const request = { projectId, targets: content.targets };
+  const { targets, app } = content;
+  const request = { projectId, targets, ...(app !== undefined && { app }) };
   const { devices, unmatched } = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
   const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
   return {
@@ -89,7 +90,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
     const sending = async ({ id, at }: Attempt<NotificationId>) => {
-      const content = await renderSend(deps.templates, projectId, notification);
+      const content = await renderSend(deps, projectId, notification);
       return { projectId, id, at, notification: content };
     };
     const accept = async (attempt: Attempt<NotificationId>) =>

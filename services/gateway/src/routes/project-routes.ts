@@ -134,7 +134,13 @@ const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id
   responses: { 200: { description: "The changed project", schema: OneProject } },
   handle: async ({ sendRequest }, { params, body: { project } }) => {
     const { name, open_registration: openRegistration, protected_metadata: protectedMetadata } = project;
-    const change = { name, openRegistration, protectedMetadata, staleAfter: project.stale_after };
+    const change = {
+      name,
+      openRegistration,
+      protectedMetadata,
+      staleAfter: project.stale_after,
+      receipts: project.receipts,
+    };
     return ok(await sendRequest(ChangeProjectRequest, { projectId: params.id, ...change }));
   },
 });

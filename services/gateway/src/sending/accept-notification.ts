@@ -92,7 +92,10 @@ export const acceptedView = ({
   id: notificationId,
   status: sendAt === undefined ? "accepted" : "scheduled",
   ...content,
-  counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, skipped: 0, pending: 0, opened: 0 },
+  counts: {
+    ...{ devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, skipped: 0, pending: 0 },
+    ...{ opened: 0, receipts_asked: 0, received: 0, dismissed: 0 },
+  },
   failures: {},
   skips: {},
   unmatched: [],

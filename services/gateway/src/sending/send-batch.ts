@@ -81,7 +81,7 @@ export const sendBatch = (
     const rules = rulesFor(deps, projectId);
     const id = newNotificationId(at);
     return validateEach(notifications, async (sent) => {
-      const notification = await renderSend(deps.templates, projectId, sent);
+      const notification = await renderSend(deps, projectId, sent);
       return acceptNotification({ projectId, id, at, notification, ...rules });
     });
   };
@@ -126,7 +126,7 @@ export const sendBatch = (
       for (const [at, id] of idsOf(attempt).entries()) {
         if (id === undefined) continue;
         const sent = parseOne(notifications[at], nameOf(at), 1);
-        const notification = await renderSend(deps.templates, projectId, sent);
+        const notification = await renderSend(deps, projectId, sent);
         commands.push(sendCommand({ projectId, id, at: attempt.at, notification }));
         await yieldIfDue();
       }

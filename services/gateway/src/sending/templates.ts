@@ -16,6 +16,7 @@ import {
 import { createByteCache, type Fault, HeraldError, memoryBytesOf, parseBody } from "@herald/kit";
 import { mergeLayers, renderTexts } from "@herald/payload";
 import { compileTexts } from "@herald/payload/liquid-parser";
+import type { ProjectDirectory } from "../auth/directories.ts";
 
 const maxBytes = 32 * 1_048_576;
 /** All gateways use a new version within this time. */
@@ -117,9 +118,24 @@ const notPublished = (name: string): Fault => ({
   code: "template-not-found",
 });
 
+export type RenderDeps = {
+  readonly templates: Pick<TemplateDirectory, "find">;
+  readonly projects: Pick<ProjectDirectory, "receipts">;
+};
+
 /** A notification with its final texts. Throws validation-failed, and bus-unavailable when it names a template. */
 export const renderSend = async (
-  templates: Pick<TemplateDirectory, "find">,
+  { templates, projects }: RenderDeps,
+  projectId: ProjectId,
+  notification: SendNotification["notification"],
+): Promise<NotificationContent> => {
+  const content = await renderTextsOf(templates, projectId, notification);
+  const receipts = projects.receipts(projectId);
+  return receipts && content.receipts === undefined && !content.silent ? { ...content, receipts } : content;
+};
+
+const renderTextsOf = async (
+  templates: RenderDeps["templates"],
   projectId: ProjectId,
   notification: SendNotification["notification"],
 ): Promise<NotificationContent> => {

@@ -12,14 +12,16 @@ import {
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
 export type TraceFacts = {
-  readonly notification: Pick<Notification, "id" | "status" | "targets" | "created_at" | "send_at">;
+  readonly notification: Pick<Notification, "id" | "status" | "targets" | "app" | "created_at" | "send_at">;
   /** Whether the audience was read. */
   readonly expanded: boolean;
   readonly delivery?: Delivery | undefined;
   readonly attempts: readonly DeliveryAttempt[];
   readonly nextAttemptAt?: string | undefined;
-  readonly device: Pick<Device, "id" | "platform" | "provider" | "status" | "topics" | "created_at">;
+  readonly device: Pick<Device, "id" | "platform" | "provider" | "status" | "topics" | "app" | "created_at">;
   readonly matched?: string | undefined;
+  /** The notification is for devices of another app. */
+  readonly otherApp?: boolean | undefined;
   /** The device of the same app installation that gets the push instead. */
   readonly reachedThrough?: string | undefined;
   readonly openedAt?: string | undefined;
@@ -69,13 +71,17 @@ const missingTopics = ({ notification, device }: TraceFacts): string[] =>
 
 /** The reasons why a device is in no batch. */
 const absence = (facts: TraceFacts): string[] => {
-  const { notification, device, matched, reachedThrough, expanded } = facts;
+  const { notification, device, matched, otherApp, reachedThrough, expanded } = facts;
   const reasons: string[] = [];
   if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
   if (matched === undefined) {
     const topics = missingTopics(facts);
     if (topics.length > 0) reasons.push(`It is not subscribed to ${topics.map((topic) => `\`${topic}\``).join(", ")}.`);
   }
+  if (otherApp)
+    reasons.push(
+      `It is for devices of the app \`${notification.app}\`, and the device ${device.app === undefined ? "names none" : `names \`${device.app}\``}.`,
+    );
   if (device.created_at > notification.created_at)
     reasons.push(`The device registered at ${device.created_at}, after the notification was accepted.`);
   if (!expanded) {
@@ -121,10 +127,17 @@ export const explain = (facts: TraceFacts): string[] => {
 };
 
 /** The device's delivery status. Until the audience is read, an active device that a target matches is pending. */
-const statusOf = ({ delivery, expanded, notification, device, matched }: TraceFacts): DeliveryTrace["status"] => {
+const statusOf = ({
+  delivery,
+  expanded,
+  notification,
+  device,
+  matched,
+  otherApp,
+}: TraceFacts): DeliveryTrace["status"] => {
   if (delivery) return delivery.status;
   const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
-  return ended || matched === undefined || device.status === "inactive" ? "not_addressed" : "pending";
+  return ended || matched === undefined || otherApp || device.status === "inactive" ? "not_addressed" : "pending";
 };
 
 /** The delivery trace of one notification on one device. */

@@ -70,6 +70,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
       name,
       open_registration: openRegistration,
       protected_metadata: protectedMetadata,
+      receipts: false,
       created_at: at(),
     };
     await saveSettings(project);
@@ -97,8 +98,9 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     projectOf(projectId);
     return { devices: 3, limit: 10_000_000 };
   });
-  serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata }) => {
+  serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata, receipts }) => {
     const project = { ...projectOf(projectId) };
+    if (receipts !== undefined) project.receipts = receipts;
     if (name !== undefined) project.name = name;
     if (openRegistration !== undefined) project.open_registration = openRegistration;
     if (protectedMetadata !== undefined) project.protected_metadata = protectedMetadata;

@@ -1,5 +1,6 @@
 import {
   type Condition,
+  type ConditionField,
   candidateClauses,
   type DeviceId,
   hasFewDevices,
@@ -21,6 +22,12 @@ export type Needed = { readonly paths: readonly string[]; readonly facets: reado
 
 type Collected = { readonly paths: Set<string>; readonly facets: Set<string> };
 
+/** The platform is in every row. */
+const addPath = (field: ConditionField, { paths }: Collected): void => {
+  if (field.of === "app") paths.add("app");
+  else if (field.of !== "platform" && possiblePath(field.path)) paths.add(`${field.of}.${field.path}`);
+};
+
 const collect = (condition: Condition, into: Collected): void => {
   switch (condition.kind) {
     case "or":
@@ -37,13 +44,11 @@ const collect = (condition: Condition, into: Collected): void => {
       into.paths.add("lastSeenAt");
       break;
     case "exists":
-      if (possiblePath(condition.path)) into.paths.add(`${condition.of}.${condition.path}`);
+      addPath(condition, into);
       break;
     case "compare":
-    case "one-of": {
-      const { field } = condition;
-      if (field.of !== "platform" && possiblePath(field.path)) into.paths.add(`${field.of}.${field.path}`);
-    }
+    case "one-of":
+      addPath(condition.field, into);
   }
 };
 

@@ -1,10 +1,15 @@
 import {
   type ApnsEnvironment,
   type AppData,
+  type AppId,
   appDataProblems,
+  type Capabilities,
+  capabilitiesFrom,
   type DeviceStatus,
   type FcmTokenKind,
+  hasCapability,
   type InactiveReason,
+  knownCapabilities,
   mergePatch,
   otherProvider,
   type Platform,
@@ -25,10 +30,14 @@ export type DeviceState = Installation & {
   /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;
   readonly environment?: ApnsEnvironment;
+  /** Absent: the app of the provider's settings. */
+  readonly app?: AppId;
   readonly tokenKind?: FcmTokenKind;
   readonly keys?: WebPushKeys;
   /** Id of the VAPID key of a Web Push subscription. */
   readonly vapidKeyId?: string;
+  /** What its app's kit can do; absent: nothing. */
+  readonly capabilities?: Capabilities;
   readonly status: DeviceStatus;
   /** A new token reactivates a device that was unregistered or stale, but not a device that was deactivated on request. */
   readonly inactiveReason?: InactiveReason;
@@ -69,6 +78,8 @@ type CommonChange = {
   readonly metadata?: AppData | undefined;
   readonly identifiers?: AppData | undefined;
   readonly user?: UserChange | undefined;
+  /** Replaces the device's; empty: none. */
+  readonly capabilities?: readonly string[] | undefined;
   /** Whether the project's backend sent it, and not an app. */
   readonly byProject?: boolean | undefined;
   /** The client proved only that it knows the push token of a known device. */
@@ -83,6 +94,7 @@ export type Registration = CommonChange & {
   readonly installationId?: string | undefined;
   readonly topics: readonly string[];
   readonly environment?: ApnsEnvironment | undefined;
+  readonly app?: AppId | undefined;
   readonly tokenKind?: FcmTokenKind | undefined;
   /** Set if the project's backend sent the device: it is not activated, and it does not count as seen. */
   readonly put?: { readonly status?: DeviceStatus | undefined; readonly lastSeenAt?: Date | undefined } | undefined;
@@ -92,6 +104,8 @@ export type Change = CommonChange & {
   readonly token?: string | undefined;
   /** Null: removes it. */
   readonly installationId?: string | null | undefined;
+  /** Null: removes it. */
+  readonly app?: AppId | null | undefined;
   readonly status?: DeviceStatus | undefined;
 };
 
@@ -168,9 +182,11 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     ["token", "token"],
     ["installationId", "installation_id"],
     ["environment", "environment"],
+    ["app", "app"],
     ["tokenKind", "token_kind"],
     ["keys", "keys"],
     ["vapidKeyId", "vapid_key_id"],
+    ["capabilities", "capabilities"],
     ["status", "status"],
     ["metadata", "metadata"],
     ["identifiers", "identifiers"],
@@ -197,6 +213,20 @@ const vapidKeyOf = (
   servingProvider(before) === "webpush"
     ? (vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId))
     : undefined;
+
+/**
+ * A client that proves only the push token may remove capabilities: with `draws`, a device whose app has no kit would show nothing.
+ */
+const capabilitiesOf = (
+  before: DeviceState,
+  { capabilities: given, unproven }: CommonChange,
+): Capabilities | undefined => {
+  if (given === undefined) return before.capabilities;
+  if (!unproven) return capabilitiesFrom(given);
+  return capabilitiesFrom(
+    knownCapabilities.filter((one) => given.includes(one) && hasCapability(before.capabilities, one)),
+  );
+};
 
 /** Merges the user and the data, for registrations and changes. Undefined: the user token is not newer than the last one. */
 const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
@@ -240,7 +270,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
  * A registration activates a known device, unless the project's backend sent it, or deactivated the device and the client proves nothing.
  */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
-  const { topics, environment, tokenKind, keys, token, installationId, put, unproven } = registration;
+  const { topics, environment, app, tokenKind, keys, token, installationId, put, unproven } = registration;
   const known = new Set(topicsOfFacets(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const merged = mergeChange(before, registration, [...known, ...subscribed], now);
@@ -254,7 +284,9 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     ...(put ? identified : seen),
     token,
     vapidKeyId: vapidKeyOf(before, token, registration),
+    capabilities: capabilitiesOf(before, registration),
     ...(environment && { environment }),
+    ...(app && { app }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
     ...nameInstallation(before, installationId, registration.byProject),
@@ -289,9 +321,13 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (problems.length > 0) return { problems };
 
   const vapidKeyId = vapidKeyOf(before, token, change);
+  const { app: appBefore, ...identified } = merged.identified;
+  const app = change.app === undefined ? appBefore : (change.app ?? undefined);
   let state: DeviceState = {
-    ...merged.identified,
+    ...identified,
+    ...(app !== undefined && { app }),
     vapidKeyId,
+    capabilities: capabilitiesOf(before, change),
     ...(keys && { keys }),
     ...nameInstallation(before, change.installationId, change.byProject),
     ...merged.data,

@@ -320,3 +320,26 @@ describe("facets and bytes", () => {
     expect(applyChange(big, { metadata: { more: "y" }, maxBytes: 10_240 }, now)).toHaveProperty("problems");
   });
 });
+
+describe("capabilities", () => {
+  const registration = { token: known.token, topics: [] };
+  const capable = { ...known, capabilities: "draws receipts" };
+
+  test("are replaced by a registration that names them, and stay without the field", () => {
+    const named = applyRegistration(capable, { ...registration, capabilities: ["buttons", "other"] }, now);
+    expect(named).toMatchObject({ state: { capabilities: "buttons" }, changed: ["capabilities"] });
+    expect(stateOf(applyRegistration(capable, registration, now)).capabilities).toBe("draws receipts");
+    expect(
+      stateOf(applyRegistration(capable, { ...registration, capabilities: [] }, now)).capabilities,
+    ).toBeUndefined();
+    expect(stateOf(applyChange(capable, { capabilities: ["receipts"] }, now)).capabilities).toBe("receipts");
+    expect(applyChange(capable, { capabilities: ["receipts", "draws"] }, now)).toMatchObject({ changed: [] });
+  });
+
+  test("can only be removed by a client that proves just the push token", () => {
+    const { registration: part, ignored } = unprovenPart({ ...registration, capabilities: ["buttons", "receipts"] });
+    expect(ignored).toEqual(["capabilities"]);
+    expect(stateOf(applyRegistration(capable, part, now)).capabilities).toBe("receipts");
+    expect(stateOf(applyRegistration(known, part, now)).capabilities).toBeUndefined();
+  });
+});

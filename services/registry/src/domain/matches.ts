@@ -6,6 +6,7 @@ import { literal, scalarText, topicFacet } from "./facets.ts";
 export type Candidate = {
   readonly id: DeviceId;
   readonly platform: Platform;
+  readonly app?: string;
   readonly token: string;
   readonly facets: ReadonlySet<string>;
   readonly metadata?: AppData;
@@ -35,6 +36,7 @@ export const matches = (target: Target, device: Candidate, now = Date.now()): bo
   if (target.kind === "condition")
     return fulfils(target.condition, {
       platform: device.platform,
+      app: device.app,
       inTopic: (name) => device.facets.has(topicFacet(name)),
       value: (of, path) => literal(valueAt(device[of], path)),
       exists: (of, path) => (valueAt(device[of], path) ?? null) !== null,

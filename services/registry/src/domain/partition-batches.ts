@@ -62,11 +62,17 @@ const envelopeBytes = 512;
 
 /** The JSON of a device's id, time and field names, with the longest environment, token kind and locale. */
 const fixedBytes = 200;
+/** The JSON around an app. */
+const appBytes = 9;
+/** The JSON of all capabilities has 50 bytes. */
+const capabilityBytes = 64;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** An upper bound of the recipient's JSON in bytes. It avoids serializing every device of every send. */
-const weigh = ({ token, keys, vapidKeyId, userId }: Recipient): number =>
+const weigh = ({ token, keys, vapidKeyId, userId, app, capabilities }: Recipient): number =>
   fixedBytes +
+  (app === undefined ? 0 : app.length + appBytes) +
+  (capabilities === undefined ? 0 : capabilityBytes) +
   (userId === undefined ? 0 : JSON.stringify({ userId }).length) +
   (plainAscii.test(token) ? token.length : Buffer.byteLength(JSON.stringify(token))) +
   (keys === undefined && vapidKeyId === undefined ? 0 : JSON.stringify({ keys, vapidKeyId }).length);

@@ -3,6 +3,7 @@ import type { Registration } from "./device-change.ts";
 /** Fields that decide whether and where pushes arrive, by their names in the API. */
 const provenFields = [
   ["environment", "environment"],
+  ["app", "app"],
   ["installationId", "installation_id"],
   ["keys", "keys"],
   ["tokenKind", "token_kind"],
@@ -15,7 +16,17 @@ const provenFields = [
 export const unprovenPart = <One extends Registration>(
   registration: One,
 ): { readonly registration: One; readonly ignored: readonly string[] } => {
-  const { environment: _, tokenKind: __, keys: ___, vapidKeyId: ____, installationId: _____, ...rest } = registration;
+  const {
+    environment: _,
+    tokenKind: __,
+    keys: ___,
+    vapidKeyId: ____,
+    installationId: _____,
+    app: ______,
+    ...rest
+  } = registration;
   const ignored = provenFields.flatMap(([field, name]) => (registration[field] === undefined ? [] : [name]));
-  return { registration: { ...rest, unproven: true } as One, ignored };
+  // Such a client may only remove capabilities.
+  const more = registration.capabilities?.length ? ["capabilities"] : [];
+  return { registration: { ...rest, unproven: true } as One, ignored: [...ignored, ...more] };
 };

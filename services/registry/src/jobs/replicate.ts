@@ -141,7 +141,14 @@ const tokenRecord = (projectId: ProjectId, token: TokenEntry): TokenRecord => ({
   ...(token.expiresAt && { expiresAt: token.expiresAt.toISOString() }),
 });
 
-const settingsRecord = ({ _id, openRegistration, protectedMetadata, limits = {} }: ProjectDocument): ProjectRecord => ({
+const settingsRecord = ({
+  _id,
+  openRegistration,
+  protectedMetadata,
+  limits = {},
+  receipts,
+}: ProjectDocument): ProjectRecord => ({
+  ...(receipts && { receipts }),
   id: _id,
   openRegistration,
   protectedMetadata: [...protectedMetadata],

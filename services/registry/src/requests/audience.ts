@@ -4,7 +4,6 @@ import {
   CountVapidKeys,
   ExplainDevice,
   type Platform,
-  type ProjectId,
   ResolveSends,
   type Target,
 } from "@herald/contracts";
@@ -14,11 +13,13 @@ import type { Deps } from "../deps.ts";
 import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
+import type { AudienceRow } from "../stores/audience-row.ts";
 import { deviceNotFound, deviceView } from "./change-device.ts";
 import {
   audienceQuery,
   candidateOf,
   firstRange,
+  isOfApp,
   mayBeReachedTwice,
   parseTargets,
   partitionableOf,
@@ -27,8 +28,12 @@ import {
 } from "./read-audience.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
-const count = async ({ audience }: Deps, projectId: ProjectId, sources: readonly string[], signal: AbortSignal) => {
-  const query = await audienceQuery(projectId, sources);
+const count = async (
+  { audience }: Deps,
+  { projectId, targets: sources, app }: z.infer<typeof CountAudience.request>,
+  signal: AbortSignal,
+) => {
+  const query = await audienceQuery(projectId, sources, app);
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
@@ -51,6 +56,9 @@ const firstMatch = async (targets: readonly Target[], device: Candidate): Promis
   return undefined;
 };
 
+const onlyOfApp = (app: string, rows: ReadonlyMap<string, readonly AudienceRow[]>) =>
+  new Map([...rows].map(([key, some]) => [key, some.filter((row) => isOfApp(app, row))]));
+
 /** Finds the devices of small sends: one query for all, and one per send if they have too many devices. */
 const resolve = async (
   { audience }: Deps,
@@ -60,16 +68,16 @@ const resolve = async (
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async (targets: readonly string[], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async ({ targets, app }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
     if (!rows) return null;
-    const { devices, matched } = assign(keys, rows);
+    const { devices, matched } = assign(keys, app === undefined ? rows : onlyOfApp(app, rows));
     if (devices.length > limit) return null;
     signal.throwIfAborted();
     const twice = devices.some(mayBeReachedTwice)
-      ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets) }, devices)
+      ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
@@ -77,13 +85,11 @@ const resolve = async (
       unmatched: targets.filter((_, at) => !matched.has(at)),
     };
   };
-  return { sends: await Promise.all(sends.map(({ targets }, at) => resolveOne(targets, keysOfAll[at]))) };
+  return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, keysOfAll[at]))) };
 };
 
 export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
-  handleRequest(deps.bus, CountAudience, ({ projectId, targets }, { signal }) =>
-    count(deps, projectId, targets, signal),
-  ),
+  handleRequest(deps.bus, CountAudience, (request, { signal }) => count(deps, request, signal)),
 
   handleRequest(deps.bus, ResolveSends, (request, { signal }) => resolve(deps, request, signal)),
 
@@ -92,15 +98,20 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
     return { subscriptions: [...counts].map(([keyId, devices]) => ({ ...(keyId && { keyId }), devices })) };
   }),
 
-  handleRequest(deps.bus, ExplainDevice, async ({ projectId, deviceId, targets }) => {
+  handleRequest(deps.bus, ExplainDevice, async ({ projectId, deviceId, targets, app }) => {
     const device = existing(await deps.devices.find(projectId, deviceId), deviceNotFound);
     const parsed = await parseTargets(targets);
     const matched = await firstMatch(parsed, candidateOf(device));
-    const twice = matched && (await reachedTwice(deps.audience, { projectId, targets: parsed }, [device]));
+    const otherApp = matched && !isOfApp(app, device);
+    const twice =
+      matched && !otherApp
+        ? await reachedTwice(deps.audience, { projectId, targets: parsed, app }, [device])
+        : undefined;
     const reachedThrough = twice?.get(deviceId);
     return {
       device: deviceView(device),
       ...(matched && { matched: matched.source }),
+      ...(otherApp && { otherApp }),
       ...(reachedThrough && { reachedThrough }),
     };
   }),

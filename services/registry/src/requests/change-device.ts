@@ -1,4 +1,4 @@
-import { type Device, type DeviceId, type ProjectId, servingProvider } from "@herald/contracts";
+import { capabilityList, type Device, type DeviceId, type ProjectId, servingProvider } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
@@ -50,8 +50,10 @@ export const deviceView = (device: DeviceDocument): Device => ({
   ...(device.inactiveReason && { inactive_reason: device.inactiveReason }),
   topics: topicsOfFacets(device.facets),
   ...(device.environment && { environment: device.environment }),
+  ...(device.app !== undefined && { app: device.app }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
+  ...(device.capabilities && { capabilities: capabilityList(device.capabilities) }),
   user_id: device.userId ?? null,
   ...(device.identifiedAt && { identified_at: device.identifiedAt.toISOString() }),
   ...(device.lastSeenAt && { last_seen_at: device.lastSeenAt.toISOString() }),

@@ -91,7 +91,9 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
       const user = await verifyClaim(deps, wanted.projectId, userToken);
-      const registration = { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes };
+      // An app that does not name them may be of a version without a kit.
+      const capabilities = wanted.capabilities ?? [];
+      const registration = { ...wanted, capabilities, topics: [], user, maxBytes: maxUnprovenBytes };
       const { device, credential, created, ignored } = await registerDevice(deps, registration, "first");
       await rejectErasedUser(deps, device, user);
       return {

@@ -89,13 +89,14 @@ export const exportPosition = (after: string | undefined): WalkPosition => {
 
 type Filter = Omit<DeviceFilter, "status"> & Pick<ListRequest, "createdAfter" | "createdBefore">;
 
-const fits = ({ platform, user_id, token, createdAfter, createdBefore }: Filter) => {
+const fits = ({ platform, user_id, token, app, createdAfter, createdBefore }: Filter) => {
   const from = createdAfter === undefined ? Number.NEGATIVE_INFINITY : Date.parse(createdAfter);
   const to = createdBefore === undefined ? Number.POSITIVE_INFINITY : Date.parse(createdBefore);
   const timed = createdAfter !== undefined || createdBefore !== undefined;
   return ({ platform: actual, recipient }: Partitionable): boolean => {
     if (platform !== undefined && actual !== platform) return false;
     if (user_id !== undefined && recipient.userId !== user_id) return false;
+    if (app !== undefined && recipient.app !== app) return false;
     if (token !== undefined && recipient.token !== token) return false;
     if (!timed) return true;
     const created = idTime(recipient.id).getTime();

@@ -30,6 +30,7 @@ const projectView = (project: ProjectDocument): Project => ({
   open_registration: project.openRegistration,
   protected_metadata: [...project.protectedMetadata],
   ...(project.staleAfter && { stale_after: project.staleAfter }),
+  receipts: project.receipts ?? false,
   created_at: project.createdAt.toISOString(),
 });
 

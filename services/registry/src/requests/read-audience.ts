@@ -1,4 +1,4 @@
-import { type DeviceId, type ProjectId, parseTarget, type Target } from "@herald/contracts";
+import { type AppId, type DeviceId, type ProjectId, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf, isDirect, neededBy } from "../domain/audience.ts";
 import { maxPerInstallation } from "../domain/installations.ts";
@@ -13,6 +13,10 @@ import {
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
 
+/** Whether a send to devices of `app` is for a device. */
+export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
+  app === undefined || device.app === app;
+
 /** The fields that show whether two devices are the same app installation of the same user. */
 type Installed = Pick<AudienceRow, "_id" | "provider" | "installationKey">;
 
@@ -26,7 +30,7 @@ export const mayBeReachedTwice = ({ provider, installationKey }: Installed): boo
  */
 export const reachedTwice = async (
   audience: Pick<AudienceStore, "ofInstallations">,
-  { projectId, targets }: { readonly projectId: ProjectId; readonly targets: readonly Target[] },
+  { projectId, targets, app }: Pick<AudienceQuery, "projectId" | "targets" | "app">,
   devices: readonly Installed[],
 ): Promise<ReadonlyMap<DeviceId, DeviceId>> => {
   const asked = devices.filter(mayBeReachedTwice);
@@ -42,6 +46,7 @@ export const reachedTwice = async (
     for (const row of rows) {
       const installation = installations.get(row.installationKey ?? "");
       if (!installation || ++installation.devices > maxPerInstallation || installation.reached) continue;
+      if (!isOfApp(app, row)) continue;
       const candidate = candidateOf(row);
       for (const target of targets) {
         const due = yieldIfDue();
@@ -89,9 +94,9 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
 export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 
 /** @throws HeraldError `schema` for a target that does not parse. */
-export const audienceQuery = async (projectId: ProjectId, sources: readonly string[]) => {
+export const audienceQuery = async (projectId: ProjectId, sources: readonly string[], app?: AppId) => {
   const targets = await parseTargets(sources);
-  return { projectId, targets, lookups: audienceOf(targets) };
+  return { projectId, targets, lookups: audienceOf(targets), ...(app !== undefined && { app }) };
 };
 
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
@@ -131,7 +136,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups }: AudienceQuery,
+  { projectId, targets, lookups, app }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -140,8 +145,9 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets }, lookup, range, async (rows) => {
-      read += rows.length;
+    audience.page({ projectId, targets }, lookup, range, async (all) => {
+      read += all.length;
+      const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
         devices.set(row._id, partitionableOf(row));
@@ -151,6 +157,6 @@ export const readPage = async (
       for (const position of positions) matched.add(position);
     }),
   );
-  for (const id of (await reachedTwice(audience, { projectId, targets }, doubtful)).keys()) devices.delete(id);
+  for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
   return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other), read };
 };

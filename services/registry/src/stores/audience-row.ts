@@ -10,10 +10,12 @@ export const audienceFields = {
   tokenUpdatedAt: 1,
   updatedAt: 1,
   environment: 1,
+  app: 1,
   tokenKind: 1,
   keys: 1,
   vapidKeyId: 1,
   locale: 1,
+  capabilities: 1,
   userId: 1,
 } as const;
 
@@ -24,10 +26,12 @@ export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFiel
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
   if (row.environment) recipient.environment = row.environment;
+  if (row.app) recipient.app = row.app;
   if (row.tokenKind) recipient.tokenKind = row.tokenKind;
   if (row.keys) recipient.keys = row.keys;
   if (row.vapidKeyId) recipient.vapidKeyId = row.vapidKeyId;
   if (row.locale) recipient.locale = row.locale;
+  if (row.capabilities) recipient.capabilities = row.capabilities;
   if (row.userId !== undefined) recipient.userId = row.userId;
   return recipient;
 };
@@ -40,7 +44,7 @@ const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.document]: named("keys"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
-    ...(["vapidKeyId", "provider", "installationKey"] as const),
+    ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),
   ),
 };
 

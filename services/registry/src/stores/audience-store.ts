@@ -86,7 +86,7 @@ const queryOf = (
 
 /** A device of an installation, with what the targets need of it. */
 export type InstalledRow = Pick<DeviceDocument, "_id" | "platform" | "token"> &
-  Partial<Pick<DeviceDocument, "installationKey" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+  Partial<Pick<DeviceDocument, "app" | "installationKey" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
 
 /** Rows in memory at a time, beside the batch of the driver, which is at most 16 MB. */
 const partSize = 100;
@@ -199,7 +199,7 @@ export const createAudienceStore = (db: Db) => {
           { projectId, installationKey: anyExisting(keys), status: "active", provider: { $exists: false } },
           {
             hint: indexName(deviceIndexes.installation),
-            projection: { platform: 1, token: 1, installationKey: 1, ...projectionOf(needed) },
+            projection: { platform: 1, app: 1, token: 1, installationKey: 1, ...projectionOf(needed) },
             batchSize,
             ...deadlineOptions(),
           },

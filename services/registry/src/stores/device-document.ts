@@ -58,6 +58,11 @@ export const deviceIndexes = {
     purpose: "list",
     partial: { userId: { $exists: true } },
   },
+  app: {
+    fields: { projectId: 1, app: 1, _id: 1 },
+    purpose: "list",
+    partial: { app: { $exists: true } },
+  },
   vapidKey: {
     fields: { projectId: 1, vapidKeyId: 1, status: 1 },
     purpose: "count",
@@ -84,9 +89,11 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   tokenHash: pushTokenHash(state.token),
   tokenUpdatedAt: state.tokenUpdatedAt,
   environment: state.environment,
+  app: state.app,
   tokenKind: state.tokenKind,
   keys: state.keys,
   vapidKeyId: state.vapidKeyId,
+  capabilities: state.capabilities,
   status: state.status,
   inactiveReason: state.inactiveReason,
   metadata: storable(state.metadata) as AppData,

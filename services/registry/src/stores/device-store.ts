@@ -194,9 +194,11 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
           $unset: {
             status: "",
             tokenHash: "",
+            app: "",
             keys: "",
             vapidKeyId: "",
             locale: "",
+            capabilities: "",
             timeZone: "",
             userId: "",
             identifiedAt: "",

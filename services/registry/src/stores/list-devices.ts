@@ -24,9 +24,10 @@ import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { notDeleted } from "./tombstones.ts";
 
 /** The index of the most selective filter. The other filters are checked row by row. */
-const indexOf = ({ token, user_id, platform, status }: DeviceFilter) => {
+const indexOf = ({ token, user_id, app, platform, status }: DeviceFilter) => {
   if (token !== undefined) return deviceIndexes.token;
   if (user_id !== undefined) return deviceIndexes.users;
+  if (app !== undefined) return deviceIndexes.app;
   if (platform !== undefined) return deviceIndexes.platform;
   return status === undefined ? deviceIndexes.list : deviceIndexes.status;
 };
@@ -35,7 +36,7 @@ const indexOf = ({ token, user_id, platform, status }: DeviceFilter) => {
 export const listDevices =
   (devices: Collection<DeviceDocument>, counts: Counts) =>
   (projectId: ProjectId, filter: DeviceFilter, request: ListRequest): Promise<PageOf<DeviceDocument>> => {
-    const { status, platform, user_id: userId, token } = filter;
+    const { status, platform, user_id: userId, token, app } = filter;
     const wanted = {
       projectId,
       // A tombstone has no status.
@@ -44,6 +45,7 @@ export const listDevices =
       // The index of tokens begins with the platform.
       ...(platform === undefined && token !== undefined && { platform: { $in: Platform.options } }),
       ...(userId !== undefined && { userId }),
+      ...(app !== undefined && { app }),
       ...(token !== undefined && { tokenHash: pushTokenHash(token) }),
     } as Filter<DeviceDocument>;
     return findPage(devices, {

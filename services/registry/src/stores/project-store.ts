@@ -76,6 +76,8 @@ export type ProjectDocument = {
   readonly limits?: OwnLimits;
   /** Such as `90d`; null or absent: silent devices stay active. */
   readonly staleAfter?: string | null;
+  /** Which share of the devices a notification asks for a receipt; absent: none. */
+  readonly receipts?: boolean | number;
   readonly createdAt: Date;
   /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
@@ -84,7 +86,7 @@ export type ProjectDocument = {
 
 /** Undefined fields stay as they are. */
 type ProjectSettings = {
-  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter"]?:
+  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter" | "receipts"]?:
     | ProjectDocument[Name]
     | undefined;
 };

@@ -1,5 +1,5 @@
 import type { Project } from "@herald/client";
-import { Button, Group, Stack, Switch, TagsInput, Text } from "@mantine/core";
+import { Button, Group, NumberInput, Stack, Switch, TagsInput, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -21,6 +21,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   const [open, setOpen] = useState(project.open_registration);
   const [paths, setPaths] = useState(project.protected_metadata);
   const [staleAfter, setStaleAfter] = useState(project.stale_after ?? "");
+  const [share, setShare] = useState(Number(project.receipts));
   const [typed, setTyped] = useState("");
   const saving = useMutation({
     mutationFn: () =>
@@ -29,6 +30,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
         open_registration: open,
         protected_metadata: paths,
         stale_after: staleAfter.trim() === "" ? null : staleAfter.trim(),
+        receipts: share,
       }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
@@ -63,6 +65,16 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               value={staleAfter}
               onChange={setStaleAfter}
               error={problemsOf(saving.error, "#/project/stale_after")}
+              maw={240}
+            />
+            <NumberInput
+              label="Devices asked for a receipt, in percent"
+              description="A notification can say otherwise. A phone with Android shows nothing of a notification that asks if its app was force-stopped, so asking may lower delivery there."
+              value={share * 100}
+              onChange={(percent) => setShare(Number(percent) / 100)}
+              min={0}
+              max={100}
+              error={problemsOf(saving.error, "#/project/receipts")}
               maw={240}
             />
             {saving.error && <Problem error={saving.error} />}

@@ -59,6 +59,7 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
   const [keyId, setKeyId] = useState(textOf(settings.key_id));
   const [teamId, setTeamId] = useState(textOf(settings.team_id));
   const [bundleId, setBundleId] = useState(textOf(settings.bundle_id));
+  const [further, setFurther] = useState([settings.bundle_ids ?? []].flat().map(textOf).join("\n"));
   const [key, setKey] = useState("");
   const [environment, setEnvironment] = useState(settings.environment === "sandbox" ? "sandbox" : "production");
   const { fields, sent } = useElsewhere(settings);
@@ -67,6 +68,7 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
       key_id: keyId.trim(),
       team_id: teamId.trim(),
       bundle_id: bundleId.trim(),
+      ...(further.trim() !== "" && { bundle_ids: further.trim().split(/[\s,]+/) }),
       private_key: key,
       environment: environment === "sandbox" ? "sandbox" : "production",
       ...sent,
@@ -80,6 +82,13 @@ export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
         <Field label="Team id" value={teamId} onChange={setTeamId} />
       </SimpleGrid>
       <Field label="Bundle id" value={bundleId} onChange={setBundleId} />
+      <Textarea
+        label="Further bundle ids"
+        description="Other apps of the team, one a line. Their devices name their app."
+        value={further}
+        onChange={(event) => setFurther(event.currentTarget.value)}
+        autosize
+      />
       <Textarea
         label="Private key (.p8)"
         description="Herald encrypts it and never shows it again."

@@ -3,6 +3,7 @@ import { parseDuration } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
+import { ReceiptShare } from "./receipt-fields.ts";
 
 /** A display name. */
 export const Name = z
@@ -27,6 +28,11 @@ const staleAfterMeta = {
   examples: ["90d"],
 };
 
+const receiptsMeta = {
+  description:
+    "The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification",
+  examples: [false],
+};
 /** Names a project for programs and people. */
 export const ProjectKey = z
   .string()
@@ -44,6 +50,7 @@ export const Project = named("Project", {
   open_registration: z.boolean(),
   protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
   stale_after: z.string().optional().meta(staleAfterMeta),
+  receipts: ReceiptShare.default(false).meta(receiptsMeta),
   created_at: z.iso.datetime(),
 });
 export type Project = z.infer<typeof Project>;
@@ -72,6 +79,7 @@ export const ChangeProject = namedBody("ChangeProject", {
       stale_after: StaleAfter.nullable()
         .optional()
         .meta({ ...staleAfterMeta, description: staleAfterMeta.description.replace("Absent: never", "`null`: never") }),
+      receipts: ReceiptShare.optional().meta(receiptsMeta),
     },
     { examples: [{ open_registration: false }] },
   ),

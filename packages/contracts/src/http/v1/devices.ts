@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { AppData } from "../../app-data.ts";
+import { CapabilityList } from "../../capabilities.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
 import { changedFields, named, namedBody, type PathProblem, withProblems } from "../../named.ts";
 import {
   ApnsEnvironment,
+  AppId,
   FcmTokenKind,
   Platform,
   Provider,
@@ -43,6 +45,13 @@ const DeviceProvider = Provider.meta({
     "Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform",
 });
 
+/** The app of a device, for projects with several. */
+const DeviceApp = AppId.meta({
+  description:
+    "The app that gave the push token: its bundle id or package. Absent: the `bundle_id` of the APNs settings; other providers need none. On ios, pushes to an app that is neither `bundle_id` nor in `bundle_ids` fail with `app-not-configured`",
+  examples: ["com.example.driver"],
+});
+
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
@@ -62,6 +71,7 @@ export const Device = named(
     platform: Platform,
     provider: DeviceProvider.optional(),
     installation_id: InstallationId.optional(),
+    app: DeviceApp.optional(),
     metadata: AppData,
     identifiers: AppData.meta({
       description:
@@ -75,6 +85,7 @@ export const Device = named(
     topics: z.array(z.string()),
     environment: ApnsEnvironment.optional(),
     token_kind: FcmTokenKind.optional(),
+    capabilities: CapabilityList.optional().meta({ description: "What the app's kit can do; absent: nothing" }),
     vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
     user_id: UserId.nullable().default(null).meta({ description: "The user of the device; null: none" }),
     identified_at: z.iso.datetime().optional().meta({ description: "When its user was last set" }),
@@ -113,6 +124,7 @@ export const deviceFilterQuery = {
   status: DeviceStatus.optional().meta({ description: "Only devices with this status" }),
   platform: Platform.optional().meta({ description: "Only devices of this platform" }),
   user_id: UserId.optional().meta({ description: "Only devices of this user" }),
+  app: AppId.optional().meta({ description: "Only devices that name this app" }),
   token: PushToken.optional().meta({ description: "The whole push token" }),
 };
 export const DeviceFilter = z.object(deviceFilterQuery);
@@ -178,11 +190,13 @@ const registration = {
   platform: Platform,
   provider: DeviceProvider.optional(),
   installation_id: InstallationId.optional(),
+  app: DeviceApp.optional(),
   metadata: AppData.optional(),
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
   token_kind: FcmTokenKind.optional(),
   keys: SubscriptionKeys.optional(),
+  capabilities: CapabilityList.optional(),
 };
 
 /** What a request of an app ignored: protected paths such as `metadata.user_id`, bad identifiers, and fields that a known device changes only with proof. */
@@ -246,6 +260,8 @@ export const ChangeDevice = namedBody("ChangeDevice", {
       identifiers: AppData.optional(),
       status: DeviceStatus.optional(),
       installation_id: InstallationId.nullable().optional(),
+      capabilities: CapabilityList.optional(),
+      app: DeviceApp.nullable().optional(),
       user_id: UserId.nullable()
         .optional()
         .meta({ description: "With a project token: the user of the device; null: none" }),

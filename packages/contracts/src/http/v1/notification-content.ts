@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { namedBody } from "../../named.ts";
+import { AppId } from "../../platforms.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
+import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
 
 const dayInSeconds = 86_400;
 /** FCM and most push services store a message for at most four weeks. */
@@ -61,12 +63,12 @@ export const Locale = z
 
 export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Words) =>
   z
-    .record(Locale, z.strictObject(fields))
+    .record(Locale, z.strictObject({ ...fields, buttons: ButtonTitles }))
     .optional()
     .meta({
       maxProperties: notificationLimits.localizations,
       description:
-        "`title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own",
+        "`title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own",
       examples: [{ de: { title: "Ihre Bestellung ist unterwegs" } }],
     });
 
@@ -74,15 +76,21 @@ export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Wor
 export const content = {
   ...words,
   targets: targetList(TargetEntry),
+  app: AppId.optional().meta({
+    description:
+      "Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)`",
+    examples: ["com.example.driver"],
+  }),
   data: z
     .record(z.string().min(1).max(256), z.string())
     .optional()
     .meta({
       description:
-        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread` and `token`",
+        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token`",
       examples: [{ order: "42" }],
     }),
   ...presentationFields,
+  ...receiptFields(LinkTo),
   silent: z
     .boolean()
     .optional()

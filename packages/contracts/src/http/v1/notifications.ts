@@ -36,11 +36,34 @@ export const NotificationCounts = named(
     skipped: count.default(0),
     pending: count,
     opened: count,
+    receipts_asked: count
+      .default(0)
+      .meta({ description: "Accepted devices that were asked to report that the push arrived" }),
+    received: count.default(0).meta({
+      description: "Devices whose app ran with this push; not that a person saw it. May exceed `receipts_asked`",
+    }),
+    dismissed: count.default(0).meta({ description: "Devices whose user dismissed it; iOS: explicitly" }),
+    buttons: z
+      .record(z.string(), count)
+      .optional()
+      .meta({ description: "Opens by the button that was pressed; absent: none", examples: [{ track: 12 }] }),
   },
   {
     description: "`devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always",
     examples: [
-      { devices: 120, accepted: 117, failed: 2, expired: 0, cancelled: 0, skipped: 1, pending: 0, opened: 31 },
+      {
+        devices: 120,
+        accepted: 117,
+        failed: 2,
+        expired: 0,
+        cancelled: 0,
+        skipped: 1,
+        pending: 0,
+        opened: 31,
+        receipts_asked: 0,
+        received: 0,
+        dismissed: 0,
+      },
     ],
   },
 );
@@ -91,6 +114,10 @@ export const Notification = named(
           skipped: 1,
           pending: 0,
           opened: 31,
+          receipts_asked: 110,
+          received: 104,
+          dismissed: 12,
+          buttons: { track: 9 },
         },
         opens: {
           open_rate: 0.265,
@@ -133,6 +160,18 @@ const outcome = {
   possible_repeat: z.boolean().meta({ description: "The device may have received it twice", examples: [false] }),
 };
 
+/** What the device reported of a push. */
+const reported = {
+  receipt_asked: z.boolean().optional().meta({ description: "The device was asked to report the arrival; absent: no" }),
+  received_at: z.iso.datetime().optional().meta({ description: "When its app ran with this push" }),
+  dismissed_at: z.iso.datetime().optional(),
+  opened_at: z.iso.datetime().optional(),
+  button: z
+    .string()
+    .optional()
+    .meta({ description: "The button that opened it; absent: none", examples: ["track"] }),
+};
+
 /** The result of one notification on one device. */
 export const Delivery = named("Delivery", {
   device_id: DeviceId,
@@ -142,7 +181,7 @@ export const Delivery = named("Delivery", {
   ...outcome,
   attempts: count,
   at: z.iso.datetime(),
-  opened_at: z.iso.datetime().optional(),
+  ...reported,
 });
 export type Delivery = z.infer<typeof Delivery>;
 
@@ -213,7 +252,7 @@ export const DeliveryTrace = named(
     user_id: z.string().optional().meta({ description: "The user that the device belonged to when the push was sent" }),
     attempts: z.array(DeliveryAttempt),
     next_attempt_at: z.iso.datetime().optional(),
-    opened_at: z.iso.datetime().optional(),
+    ...reported,
     explanation: z
       .array(z.string())
       .min(1)

@@ -17,12 +17,15 @@ const elsewhere = {
     .optional(),
   ca: Pem.optional(),
 };
+const BundleId = z
+  .string()
+  .regex(/^[A-Za-z0-9.-]{1,255}$/, "must be a bundle id such as com.example.app")
+  .meta({ examples: ["com.example.app"] });
+/** Apps of one team beside `bundle_id`. */
+const maxFurtherApps = 20;
 const apns = {
   private_key: Pem,
-  bundle_id: z
-    .string()
-    .regex(/^[A-Za-z0-9.-]{1,255}$/, "must be a bundle id such as com.example.app")
-    .meta({ examples: ["com.example.app"] }),
+  bundle_id: BundleId,
   environment: z.enum(["production", "sandbox"]),
   ...elsewhere,
 };
@@ -41,6 +44,15 @@ export const ApnsSettings = z
           .regex(/^[A-Za-z0-9]{10}$/, "must be the team's 10 characters")
           .meta({ examples: ["TEAM123456"] }),
         ...apns,
+        bundle_ids: z
+          .array(BundleId)
+          .max(maxFurtherApps, `at most ${maxFurtherApps} are accepted`)
+          .optional()
+          .meta({
+            description:
+              "Further apps of the team that the project sends to. A device names its `app`; without one it belongs to `bundle_id`",
+            examples: [["com.example.driver"]],
+          }),
       }),
       z.strictObject({
         certificate: Pem,
@@ -49,7 +61,7 @@ export const ApnsSettings = z
     ],
     {
       error:
-        "must be { key_id, team_id, private_key, bundle_id, environment } or { certificate, private_key, bundle_id, environment }",
+        "must be { key_id, team_id, private_key, bundle_id, bundle_ids?, environment } or { certificate, private_key, bundle_id, environment }",
     },
   )
   .meta({ id: "ApnsSettings" });

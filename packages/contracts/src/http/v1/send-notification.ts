@@ -6,6 +6,7 @@ import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
+import { receiptProblems } from "./receipt-fields.ts";
 import { refuseLiquid, sources } from "./sources.ts";
 
 const dryRun = z
@@ -45,6 +46,7 @@ const newNotification = z
   .strictObject({ ...content, ...sources, ...templateFields, targets: NewTargets, dry_run: dryRun })
   .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
   .superRefine(withProblems(({ targets: _, variables: __, ...notification }) => dangerousLinks(notification)))
+  .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
@@ -60,7 +62,11 @@ const { targets: _, ...untargeted } = content;
 /** The content of a notification after its texts were rendered, without its targets. */
 export const RenderedContent = z.preprocess(
   boundedContent,
-  z.strictObject(untargeted).refine(isShown, nothingShown).superRefine(withProblems(dangerousLinks)),
+  z
+    .strictObject(untargeted)
+    .refine(isShown, nothingShown)
+    .superRefine(withProblems(dangerousLinks))
+    .superRefine(withProblems((notification) => receiptProblems(notification))),
 );
 
 const shortExample = {

@@ -6,6 +6,7 @@ import { TemplateName } from "../../template-version.ts";
 import { DeclaredVariables, Variables } from "../../variables.ts";
 import { content, Locale } from "./notification-content.ts";
 import { pageQuery } from "./pagination.ts";
+import { receiptProblems } from "./receipt-fields.ts";
 import { sources } from "./sources.ts";
 
 /** `versions`: the last ones, which can be read. */
@@ -36,7 +37,8 @@ export const TemplateContent = z
           examples: ["en"],
         }),
       })
-      .superRefine(withProblems(dangerousLinks)),
+      .superRefine(withProblems(dangerousLinks))
+      .superRefine(withProblems((template) => receiptProblems(template))),
   )
   .meta({
     id: "TemplateContent",

@@ -2,7 +2,7 @@ import { createPrivateKey, hash } from "node:crypto";
 import type { ApnsEnvironment, ApnsSettings } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { createByteCache } from "@herald/kit";
-import { collapseIdOf, renderApns } from "@herald/payload";
+import { collapseIdOf, perForm, pushForms, renderApns } from "@herald/payload";
 import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
 import { acceptedOutcome, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
@@ -91,6 +91,17 @@ const hosts: Record<ApnsEnvironment, string> = {
   production: "https://api.push.apple.com",
   sandbox: "https://api.sandbox.push.apple.com",
 };
+/** An app that the settings do not name. The app of a device is its own choice, so this must not pause the provider. */
+const appNotConfigured: Outcome = Object.freeze({
+  kind: "rejected",
+  reason: "app-not-configured",
+  providerReason: "",
+  notSent: true,
+});
+
+/** What Apple says about a topic: for a further app it is no verdict on the project's own. */
+const topicReasons: readonly string[] = ["BadTopic", "TopicDisallowed"];
+
 const otherThan: Record<ApnsEnvironment, ApnsEnvironment> = { production: "sandbox", sandbox: "production" };
 
 const notAToken: Outcome = Object.freeze({
@@ -110,6 +121,7 @@ const certificateRefused = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_
 export function createApnsClient({ settings, tokens, createTransport, now }: ApnsClientDeps): ProviderClient {
   const { bundle_id, endpoint, ca } = settings;
   const certificate = "certificate" in settings ? settings : undefined;
+  const apps = new Set("key_id" in settings ? [bundle_id, ...(settings.bundle_ids ?? [])] : [bundle_id]);
   const providerToken = "key_id" in settings ? tokens(settings) : undefined;
   const transports: Partial<Record<ApnsEnvironment, Transport>> = {};
 
@@ -171,18 +183,22 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   return {
     prepare: (message) => {
       const { notificationId, content } = message;
-      const { pushType, priority, body } = renderApns(content, message);
+      const { pushType, priority } = renderApns(content, message);
+      const formOf = pushForms(content, { ...message, platform: "ios" });
+      const bodyOf = perForm((form) => renderApns(content, message, form).body);
       const collapseId = collapseIdOf(content, message);
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
-      return ({ id, token, environment = settings.environment, locale }, openToken) => {
+      return (device, openToken) => {
+        const { id, token, environment = settings.environment, app = bundle_id, locale } = device;
+        if (!apps.has(app)) return Promise.resolve(appNotConfigured);
         if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
-        const payload = body(openToken, locale);
+        const payload = bodyOf(formOf(device))(openToken, locale);
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,
-            "apns-topic": bundle_id,
+            "apns-topic": app,
             "apns-expiration": expiration,
             "apns-priority": `${priority}`,
             "apns-id": apnsId(notificationId, id),
@@ -196,7 +212,11 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
           post(environment, authorization).then((answer) =>
             answer.kind === "answered" && answer.status === 200
               ? acceptedOutcome
-              : retryOtherEnvironment(post, environment, authorization, answer),
+              : retryOtherEnvironment(post, environment, authorization, answer).then((outcome) =>
+                  app !== bundle_id && isAboutTopic(outcome)
+                    ? tokenMismatch("app-not-configured", outcome.providerReason)
+                    : outcome,
+                ),
           );
         const current = providerToken?.current();
         return current instanceof Promise ? current.then(send) : send(current);
@@ -209,6 +229,9 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     },
   };
 }
+
+const isAboutTopic = (outcome: Outcome): outcome is Extract<Outcome, { kind: "misconfigured" }> =>
+  outcome.kind === "misconfigured" && topicReasons.includes(outcome.providerReason);
 
 const isAbout = (outcome: Outcome, kind: "rejected" | "misconfigured", word: string): boolean =>
   outcome.kind === kind && outcome.providerReason === word;

@@ -31,6 +31,7 @@ const push = (over: Partial<Push> = {}): Push => ({
   token: token("aa"),
   tokenAt: 0,
   platform: "ios",
+  lane: "direct",
   content: { title: "Hello", targets: ["all"], collapse_id: "order-42" },
   expiresAt: new Date(Date.now() + 3_600_000),
   ...over,
@@ -112,6 +113,45 @@ describe("a push", () => {
     for (const wrong of ["", "abc", "zz", "aa/../bb", "aa\r\nx: y", "aa bb"])
       expect(await send(client, push({ token: wrong }))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
     expect(simulators.pushes()).toEqual([]);
+  });
+});
+
+describe("an app of a device", () => {
+  const driver = "com.example.driver";
+  const twoApps = (simulators: Simulators) => ({ ...custom(simulators), bundle_ids: [driver] });
+
+  it("is the topic of its pushes; the settings' app is the topic of others", async () => {
+    const simulators = await simulate();
+    const client = connect(twoApps(simulators));
+    expect(await send(client, push({ app: driver }))).toEqual({ kind: "accepted" });
+    expect(await send(client, push({ app: common.bundle_id }))).toEqual({ kind: "accepted" });
+    expect(await send(client, push())).toEqual({ kind: "accepted" });
+    expect(simulators.pushes().map(({ headers }) => headers["apns-topic"])).toEqual([
+      driver,
+      common.bundle_id,
+      common.bundle_id,
+    ]);
+  });
+
+  it("fails its own push alone when the settings do not name it", async () => {
+    const simulators = await simulate();
+    const client = connect(twoApps(simulators));
+    expect(await send(client, push({ app: "com.example.other" }))).toEqual({
+      ...{ kind: "rejected", reason: "app-not-configured", providerReason: "", notSent: true },
+    });
+    expect(simulators.pushes()).toEqual([]);
+  });
+
+  it.each(["BadTopic", "TopicDisallowed"])("pauses nothing when Apple refuses it with %s", async (reason) => {
+    const simulators = await simulate();
+    const client = connect(twoApps(simulators));
+    simulators.script([{ provider: "apns", status: 400, reason }]);
+    expect(await send(client, push({ app: driver }))).toEqual({
+      ...{ kind: "rejected", reason: "app-not-configured", providerReason: reason, tokenMismatch: true },
+    });
+    expect(await send(client, push())).toEqual({ kind: "misconfigured", providerReason: reason });
+    simulators.script([{ provider: "apns", status: 403, reason: "InvalidProviderToken" }]);
+    expect(await send(client, push({ app: driver }))).toMatchObject({ kind: "misconfigured" });
   });
 });
 

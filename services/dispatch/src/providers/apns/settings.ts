@@ -15,6 +15,8 @@ const [tokenAuth, certificateAuth] = ApnsSettings.options;
 export function checkApnsSettings(input: unknown, rules: SettingsRules): ApnsSettings {
   // Chosen by the field `certificate`, so that the reported problems concern the intended kind of authentication.
   const byCertificate = typeof input === "object" && input !== null && "certificate" in input;
+  if (byCertificate && "bundle_ids" in input)
+    refuseProblems(["bundle_ids: needs a key (key_id, team_id); a certificate is for one app"]);
   const settings: ApnsSettings = parseSettings<ApnsSettings>(byCertificate ? certificateAuth : tokenAuth, input);
   refuseProblems([
     ...("certificate" in settings
@@ -26,10 +28,13 @@ export function checkApnsSettings(input: unknown, rules: SettingsRules): ApnsSet
 }
 
 /** The part of the settings that may be shown: ids of keys, owners and expiry, never a private key. */
-export function apnsPublicView(settings: ApnsSettings): Record<string, string> {
+export function apnsPublicView(settings: ApnsSettings): Record<string, unknown> {
   const { bundle_id, environment } = settings;
   const common = { bundle_id, environment, ...elsewhereView(settings) };
-  if (!("certificate" in settings)) return { key_id: settings.key_id, team_id: settings.team_id, ...common };
+  if (!("certificate" in settings)) {
+    const { key_id, team_id, bundle_ids } = settings;
+    return { key_id, team_id, ...common, ...(bundle_ids && { bundle_ids }) };
+  }
   const [certificate] = parseCertificates(settings.certificate);
   if (certificate === undefined) return common;
   return {

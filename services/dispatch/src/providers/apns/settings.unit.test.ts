@@ -66,6 +66,14 @@ describe("token authentication", () => {
     ]);
     expect(problems(null)).toEqual([expect.stringMatching(/^settings: /)]);
   });
+  it("takes up to 20 further apps of the team, and shows them", () => {
+    const apps = (count: number) => Array.from({ length: count }, (_, at) => `com.example.app${at}`);
+    expect(apnsPublicView(checkApnsSettings({ ...good, bundle_ids: apps(20) }, rules))).toMatchObject({
+      bundle_ids: apps(20),
+    });
+    expect(problems({ ...good, bundle_ids: apps(21) })).toEqual(["bundle_ids: at most 20 are accepted"]);
+    expect(problems({ ...good, bundle_ids: ["com/example"] })).toEqual([expect.stringMatching(/^bundle_ids\.0: /)]);
+  });
   it("shows no key", () => {
     const checked = checkApnsSettings(good, rules);
     const view = apnsPublicView(checked);
@@ -91,6 +99,12 @@ describe("certificate authentication", () => {
       expires_at: "2027-01-01T00:00:00.000Z",
     });
     expect(JSON.stringify(view)).not.toContain("PRIVATE");
+  });
+  it("is for one app", async () => {
+    const settings = await certificate("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+    expect(problems({ ...settings, bundle_ids: ["com.example.driver"] })).toEqual([
+      "bundle_ids: needs a key (key_id, team_id); a certificate is for one app",
+    ]);
   });
   it("refuses one that is out of date, or not of its key", async () => {
     const old = await certificate("2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z");

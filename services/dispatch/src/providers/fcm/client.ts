@@ -1,6 +1,6 @@
 import type { FcmSettings } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
-import { renderFcm } from "@herald/payload";
+import { perForm, pushForms, renderFcm } from "@herald/payload";
 import { type Outcome, unanswered } from "../outcome.ts";
 import {
   apnsExpiration,
@@ -38,12 +38,13 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
   return {
     prepare: (message) => {
       const until = storedUntil(message);
-      const { body } = renderFcm(message.content, message, message.platform, {
-        ttlSeconds: secondsToLive(until, now()),
-        apnsExpiration: apnsExpiration(until, now()),
-      });
-      return async ({ token, tokenKind: kind = "token", locale }, openToken) => {
-        const payload = body({ token, kind }, openToken, locale);
+      const { content, platform } = message;
+      const lifetime = { ttlSeconds: secondsToLive(until, now()), apnsExpiration: apnsExpiration(until, now()) };
+      const formOf = pushForms(content, message);
+      const bodyOf = perForm((form) => renderFcm(content, message, platform, lifetime, form).body);
+      return async (device, openToken) => {
+        const { token, tokenKind: kind = "token", locale } = device;
+        const payload = bodyOf(formOf(device))({ token, kind }, openToken, locale);
         const current = tokens.current();
         const authorization = current instanceof Promise ? await current : current;
         if (typeof authorization !== "string") return authorization;

@@ -27,6 +27,7 @@ const message: Message = {
   content: { title: "Hello", targets: ["all"] },
   expiresAt: new Date(at.getTime() + 3_600_000),
   platform: "android",
+  lane: "direct",
 };
 const push = (token: string, tokenKind: "token" | "fid" = "token"): Recipient => ({
   id: newDeviceId(at),

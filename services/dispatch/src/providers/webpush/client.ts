@@ -4,6 +4,8 @@ import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "
 import {
   collapseIdOf,
   declarativeType,
+  perForm,
+  pushForms,
   renderDeclarative,
   renderWebPush,
   webPushMaxBytes,
@@ -103,12 +105,19 @@ export function createWebPushClient({
 
   return {
     prepare: (message) => {
-      const { urgency, body: render } = renderWebPush(message.content, message);
-      const declarative = site === undefined ? undefined : renderDeclarative(message.content, message, site);
+      const { content } = message;
+      const { urgency } = renderWebPush(content, message);
+      const formOf = pushForms(content, message);
+      const renderings = perForm((form) => ({
+        render: renderWebPush(content, message, form).body,
+        declarative: site === undefined ? undefined : renderDeclarative(content, message, site, form),
+      }));
       const until = storedUntil(message);
       const topic = webPushTopic(collapseIdOf(message.content, message));
       const senderKeys = newSenderKeys();
-      return async ({ token: endpoint, keys, vapidKeyId, locale }, openToken) => {
+      return async (device, openToken) => {
+        const { token: endpoint, keys, vapidKeyId, locale } = device;
+        const { render, declarative } = renderings(formOf(device));
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return forbidden(target.problem);
         const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;

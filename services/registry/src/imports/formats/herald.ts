@@ -10,6 +10,7 @@ const scalars = [
   "provider",
   "installation_id",
   "environment",
+  "app",
   "token_kind",
   "vapid_key_id",
   "user_id",
@@ -29,7 +30,8 @@ const fromCells: MapRow = (row) => {
     const all = { ...record(jsonIn(row[name])), ...Object.fromEntries(columns) };
     return Object.keys(all).length === 0 ? undefined : all;
   };
-  const topics = jsonIn(row.topics) ?? textFrom(row.topics)?.split(/[\s,;|]+/);
+  const list = (name: string) => jsonIn(row[name]) ?? textFrom(row[name])?.split(/[\s,;|]+/);
+  const [topics, capabilities] = [list("topics"), list("capabilities")];
   const other = Object.entries(row).filter(([name]) => !known.has(name.split(".")[0] ?? "") && !ofExport.has(name));
   const fields = {
     ...Object.fromEntries(scalars.map((name) => [name, textFrom(row[name])])),
@@ -37,6 +39,7 @@ const fromCells: MapRow = (row) => {
     identifiers: nested("identifiers"),
     keys: nested("keys"),
     topics: arrayFrom(topics).length === 0 ? undefined : topics,
+    capabilities: arrayFrom(capabilities).length === 0 ? undefined : capabilities,
     ...Object.fromEntries(other.filter(([, cell]) => textFrom(cell) !== undefined)),
   };
   return definedFields(fields) ?? {};
