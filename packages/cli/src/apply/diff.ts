@@ -67,18 +67,16 @@ const changedFields = <Fields extends object>(wanted: Fields, now: Readonly<Reco
 
 const projectChanges = ({ project: { key, ...wanted } }: ProjectFile, { project: now }: State): Change[] => {
   if (now === undefined) {
-    const { name = key, open_registration, protected_metadata, stale_after } = wanted;
+    const { name = key, ...rest } = wanted;
     const create = async ({ admin, created }: Target) => {
       // Without a first token: its secret would be lost.
-      const fresh = { key, name, open_registration, protected_metadata, first_token: false };
-      created((await admin.projects.create(fresh)).project);
+      created((await admin.projects.create({ key, name, first_token: false })).project);
     };
-    const update = ({ admin, id }: Target) => admin.projects.update(id(), { stale_after });
+    const update = ({ admin, id }: Target) => admin.projects.update(id(), rest);
+    const detail = Object.entries(rest).map(([field, value]) => `${field} ${show(value)}`);
     return [
       { sign: "+", what: `project ${key}`, detail: name, make: create },
-      ...(stale_after
-        ? [{ sign: "~" as const, what: "project", detail: `stale_after ${stale_after}`, make: update }]
-        : []),
+      ...(detail.length > 0 ? [{ sign: "~" as const, what: "project", detail: detail.join(", "), make: update }] : []),
     ];
   }
   const { change, detail } = changedFields(wanted, now);

@@ -15,6 +15,7 @@ const project = {
   name: "Shop",
   open_registration: true,
   protected_metadata: ["b", "a"],
+  receipts: false,
   created_at: at,
 };
 const empty: State = { project, limits: [], providers: [], tokens: [], webhooks: [], written: new Map() };

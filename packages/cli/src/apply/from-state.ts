@@ -40,11 +40,11 @@ const tokensOf = (tokens: State["tokens"]) =>
 
 /** The project file of a state. `files`: those that it names for secrets, and that Herald cannot write. */
 export const toProjectFile = ({ project, limits, providers, tokens, webhooks }: Omit<State, "written">) => {
-  const { key, name, open_registration, protected_metadata, stale_after } = project ?? {};
+  const { id: _, created_at: __, ...settings } = project ?? {};
   const own = limits.filter(({ limit, default: usual }) => limit !== usual);
   const file = {
     herald: 1,
-    project: { key, name, open_registration, protected_metadata, ...(stale_after && { stale_after }) },
+    project: settings,
     ...(own.length > 0 && { limits: Object.fromEntries(own.map((one) => [one.name, one.limit])) }),
     providers: Object.fromEntries(providers.map((view) => [view.provider, settingsOf(view)])),
     tokens: tokensOf(tokens),
