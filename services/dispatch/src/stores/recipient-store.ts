@@ -139,5 +139,3 @@ export const createRecipientStore = (db: Db) => {
     },
   });
 };
-
-export type RecipientStore = ReturnType<typeof createRecipientStore>;
