@@ -428,6 +428,8 @@ export type Notification = {
   push_name?: string;
   /** The template that its texts and settings are from; absent: none. Devices do not get it */
   template?: TemplateVersion;
+  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  recipients?: RecipientList;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -474,6 +476,14 @@ export type TemplateVersion = {
   name: string;
   version: number;
 };
+
+export type RecipientList = {
+  kind: RecipientKind;
+  /** How many came with the request */
+  lines?: number;
+};
+
+export type RecipientKind = Open<"user" | "device" | "token">;
 
 /** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
@@ -1385,6 +1395,14 @@ export type NewNotification = {
   push_name?: string | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
+  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  recipients?:
+    | {
+        kind: "user" | "device" | "token";
+        /** How many came with the request */
+        lines?: number | undefined;
+      }
+    | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -1411,7 +1429,7 @@ export type NewNotification = {
   android?: Record<string, unknown> | undefined;
   /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown> | undefined;
-  /** Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text */
+  /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text */
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;

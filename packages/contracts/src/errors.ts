@@ -124,6 +124,10 @@ export const deliveryReasons = {
   "vapid-key-retired":
     "The project has retired the Web Push key of this subscription. The browser must subscribe again.",
   "attempts-exhausted": "The provider did not accept the message in eight attempts.",
+  "value-missing": "A text shows a value that the recipient does not have, and has no `default` for it.",
+  "link-refused": "With the recipient's values a link is not one that may be opened.",
+  "render-failed": "A text could not be rendered with the recipient's values.",
+  "values-lost": "The recipient's values were lost with the broker's data.",
   expired: "The notification's time to live ended before the provider accepted it.",
   cancelled: "The notification was cancelled before it was sent to this device.",
   moved: "While the push waited, the device was deleted, deactivated or given to another user.",

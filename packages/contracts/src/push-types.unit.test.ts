@@ -26,10 +26,19 @@ describe("a send with a push type", () => {
     ["sound", "ping"],
     ["android", {}],
     ["localizations", { de: { title: "Hallo" } }],
-    ["template", "call"],
   ])("refuses %s, which it would not use", (field, value) => {
     expect(problems({ push_type: "voip", [field]: value })).toEqual([
       `${field}: cannot be combined with \`push_type\`: put what the app needs into \`data\` or \`ios\``,
+    ]);
+  });
+
+  test("is the same for all its devices", () => {
+    expect(problems({ push_type: "voip", template: "call" })).toEqual([
+      "template: cannot be combined with `push_type`",
+    ]);
+    const recipients = [{ target: "user:u_1" }];
+    expect(problems({ push_type: "voip", targets: undefined, recipients })).toEqual([
+      "recipients: cannot be combined with `push_type`",
     ]);
   });
 

@@ -283,7 +283,8 @@ export const CountVapidKeys = defineRequest(
 /** Whether the targets match one device in its current state, and which entry does. */
 export const ExplainDevice = defineRequest(
   "registry.audience.explain",
-  { ...device, ...audience },
+  // A notification with recipients has no targets.
+  { ...device, ...audience, targets: z.array(z.string()).max(1000) },
   z.object({
     device: Device,
     /** The first entry that matches, as sent, even if the device is inactive or of another app. */

@@ -17,6 +17,7 @@ export const createExpand = (bus: Bus) => {
       page: 0,
       fromBucket: 0,
       ...audienceOfContent(content),
+      ...(content.recipients && { recipients: content.recipients.kind }),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };

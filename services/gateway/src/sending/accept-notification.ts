@@ -33,10 +33,10 @@ type Sending = {
   /** The time of acceptance, identical for every repeat of the request. */
   readonly at: Date;
   readonly notification: NotificationContent;
-};
+} & Pick<SendV1, "personal" | "recipients">;
 
 /** The command that sends a notification, identical for every repeat of the request. */
-export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV1 => {
+export const sendCommand = ({ projectId, id, at, notification, personal, recipients }: Sending): SendV1 => {
   const isLateUseless = notification.ttl === undefined && isNowOrNever(notification.push_type);
   const content = isLateUseless ? { ...notification, ttl: 0 } : notification;
   const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
@@ -49,6 +49,8 @@ export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV
     acceptedAt: at.toISOString(),
     ...(starts > at.getTime() ? { sendAt: sendAt.toISOString() } : {}),
     expiresAt: new Date(starts + (ttlMs === 0 ? nowOrNeverMs : ttlMs)).toISOString(),
+    ...(personal && { personal }),
+    ...(recipients && { recipients }),
   };
 };
 
@@ -86,7 +88,9 @@ export const acceptNotification = (accepting: Accepting): SendV1 => {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }
   if (Buffer.byteLength(JSON.stringify(command)) > maxCommandBytes) {
-    problems.push(`notification: is larger than ${maxCommandBytes} bytes: use fewer targets, or a topic`);
+    problems.push(
+      `notification: is larger than ${maxCommandBytes} bytes: use fewer ${command.recipients ? "recipients" : "targets, or a topic"}`,
+    );
   }
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   return command;

@@ -15,7 +15,7 @@ import {
 export type TraceFacts = {
   readonly notification: Pick<
     Notification,
-    "id" | "status" | "targets" | "app" | "push_type" | "push_name" | "created_at" | "send_at"
+    "id" | "status" | "targets" | "recipients" | "app" | "push_type" | "push_name" | "created_at" | "send_at"
   >;
   /** Whether the audience was read. */
   readonly expanded: boolean;
@@ -105,22 +105,26 @@ const absence = (facts: TraceFacts): string[] => {
   return [...reasons, "So it was not addressed."];
 };
 
+/** Whom the notification is for, and whether the device is among them. */
+const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string => {
+  if (notification.recipients !== undefined)
+    return delivery ? "One of its recipients has the device." : "None of its recipients has the device.";
+  if (matched !== undefined) return `Its target \`${matched}\` names the device.`;
+  return delivery
+    ? "None of its targets names the device as it is now; one did when the audience was read."
+    : "None of its targets names the device.";
+};
+
 /** The events of the notification on this device, in sentences, oldest first. */
 export const explain = (facts: TraceFacts): string[] => {
-  const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
+  const { notification, device, delivery, attempts, nextAttemptAt, openedAt } = facts;
   const provider = names[notification.push_type === undefined ? servingProvider(device) : "apns"];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
-  const target =
-    matched !== undefined
-      ? `Its target \`${matched}\` names the device.`
-      : delivery
-        ? "None of its targets names the device as it is now; one did when the audience was read."
-        : "None of its targets names the device.";
   const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
   return [
     `The notification was accepted at ${notification.created_at}.`,
     ...(scheduled ? [`It is to be sent at ${notification.send_at}.`] : []),
-    target,
+    whyAddressed(facts),
     ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
     ...attempts.map((attempt) => attemptSentence(attempt, provider)),

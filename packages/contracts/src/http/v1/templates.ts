@@ -16,6 +16,7 @@ const {
   targets: _targets,
   send_at: _sendAt,
   template: _template,
+  recipients: _recipients,
   push_type: _type,
   push_name: _name,
   ...settings

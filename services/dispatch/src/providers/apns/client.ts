@@ -190,11 +190,13 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
-      return (device, openToken) => {
+      return (device, openToken, own) => {
         const { id, token, environment = settings.environment, app = bundle_id, locale } = device;
         if (!apps.has(app)) return Promise.resolve(appNotConfigured);
         if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
-        const payload = bodyOf(formOf(device))(openToken, locale);
+        const form = formOf(device);
+        const body = own === undefined ? bodyOf(form) : renderApns(own, message, form).body;
+        const payload = body(openToken, locale);
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,
