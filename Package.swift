@@ -26,6 +26,9 @@ let package = Package(
         .target(
             name: "HeraldNotificationService", dependencies: ["HeraldCore"] + frameworks,
             path: "\(kit)/Sources/HeraldNotificationService"),
+        .target(
+            name: "HeraldExample", dependencies: ["Herald", "HeraldNotificationService"], path: "examples/swift",
+            exclude: ["README.md", "project.yml"] + (stubs.isEmpty ? [] : ["ExampleApp.swift"])),
         .testTarget(name: "HeraldCoreTests", dependencies: ["HeraldCore"], path: "\(kit)/Tests/HeraldCoreTests"),
     ] + stubs.map { .target(name: $0, path: "\(kit)/Stubs/\($0)") },
     swiftLanguageModes: [.v6]
