@@ -20,7 +20,7 @@ describe("an open token", () => {
     "names the device and the platform it was signed for: %s",
     (platform) => {
       const signed = tokens.sign({ ...claim, platform }, now);
-      expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform });
+      expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform, issuedAt: now });
     },
   );
 
