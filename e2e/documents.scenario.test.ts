@@ -88,9 +88,17 @@ const runPage = async (name: string, headings: readonly string[], env: Record<st
 };
 const shell = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}`, NO_COLOR: "1" };
 
-test("the page on sending many works as written: two of its notifications are accepted, and one names its field", async () => {
-  const { token } = await system.project("Many");
-  const { stdout } = await runPage("send-many.md", ["Send"], { gateway: system.gateway, token });
+test("the page on sending many works as written: recipients get their own texts, and one of its notifications is refused", async () => {
+  const { token, register } = await system.project("Many");
+  const { device } = await register({ user_id: "u-17" });
+  const env = { gateway: system.gateway, token };
+  const one = await runPage("send-many.md", ["One notification, many recipients"], env);
+  expect(JSON.parse(one.stdout).data).toMatchObject({ recipients: { kind: "user", lines: 2 }, targets: [] });
+  await eventually(async () => {
+    const [push] = await system.simulators.pushes({ token: device.token });
+    expect(JSON.stringify(push?.payload)).toContain("Ann, your invoice over €12.30 is ready.");
+  });
+  const { stdout } = await runPage("send-many.md", ["Many notifications in one request"], env);
   expect(JSON.parse(stdout).data).toEqual([
     { id: expect.stringMatching(/^ntf_/) },
     { id: expect.stringMatching(/^ntf_/) },
@@ -121,6 +129,13 @@ test("the page on campaigns works as written", async () => {
     const { stdout } = await run("herald", ["stats", "--by", "label:campaign"], { env: { ...shell, ...env } });
     expect(stdout).toMatch(/spring +1\b/);
   });
+});
+
+test("the page on projects in files works as written: what it exports does not differ", async () => {
+  const { body } = await system.admin("POST /projects", { body: { project: { name: "In a file" } } });
+  const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: body.data.id };
+  const { stdout } = await runPage("keep-a-project-in-a-file.md", ["An existing project"], env);
+  expect(stdout).toMatch(/Wrote demo\.yaml\.[\s\S]*No difference\.\n$/);
 });
 
 test("the page on limits works as written", async () => {

@@ -8,6 +8,8 @@ const statements: readonly (readonly [file: string, pattern: RegExp])[] = [
   ["packages/kit/src/version.ts", /version = "([^"]+)"/],
   ["infra/Dockerfile", /^ARG VERSION=(\S+)/m],
   ["docker-compose.yml", /HERALD_VERSION:-([^}]+)\}/],
+  ["kits/android/pom.xml", /<version>([^<]+)/],
+  ["docs/how-to/connect-an-android-app.md", /herald-android:([^"]+)"/],
   ["docs/reference/openapi.json", /"version": "([^"]+)"/],
   ["docs/reference/asyncapi.json", /"version": "([^"]+)"/],
   ["infra/helm/herald/Chart.yaml", /^version: "?([^"\s]+)/m],

@@ -1,4 +1,5 @@
 import { newNotificationId, newProjectId, type ProjectId } from "@herald/contracts";
+import { isUnavailable } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { aggregateDeltas } from "../src/domain/aggregate.ts";
@@ -88,6 +89,16 @@ test("deltas of one project and quarter of an hour are one document", async () =
   expect(await one.db.collection("rollups").countDocuments({ projectId })).toBe(52);
 });
 
+/** The queue delivers a batch again after a temporary refusal, and writers that collide may be refused any number of times. */
+const untilStored = async ({ deltas }: Replica, batch: readonly StatsDelta[]): Promise<void> => {
+  for (;;)
+    try {
+      return await deltas.put(batch);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+    }
+};
+
 describe("a delta counts once", () => {
   test("that is twice in one batch", async () => {
     const batch = singles(3);
@@ -123,7 +134,7 @@ describe("a delta counts once", () => {
       while (storing) await aggregate();
     });
     try {
-      await Promise.all(rounds.map(async (batch, index) => replicas[index % replicas.length]?.deltas.put(batch)));
+      await Promise.all(rounds.map((batch, index) => untilStored(replicas[index % replicas.length] ?? one, batch)));
       await one.deltas.put(all);
     } finally {
       storing = false;

@@ -18,20 +18,29 @@ export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | unde
   return undefined;
 }
 
+type Options = {
+  env: NodeJS.ProcessEnv;
+  progress: (line: string) => void;
+  ownSuite?: boolean;
+  suite?: string;
+  without?: RegExp;
+  leaveOut?: readonly string[];
+};
+
 /**
- * Downloads packages with their dependencies from Debian's next suite and unpacks them into `<folder>/root`. It uses a separate apt
+ * Downloads packages with their dependencies from Debian's next suite, or another one, and unpacks them into `<folder>/root`. It uses a separate apt
  * state, so it installs nothing into the system and needs no root. It verifies signatures with the machine's keyring and records the
  * packages' names and versions in `<folder>/packages.txt`. With `ownSuite` it uses the machine's own sources and skips dependencies that
  * the machine has installed: such programs need no loader of their own. The packages themselves are unpacked in any case. `without` matches
  * dependencies that the programs never load; apt takes them for installed. A new suite may name one differently: then it is downloaded too.
+ * `leaveOut` are patterns of files that are not unpacked.
  */
 export async function unpackDebianPackages(
   folder: string,
   packages: readonly string[],
-  options: { env: NodeJS.ProcessEnv; progress: (line: string) => void; ownSuite?: boolean; without?: RegExp },
+  { env, progress, ownSuite = false, suite = debianSuite, without, leaveOut = [] }: Options,
 ): Promise<string> {
-  const { env, progress, ownSuite = false, without } = options;
-  const from = ownSuite ? "this machine's sources" : `Debian ${debianSuite}`;
+  const from = ownSuite ? "this machine's sources" : `Debian ${suite}`;
   const apt = join(folder, "apt");
   const archives = join(apt, "cache", "archives");
   await mkdir(join(apt, "state", "lists", "partial"), { recursive: true });
@@ -39,9 +48,9 @@ export async function unpackDebianPackages(
   const installed = ownSuite ? await readFile("/var/lib/dpkg/status", "utf8") : "";
   await writeFile(join(apt, "status"), withoutPackages(installed, packages));
   const signedBy = existsSync(debianKeyring) ? ` [signed-by=${debianKeyring}]` : "";
-  await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${debianSuite} main\n`);
+  await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${suite} main\n`);
 
-  const nextSuite = {
+  const otherSuite = {
     "Dir::Etc::sourcelist": join(apt, "sources.list"),
     "Dir::Etc::sourceparts": "/dev/null",
     "Dir::Etc::preferencesparts": "/dev/null",
@@ -50,7 +59,7 @@ export async function unpackDebianPackages(
     "Dir::State": join(apt, "state"),
     "Dir::State::status": join(apt, "status"),
     "Dir::Cache": join(apt, "cache"),
-    ...(!ownSuite && nextSuite),
+    ...(!ownSuite && otherSuite),
     "Debug::NoLocking": "true", // apt installs nothing here, and only root could lock
     "APT::Install-Recommends": "false",
     "APT::Sandbox::User": "", // only this user can write to the folder, not apt's own user
@@ -93,7 +102,7 @@ export async function unpackDebianPackages(
   begunAt = Date.now();
   const left = debs.values();
   const unpackOthers = async () => {
-    for (const deb of left) await unpackDeb(join(archives, deb), root, env);
+    for (const deb of left) await unpackDeb(join(archives, deb), root, { env, leaveOut });
   };
   const unpacking = Array.from({ length: unpackedAtOnce }, unpackOthers);
   // A failure must not leave one that still writes.
@@ -144,13 +153,17 @@ const leftOut = ["./usr/share/doc", "./usr/share/locale", "./usr/share/man", "*/
 const unpackScript = 'archive=$1; shift; dpkg-deb --fsys-tarfile "$archive" | tar -x "$@"';
 
 /** Unpacks one package's files into the root without running its scripts. */
-async function unpackDeb(archive: string, root: string, env: NodeJS.ProcessEnv): Promise<void> {
+async function unpackDeb(
+  archive: string,
+  root: string,
+  { env, leaveOut }: { env: NodeJS.ProcessEnv; leaveOut: readonly string[] },
+): Promise<void> {
   const flags = [
     "-C",
     root,
     "--no-same-owner",
     "--keep-directory-symlink",
-    ...leftOut.map((path) => `--exclude=${path}`),
+    ...[...leftOut, ...leaveOut].map((path) => `--exclude=${path}`),
   ];
   const result = await runCommand("sh", ["-c", unpackScript, "unpack", archive, ...flags], { env, timeoutMs: 120_000 });
   if (!result.ok) throw new Error(`unpacking ${archive}: ${result.why}`);

@@ -1,0 +1,40 @@
+import { expectStatus } from "@herald/testing";
+import { afterAll, expect, test } from "vitest";
+import { startSystem } from "../harness/system.ts";
+import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
+import { findSwift } from "./compiler.ts";
+
+/** Compiles kits/swift, and runs its tests against a running system. */
+
+const progress = (line: string) => process.stderr.write(`${line}\n`);
+
+const swift = await findSwift(process.env, progress);
+if (typeof swift === "string") progress(`SKIPPED: Swift kit not tested: no compiler: ${swift}`);
+
+const closing: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const close of closing) await close();
+});
+
+test.runIf(typeof swift !== "string")("the kit's tests pass against a running Herald", async () => {
+  if (typeof swift === "string") return;
+  const built = await swift.run(["build", "--build-tests"]);
+  expect(built.code, built.output).toBe(0);
+  expect(built.output).not.toContain("warning:");
+
+  const system = await startSystem();
+  closing.push(system.stop);
+  const project = await system.project("Swift");
+  expectStatus(await project.call("POST /topics", { body: { topic: { name: "news" } } }), 201);
+  const key = await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} });
+  const { secret } = expectStatus(key, 201).body;
+  // Each is issued a second after the one before.
+  const userTokens = Array.from({ length: 10 }, (_, number) =>
+    hs256(secret, { claims: claimsOf(project.id, "u-swift", { iat: nowSeconds() - 30 + number }) }),
+  );
+  const { gateway, simulators } = system;
+  const settings = { gateway, project: project.id, token: project.token, simulator: simulators.url, userTokens };
+  const tested = await swift.run(["test", "--skip-build"], { HERALD_TEST: JSON.stringify(settings) });
+  expect(tested.code, tested.output).toBe(0);
+  expect(tested.output).not.toMatch(/skipped/);
+});

@@ -1,0 +1,193 @@
+import Foundation
+import Testing
+
+@testable import HeraldCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A running Herald, as `npm run test:swift` describes it in `HERALD_TEST`.
+private struct System: Decodable {
+    let gateway: URL
+    let project: String
+    /// The project's token: the app's backend.
+    let token: String
+    /// The simulator of APNs.
+    let simulator: URL
+    /// Of the user `u-swift`, each issued after the one before.
+    let userTokens: [String]
+
+    static let running = ProcessInfo.processInfo.environment["HERALD_TEST"].flatMap {
+        try? JSONDecoder().decode(System.self, from: Data($0.utf8))
+    }
+
+    /// Calls a route as the backend. Returns the answer's JSON, empty for none.
+    @discardableResult
+    func backend(_ method: String, _ path: String, _ body: [String: Any]? = nil) async throws -> [String: Any] {
+        var request = URLRequest(url: URL(string: "\(gateway.absoluteString)/api/v1\(path)")!)
+        request.httpMethod = method
+        request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        if let body {
+            request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+            request.httpBody = try JSONSerialization.data(withJSONObject: body)
+        }
+        return try await json(request)
+    }
+
+    /// Sends a notification, and returns what APNs gets for a device token.
+    func push(_ notification: [String: Any], to deviceToken: Data) async throws -> HeraldPush {
+        let answer = try await backend("POST", "/notifications", ["notification": notification])
+        let id = try #require((answer["data"] as? [String: Any])?["id"] as? String)
+        var found: HeraldPush?
+        try await eventually("APNs gets \(id)") {
+            let pushes = try await json(URLRequest(url: URL(string: "\(simulator.absoluteString)/pushes?token=\(hex(deviceToken))")!))
+            for push in pushes["data"] as? [[String: Any]] ?? [] {
+                guard let payload = push["payload"] as? [String: Any], payload["notification_id"] as? String == id else { continue }
+                found = HeraldPush(userInfo: payload)
+            }
+            return found != nil
+        }
+        return try #require(found)
+    }
+
+    func counts(_ push: HeraldPush) async throws -> [String: Any] {
+        let answer = try await backend("GET", "/notifications/\(push.notification)")
+        return try #require((answer["data"] as? [String: Any])?["counts"] as? [String: Any])
+    }
+
+    func device(_ id: String) async throws -> [String: Any] {
+        try #require(try await backend("GET", "/devices/\(id)")["data"] as? [String: Any])
+    }
+
+    private func json(_ request: URLRequest) async throws -> [String: Any] {
+        let (data, _) = try await URLSession.shared.data(for: request)
+        return (try? JSONSerialization.jsonObject(with: data)) as? [String: Any] ?? [:]
+    }
+}
+
+private func hex(_ token: Data) -> String { token.map { String(format: "%02x", $0) }.joined() }
+private func newDeviceToken() -> Data { Data([0] + (0..<31).map { _ in UInt8.random(in: 0...255) }) }
+
+/// An app installation on a phone.
+private struct Phone {
+    let system: System
+    let network = Network()
+    let store = MemoryStore()
+    let reports = MemoryStore()
+    let clock: any HeraldClock = TestClock()
+
+    func app() -> HeraldClient {
+        HeraldClient(
+            settings: HeraldSettings(
+                gateway: system.gateway, project: system.project, identifiers: ["app_version": "1.2"],
+                capabilities: ["buttons", "receipts"]),
+            store: store, reports: reports, transport: network, clock: clock)
+    }
+}
+
+@Suite(.serialized, .enabled(if: System.running != nil))
+struct EndToEnd {
+    private let phone: Phone
+    private var system: System { phone.system }
+
+    init() throws { phone = Phone(system: try #require(System.running)) }
+
+    @Test func registersSubscribesLogsInAndReportsTheOpen() async throws {
+        let token = newDeviceToken()
+        let app = phone.app()
+        let device = try #require(await app.register(token: token).device)
+        #expect(await app.topics.add("news").topics == ["news"])
+        #expect(await app.login(userToken: system.userTokens[0]) ==
+            HeraldStatus(device: device, user: "u-swift", topics: ["news"], pending: false, problem: nil))
+        let known = try await system.device(device)
+        #expect(known["token"] as? String == hex(token))
+        #expect(known["topics"] as? [String] == ["news"])
+        let identifiers = try #require(known["identifiers"] as? [String: Any])
+        #expect(identifiers["app_version"] as? String == "1.2")
+        #expect(identifiers["current_time_zone"] as? String == TimeZone.current.identifier)
+
+        let push = try await system.push(
+            ["title": "Hello", "link_to": "/orders/42", "data": ["order": "42"], "targets": ["user:u-swift"]], to: token)
+        #expect(push.linkTo == "/orders/42" && push.data == ["order": "42"])
+        #expect(await app.open(push).problem == nil)
+        try await eventually("one open") { try await system.counts(push)["opened"] as? Int == 1 }
+
+        #expect(await app.topics.remove("news").topics == [])
+        #expect(await app.logout().user == nil)
+        let after = try await system.device(device)
+        #expect(after["user_id"] is NSNull && after["topics"] as? [String] == [])
+    }
+
+    @Test func whatHappensOfflineReachesHeraldLater() async throws {
+        let token = newDeviceToken()
+        await phone.network.goOffline()
+        let app = phone.app()
+        #expect(await app.register(token: token).problem?.slug == "offline")
+        await app.topics.add("news")
+        await phone.network.answer(nil)
+        // The app starts again.
+        let again = phone.app()
+        let status = await again.settle()
+        #expect(status.topics == ["news"] && !status.pending)
+        let device = try #require(status.device)
+        let push = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
+
+        await phone.network.goOffline()
+        #expect(await again.open(push).pending)
+        await again.topics.remove("news")
+        #expect(try await system.counts(push)["opened"] as? Int == 0)
+        await phone.network.answer(nil)
+        let last = await phone.app().settle()
+        #expect(last.topics == [] && !last.pending && last.problem == nil)
+        await phone.app().open(push)
+        try await eventually("one open") { try await system.counts(push)["opened"] as? Int == 1 }
+        #expect(try await system.device(device)["topics"] as? [String] == [])
+    }
+
+    @Test func anotherDeviceTokenKeepsTheDevice() async throws {
+        let app = phone.app()
+        let device = await app.register(token: newDeviceToken()).device
+        await app.topics.add("news")
+        let next = newDeviceToken()
+        #expect(await app.register(token: next) == HeraldStatus(device: device, user: nil, topics: ["news"], pending: false, problem: nil))
+        #expect(try await system.device(try #require(device))["token"] as? String == hex(next))
+    }
+
+    @Test func aDeletedDeviceRegistersAgainWithItsUserAndTopics() async throws {
+        let app = phone.app()
+        let device = try #require(await app.register(token: newDeviceToken()).device)
+        await app.login(userToken: system.userTokens[1])
+        await app.topics.add("news")
+        try await system.backend("DELETE", "/devices/\(device)")
+        let refused = await app.topics.add("no-such-topic")
+        #expect(refused.problem?.slug == "topic-not-found")
+        let status = await app.login(userToken: system.userTokens[2])
+        #expect(status.device != device && status.user == "u-swift" && status.topics == ["news"] && !status.pending)
+        #expect(try await system.device(try #require(status.device))["user_id"] as? String == "u-swift")
+    }
+
+    @Test func theExtensionGetsWhatItDraws() async throws {
+        let token = newDeviceToken()
+        let device = try #require(await phone.app().register(token: token).device)
+        let buttons = [
+            ["id": "track", "title": "Track", "link_to": "/track"], ["id": "later", "title": "Later", "opens": false],
+        ] as [[String: Any]]
+        let push = try await system.push(
+            ["title": "Hello", "receipts": true, "buttons": buttons, "targets": ["device:\(device)"]], to: token)
+        #expect(push.asksReceipt)
+        #expect(push.buttons.map(\.id) == ["track", "later"] && push.buttons.map(\.opens) == [true, false])
+        #expect(HeraldCategory(push)?.buttons == push.buttons)
+        let plain = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
+        #expect(!plain.asksReceipt && HeraldCategory(plain) == nil)
+    }
+
+    @Test func tellsWhatHeraldRefuses() async throws {
+        let app = phone.app()
+        await app.register(token: newDeviceToken())
+        #expect(await app.login(userToken: "e30.eyJzdWIiOiJ1LTEiLCJpYXQiOjF9.forged").problem?.slug == "user-token-invalid")
+        let forged = try #require(HeraldPush(userInfo: userInfo("ntf_06bq4ghm31tz5d2ns8y7k9w0ac", more: ["project_id": system.project])))
+        let status = await app.open(forged)
+        #expect(status.problem?.slug == "open-token-invalid" && !status.pending)
+    }
+}
