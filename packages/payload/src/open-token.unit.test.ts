@@ -61,7 +61,7 @@ describe("an open token", () => {
 
   test("survives the rotation of the signing key", () => {
     const rotated = createOpenTokens([{ id: "k2", secret: randomBytes(32) }, key]);
-    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId, platform: "android" });
+    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId, platform: "android", issuedAt: now });
     expect(rotated.sign(claim, now)).toMatch(/^v2\.k2\./);
   });
 
