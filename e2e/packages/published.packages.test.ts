@@ -32,7 +32,7 @@ test("a release has every artefact, and the checksum of each", async () => {
       "SHA256SUMS",
       `herald-${version}.asyncapi.json`,
       `herald-${version}.openapi.json`,
-      ...["cli", "client", "web"].map((name) => `herald-${name}-${version}.tgz`),
+      ...["cli", "client", "react-native", "web"].map((name) => `herald-${name}-${version}.tgz`),
       `herald-${version}.evaluation.yaml`,
       `herald-${version}.nats-values.yaml`,
       `herald-${version}.tgz`,
@@ -47,7 +47,7 @@ test("a release has every artefact, and the checksum of each", async () => {
 });
 
 /** Bytes of the packed file. The client's code alone has at most 16 KB, which `package.unit.test.ts` checks. */
-const maxPackedBytes = { client: 40_960, web: 20_480, cli: 1_048_576 };
+const maxPackedBytes = { client: 40_960, web: 20_480, cli: 1_048_576, "react-native": 15_360 };
 
 describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => {
   test("is small, and holds no sources, no tests and no script that runs at its installation", async () => {
