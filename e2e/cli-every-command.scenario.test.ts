@@ -60,6 +60,9 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`project update ${other} --key other`, /^key +other$/m);
   await run(`project limits ${other}`, /^sends: .*\n.*HERALD_GATEWAY_QUOTA_SENDS$/m);
   await run(`project set-limits ${other} --limit sends=7`, /\b7, default 10,000,000/);
+  const file = join(system.folder, "other.yaml");
+  await run(`project export ${other} --file ${file}`, /^Wrote /m);
+  await run(`apply --file ${file} --check`, /^No difference\.$/m);
   await run(`project delete ${other} --yes`, /^Deleted prj_/m);
   const token = await run("token create --name mailer --scope send --scope export", /^id +(tok_\w+)$/m);
   await run("token list", /mailer +send, ex/);

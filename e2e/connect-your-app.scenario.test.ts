@@ -121,7 +121,7 @@ describe("the files of other languages", async () => {
   const bodies: Record<string, readonly string[]> = {
     "PUT /identification": Object.keys(components.schemas.Identification.properties),
   };
-  const files = ["swift", "react-native", "flutter"].map((folder) => join(root, "examples", folder));
+  const files = ["react-native", "flutter"].map((folder) => join(root, "examples", folder));
 
   test.each(files)("%s calls existing routes with their fields", async (folder) => {
     const texts = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), "utf8")));

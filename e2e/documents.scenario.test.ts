@@ -123,6 +123,13 @@ test("the page on campaigns works as written", async () => {
   });
 });
 
+test("the page on projects in files works as written: what it exports does not differ", async () => {
+  const { body } = await system.admin("POST /projects", { body: { project: { name: "In a file" } } });
+  const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: body.data.id };
+  const { stdout } = await runPage("keep-a-project-in-a-file.md", ["An existing project"], env);
+  expect(stdout).toMatch(/Wrote demo\.yaml\.[\s\S]*No difference\.\n$/);
+});
+
 test("the page on limits works as written", async () => {
   const project = await system.project("Limits");
   const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, project: project.id };

@@ -113,7 +113,14 @@ test("npm start prints little before its summary; the tutorial works twice as wr
     },
     { timeoutMs: 30_000 },
   );
-  expect(await follow()).toContain("204");
+  expect(first).toMatch(
+    /\+ token backend: its secret into backend\.token\nMade 3 changes\. The project is prj_\w+\.\n/,
+  );
+  expect(first.slice(first.indexOf("Made 3 changes"))).toMatch(/accepted +1\n/);
+  const second = await follow();
+  expect(second).toContain("204");
+  // The key is made again.
+  expect(second).toContain("Made 1 change.");
 
   const readme = await readFile(join(root, "README.md"), "utf8");
   const [program = ""] = codeBlocks(readme, "Send from TypeScript", "ts");

@@ -2,6 +2,7 @@ import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import {
   cacheFolder,
+  debianSite,
   findBinary,
   provision,
   runCommand,
@@ -76,11 +77,17 @@ const enter = `root=$1; repository=$2; shift 2
 mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --bind "$repository" "$root/src" &&
 exec chroot "$root" /usr/libexec/swift/bin/swift "$@"`;
 
+const noDebianSite = (env: NodeJS.ProcessEnv) =>
+  debianSite(env).then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+
 async function debianSwift(env: NodeJS.ProcessEnv, progress: (line: string) => void): Promise<Swift | string> {
   const namespace = ["--mount", ...(process.getuid?.() === 0 ? [] : ["--map-root-user"])];
   const { ok, why } = await runCommand("unshare", [...namespace, "true"], { timeoutMs: 10_000 });
   if (!ok) return `Debian's runs in mounts of its own, and this machine allows none: ${why}`;
-  const whyNot = await whyNoDebian(env);
+  const whyNot = (await whyNoDebian(env)) ?? (await noDebianSite(env));
   if (whyNot) return whyNot;
   const folder = await provision({ cache: cacheFolder(env), name: debianFolder, progress }, async (building) => {
     const say = (line: string) => progress(`Swift: ${line}`);

@@ -1,48 +1,31 @@
-// Not compiled here. Connects `Herald.swift` to an app. The target needs the capability "Push Notifications".
+import Foundation
+import Herald
 
-import UIKit
-import UserNotifications
+/// Shows inside the app what its notifications link to.
+final class AppDelegate: HeraldAppDelegate {
+    /// The path that the app shows, such as `/orders/42`.
+    static let path = AsyncStream.makeStream(of: String.self)
 
-final class AppDelegate: NSObject, UIApplicationDelegate, UNUserNotificationCenterDelegate {
-    func application(
-        _ application: UIApplication, didFinishLaunchingWithOptions options: [UIApplication.LaunchOptionsKey: Any]? = nil
-    ) -> Bool {
-        // Set the delegate before the launch ends, or the open that started the app is lost.
-        UNUserNotificationCenter.current().delegate = self
-        // This shows no permission prompt.
-        application.registerForRemoteNotifications()
-        return true
+    override func open(link: String, of push: HeraldPush) {
+        guard link.hasPrefix("/") else { return super.open(link: link, of: push) }
+        Self.path.continuation.yield(link)
+    }
+}
+
+/// What the example's screen does.
+enum Device {
+    static func logIn(_ userToken: String) async -> HeraldStatus { await HeraldClient.shared.login(userToken: userToken) }
+    static func logOut() async -> HeraldStatus { await HeraldClient.shared.logout() }
+    static func set(_ topic: String, subscribed: Bool) async -> HeraldStatus {
+        let topics = HeraldClient.shared.topics
+        return subscribed ? await topics.add(topic) : await topics.remove(topic)
     }
 
-    /// Call it after the user has seen why your app sends notifications.
-    static func askForPermission() async {
-        _ = try? await UNUserNotificationCenter.current().requestAuthorization(options: [.alert, .badge, .sound])
-    }
-
-    func application(_ application: UIApplication, didRegisterForRemoteNotificationsWithDeviceToken token: Data) {
-        Task { await Herald.shared.register(deviceToken: token) }
-    }
-
-    func applicationDidBecomeActive(_ application: UIApplication) {
-        Task { await Herald.shared.settle() }
-    }
-
-    func userNotificationCenter(
-        _ center: UNUserNotificationCenter, willPresent notification: UNNotification
-    ) async -> UNNotificationPresentationOptions {
-        [.banner, .list, .sound]
-    }
-
-    func userNotificationCenter(_ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse) async {
-        guard response.actionIdentifier != UNNotificationDismissActionIdentifier else { return }
-        let userInfo = response.notification.request.content.userInfo
-        await Herald.shared.opened(userInfo)
-        if let link = userInfo["link_to"] as? String { await open(link) }
-    }
-
-    /// A path leads to a screen of the app; other links are URLs.
-    @MainActor private func open(_ link: String) async {
-        guard let url = URL(string: link, relativeTo: URL(string: "myapp://app/")) else { return }
-        await UIApplication.shared.open(url)
+    /// The status in words.
+    static func words(_ status: HeraldStatus) -> String {
+        if let problem = status.problem { return problem.message }
+        if status.pending { return "Waiting for Herald" }
+        guard let device = status.device else { return "Not registered yet" }
+        return "Registered as \(device)" + (status.user.map { ", logged in as \($0)" } ?? "")
     }
 }

@@ -126,6 +126,9 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
     herald: () => new Herald({ url: url(), token: needs("token", "a project token", "--token"), ...calls }),
     admin: () =>
       new HeraldAdmin({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), ...calls }),
+    /** The client of a project that the admin token acts for. */
+    heraldOf: (project: string) =>
+      new Herald({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), project, ...calls }),
     project: () => needs("project", "a project's id", "--project"),
     result,
     /** Like `result`, but prints names and values. */

@@ -43,12 +43,16 @@ const exitCodeByStatus: Readonly<Record<number, number>> = {
 const exitCodeOf = ({ status }: Pick<HeraldError, "status">): number =>
   status === undefined ? exitCodes.unavailable : (exitCodeByStatus[status] ?? exitCodes.failed);
 
-/** The command line is invalid. `hint` says what to do. */
+/** The command line, or a file that it names, is invalid. `hint` says what to do. */
 export class UsageError extends Error {
+  readonly errors: readonly string[];
   readonly hint: string | undefined;
-  constructor(message: string, hint?: string) {
-    super(message);
+  /** One message, or one for each problem. */
+  constructor(messages: string | readonly string[], hint?: string) {
+    const errors = [messages].flat();
+    super(errors.join("\n"));
     this.name = "UsageError";
+    this.errors = errors;
     this.hint = hint;
   }
 }
@@ -102,7 +106,7 @@ export const failureOf = (error: unknown): Failure => {
     return { exitCode: exitCodeOf(error), errors, hint: hintOf(error), slug, status, problems, requestId, retryAfter };
   }
   if (error instanceof Interrupted) return { exitCode: exitCodes.interrupted, errors: [error.message] };
-  if (error instanceof UsageError) return { exitCode: exitCodes.usage, errors: [error.message], hint: error.hint };
+  if (error instanceof UsageError) return { exitCode: exitCodes.usage, errors: error.errors, hint: error.hint };
   // The client throws TypeErrors for malformed options; missing files are Node's errors.
   if (error instanceof TypeError || (error as NodeJS.ErrnoException).code !== undefined)
     return { exitCode: exitCodes.usage, errors: [(error as Error).message] };

@@ -1,10 +1,12 @@
 import { Command, type Help } from "commander";
 import manifest from "../package.json" with { type: "json" };
+import { addApply } from "./commands/apply.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addDeadLetters } from "./commands/dead-letters.ts";
 import { addDevices } from "./commands/devices.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addEvents } from "./commands/events.ts";
+import { addExportProject } from "./commands/export-project.ts";
 import { addExport } from "./commands/exports.ts";
 import { addLogin } from "./commands/login.ts";
 import { addNotifications } from "./commands/notifications.ts";
@@ -90,7 +92,10 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addWebhooks(group("webhook", "Manage webhooks"), add);
   addOperators(group("operator", "Manage operators (admin token)"), add);
   addAudit(group("audit", "Show what operators did (admin token)"), add);
-  addProjects(group("project", "Manage projects (admin token)"), add);
+  addApply(program, add);
+  const projects = group("project", "Manage projects (admin token)");
+  addProjects(projects, add);
+  addExportProject(projects, add);
   addTokens(group("token", "Manage project tokens (admin token)"), add);
   addProviders(group("provider", "Configure APNs, FCM and Web Push (admin token)"), add);
   addDeadLetters(group("dead-letters", "Inspect and replay dead letters (admin token)"), add);

@@ -79,6 +79,7 @@ struct Registration: Codable, Equatable, Sendable {
     var platform = "ios"
     let identifier: String
     let environment: HeraldSettings.Environment
+    let app: String?
     let identifiers: [String: JSONValue]
     let metadata: [String: JSONValue]?
     let capabilities: [String]?
@@ -87,6 +88,7 @@ struct Registration: Codable, Equatable, Sendable {
         project_id = settings.project
         identifier = pushToken
         environment = settings.environment
+        app = settings.app
         var identifiers = settings.identifiers
         identifiers["current_locale"] = locale.map { .string($0) }
         identifiers["current_time_zone"] = .string(timeZone)

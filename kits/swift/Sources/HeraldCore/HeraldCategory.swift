@@ -1,34 +1,30 @@
 import Foundation
 
-/// A notification category: the buttons of one notification. iOS shows no button of a category that is not registered.
+/// A notification category: the buttons of one notification. iOS shows no button, and reports no dismissal, of a category that is not
+/// registered.
 public struct HeraldCategory: Equatable, Sendable {
     /// At most so many are kept: iOS would keep every one.
     static let maxKept = 64
     private static let prefix = "herald."
 
-    /// The same for the same buttons.
+    /// From Herald: the same for the same buttons.
     public let id: String
     public let buttons: [HeraldButton]
 
-    /// For a push with buttons, or one whose dismissal Herald wants to know. Nil if the push has a category of the app's own, or needs none.
+    /// Nil if the push has a category of the app's own, or none.
     init?(_ push: HeraldPush) {
-        guard push.category == nil, push.asksReceipt || !push.buttons.isEmpty else { return nil }
+        guard let id = push.category, Self.isHeralds(id) else { return nil }
+        self.id = id
         buttons = push.buttons
-        let words = buttons.flatMap { [$0.id, $0.title, String($0.opens), String($0.destructive)] }
-        id = Self.prefix + Self.hash(words.joined(separator: "\u{0}"))
     }
+
+    public static func isHeralds(_ id: String) -> Bool { id.hasPrefix(prefix) }
 
     /// The ids that stay beside this one: all of the app's, and of Herald's the 63 that were used last.
     /// - Parameter used: Herald's ids, the last used first.
     func kept(of registered: Set<String>, used: [String]) -> Set<String> {
         let own = used.filter { $0 != id && registered.contains($0) }.prefix(Self.maxKept - 1)
-        return registered.filter { !$0.hasPrefix(Self.prefix) }.union(own)
-    }
-
-    /// FNV-1a of 64 bits: the same in each process, as Swift's hash is not.
-    private static func hash(_ text: String) -> String {
-        let hash = text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-        return String(hash, radix: 16)
+        return registered.filter { !Self.isHeralds($0) }.union(own)
     }
 }
 
@@ -49,7 +45,7 @@ actor CategoryRegistrar {
     private let store: any HeraldStore
     private let clock: any HeraldClock
     /// The system has one call, which replaces all categories: two at once would lose one.
-    private var last: Task<String?, Never>?
+    private var last: Task<Void, Never>?
 
     init(categories: any HeraldCategories, store: any HeraldStore, clock: any HeraldClock) {
         self.categories = categories
@@ -57,28 +53,27 @@ actor CategoryRegistrar {
         self.clock = clock
     }
 
-    /// - Returns: the id for the notification's content, once the system has the category.
-    func register(_ category: HeraldCategory) async -> String? {
+    /// Returns once the system has the category.
+    func register(_ category: HeraldCategory) async {
         let task = Task { [last] in
-            _ = await last?.value
-            return await registerAlone(category)
+            await last?.value
+            await registerAlone(category)
         }
         last = task
-        return await task.value
+        await task.value
     }
 
-    private func registerAlone(_ category: HeraldCategory) async -> String? {
+    private func registerAlone(_ category: HeraldCategory) async {
         let data = (try? store.read()) ?? nil
         let used = data.flatMap { try? JSONDecoder().decode([String].self, from: $0) } ?? []
         let now = [category.id] + used.filter { $0 != category.id }.prefix(HeraldCategory.maxKept - 1)
         if let data = try? JSONEncoder().encode(now) { try? store.write(data) }
         let registered = await categories.ids()
-        if registered.contains(category.id) { return category.id }
+        if registered.contains(category.id) { return }
         await categories.register(category, keeping: category.kept(of: registered, used: used))
         for _ in 0..<Self.reads {
-            if await categories.ids().contains(category.id) { return category.id }
-            guard (try? await clock.sleep(seconds: Self.readEvery)) != nil else { return nil }
+            if await categories.ids().contains(category.id) { return }
+            guard (try? await clock.sleep(seconds: Self.readEvery)) != nil else { return }
         }
-        return nil
     }
 }

@@ -9,6 +9,8 @@ public struct HeraldSettings: Sendable {
     /// The project's id, `prj_…`.
     public var project: String
     public var environment: Environment
+    /// The app's bundle id, for projects with several apps. Nil: the one of the project's settings for APNs.
+    public var app: String?
     /// Stored with the device, for targets such as `metadata:plan=pro`. Herald ignores values that the project protects.
     public var metadata: [String: JSONValue]
     /// More identifiers. The kit always sends `current_locale` and `current_time_zone`.
@@ -17,12 +19,13 @@ public struct HeraldSettings: Sendable {
     public var capabilities: [String]
 
     public init(
-        gateway: URL, project: String, environment: Environment = .production, metadata: [String: JSONValue] = [:],
-        identifiers: [String: JSONValue] = [:], capabilities: [String] = []
+        gateway: URL, project: String, environment: Environment = .production, app: String? = nil,
+        metadata: [String: JSONValue] = [:], identifiers: [String: JSONValue] = [:], capabilities: [String] = []
     ) {
         self.gateway = gateway
         self.project = project
         self.environment = environment
+        self.app = app
         self.metadata = metadata
         self.identifiers = identifiers
         self.capabilities = capabilities

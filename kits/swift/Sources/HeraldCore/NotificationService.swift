@@ -4,14 +4,6 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What the notification service extension adds to a notification before the system shows it.
-public struct NotificationAdditions: Equatable, Sendable {
-    /// A file to attach.
-    public internal(set) var image: URL?
-    /// The category of the notification's buttons.
-    public internal(set) var category: String?
-}
-
 /// The work of a notification service extension: reports the receipt, loads the image, and registers the buttons.
 public struct NotificationService: Sendable {
     /// The notification is shown after this time, in seconds, even if Herald has not confirmed the receipt.
@@ -39,14 +31,14 @@ public struct NotificationService: Sendable {
         self.clock = clock
     }
 
-    /// Never throws: a notification without its image is better than none.
-    public func prepare(_ push: HeraldPush) async -> NotificationAdditions {
+    /// Returns when the notification may be shown. Never throws: a notification without its image is better than none.
+    /// - Returns: the file of the image to attach, which the system moves away.
+    public func prepare(_ push: HeraldPush) async -> URL? {
         async let receipt: Void = reportReceipt(push)
-        async let image = loadImage(push)
-        async let category = registerCategory(push)
-        let additions = await NotificationAdditions(image: image, category: category)
-        await receipt
-        return additions
+        async let buttons: Void = registerCategory(push)
+        let image = await loadImage(push)
+        _ = await (receipt, buttons)
+        return image
     }
 
     /// The report is stored first: what cannot be sent within the wait is sent beside the next push.
@@ -67,9 +59,9 @@ public struct NotificationService: Sendable {
         waiting.cancel()
     }
 
-    private func registerCategory(_ push: HeraldPush) async -> String? {
-        guard let category = HeraldCategory(push) else { return nil }
-        return await categories.register(category)
+    private func registerCategory(_ push: HeraldPush) async {
+        guard let category = HeraldCategory(push) else { return }
+        await categories.register(category)
     }
 
     private func loadImage(_ push: HeraldPush) async -> URL? {

@@ -79,7 +79,9 @@ private struct Phone {
 
     func app() -> HeraldClient {
         HeraldClient(
-            settings: HeraldSettings(gateway: system.gateway, project: system.project, identifiers: ["app_version": "1.2"]),
+            settings: HeraldSettings(
+                gateway: system.gateway, project: system.project, identifiers: ["app_version": "1.2"],
+                capabilities: ["buttons", "receipts"]),
             store: store, reports: reports, transport: network, clock: clock)
     }
 }
@@ -163,6 +165,21 @@ struct EndToEnd {
         let status = await app.login(userToken: system.userTokens[2])
         #expect(status.device != device && status.user == "u-swift" && status.topics == ["news"] && !status.pending)
         #expect(try await system.device(try #require(status.device))["user_id"] as? String == "u-swift")
+    }
+
+    @Test func theExtensionGetsWhatItDraws() async throws {
+        let token = newDeviceToken()
+        let device = try #require(await phone.app().register(token: token).device)
+        let buttons = [
+            ["id": "track", "title": "Track", "link_to": "/track"], ["id": "later", "title": "Later", "opens": false],
+        ] as [[String: Any]]
+        let push = try await system.push(
+            ["title": "Hello", "receipts": true, "buttons": buttons, "targets": ["device:\(device)"]], to: token)
+        #expect(push.asksReceipt)
+        #expect(push.buttons.map(\.id) == ["track", "later"] && push.buttons.map(\.opens) == [true, false])
+        #expect(HeraldCategory(push)?.buttons == push.buttons)
+        let plain = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
+        #expect(!plain.asksReceipt && HeraldCategory(plain) == nil)
     }
 
     @Test func tellsWhatHeraldRefuses() async throws {

@@ -28,7 +28,8 @@ private actor Categories: HeraldCategories {
 
 private let gateway = URL(string: "https://push.example.com")!
 private func pushWith(_ button: String, more: [String: Any] = [:]) -> HeraldPush {
-    HeraldPush(userInfo: userInfo(more: ["buttons": [["id": button, "title": "Track"]]].merging(more) { $1 }))!
+    let fields = ["buttons": [["id": button, "title": "Track"]], "aps": ["category": "herald.\(button)"]] as [String: Any]
+    return HeraldPush(userInfo: userInfo(more: fields.merging(more) { $1 }))!
 }
 
 private struct Extension {
@@ -38,7 +39,7 @@ private struct Extension {
     var reports = MemoryStore()
     let used = MemoryStore()
 
-    func prepare(_ push: HeraldPush) async -> NotificationAdditions {
+    func prepare(_ push: HeraldPush) async -> URL? {
         let sender = ReportSender(gateway: gateway, store: reports, transport: network, clock: clock)
         let service = NotificationService(
             reports: sender, categories: categories, categoryStore: used, transport: network, clock: clock)
@@ -52,14 +53,12 @@ private struct Extension {
             ? Network.Answer() : Network.Answer(status: 200, body: "picture", headers: ["Content-Type": "image/png"])
     })
     let push = pushWith("track", more: ["receipt": 0, "image": "https://example.com/a?size=2"])
-    let additions = await service.prepare(push)
+    let image = try #require(await service.prepare(push))
     #expect(await service.network.calls == ["PUT /notifications/ntf_1/received"])
-    let image = try #require(additions.image)
     #expect(image.pathExtension == "png")
     #expect(try String(contentsOf: image, encoding: .utf8) == "picture")
     try FileManager.default.removeItem(at: image)
-    #expect(additions.category?.hasPrefix("herald.") == true)
-    #expect(await service.categories.registered == [additions.category])
+    #expect(await service.categories.registered == ["herald.track"])
     #expect(!service.reports.text.contains("ntf_1"))
 }
 
@@ -74,7 +73,7 @@ private struct Extension {
     let shown = Task { await service.prepare(push) }
     try await eventually("waits") { clock.sleeping == [2] }
     clock.advance(2)
-    #expect(await shown.value == NotificationAdditions())
+    #expect(await shown.value == nil)
     // Stored: the next push sends it.
     #expect(service.reports.text.contains("ntf_1"))
     let next = Extension(network: Network { _ in Network.Answer() }, reports: service.reports)
@@ -88,30 +87,31 @@ func showsTheNotificationWithoutAnImageThatIsNone(_ status: Int, _ type: String,
         Network.Answer(status: status, body: String(repeating: "a", count: bytes), headers: ["Content-Type": type])
     })
     let push = HeraldPush(userInfo: userInfo(more: ["image": "https://example.com/a.png"]))!
-    #expect(await service.prepare(push) == NotificationAdditions())
+    #expect(await service.prepare(push) == nil)
 }
 
 @Test func leavesCategoriesAloneThatItDoesNotNeed() async {
     let service = Extension(network: Network())
-    #expect(await service.prepare(HeraldPush(userInfo: userInfo())!).category == nil)
-    #expect(await service.prepare(pushWith("track", more: ["aps": ["category": "news"]])).category == nil)
+    _ = await service.prepare(HeraldPush(userInfo: userInfo())!)
+    _ = await service.prepare(pushWith("track", more: ["aps": ["category": "news"]]))
     #expect(await service.categories.registered == [])
 }
 
 @Test func keepsTheCategoriesOfTheAppAndThe64ThatWereUsedLast() async {
     let categories = Categories(["news"], readsUntilThere: 0)
-    var service = Extension(network: Network(), categories: categories)
-    let ids = await (0..<70).asyncMap { await service.prepare(pushWith("button-\($0)")).category }
-    #expect(Set(ids).count == 70)
+    let service = Extension(network: Network(), categories: categories)
+    for number in 0..<70 { _ = await service.prepare(pushWith("button-\(number)")) }
     // Used again, so that a newer one goes before it.
     _ = await service.prepare(pushWith("button-6"))
     _ = await service.prepare(pushWith("one-more"))
     let kept = await categories.registered
     #expect(kept.count == 65 && kept.contains("news"))
-    #expect(kept.contains(ids[6]!) && !kept.contains(ids[7]!))
-    // A system that never has it: shown without buttons.
-    service.categories = Categories(readsUntilThere: .max)
-    #expect(await service.prepare(pushWith("slow")).category == nil)
+    #expect(kept.contains("herald.button-6") && !kept.contains("herald.button-7"))
+}
+
+@Test func showsTheNotificationOfASystemThatNeverHasTheCategory() async {
+    let service = Extension(network: Network(), categories: Categories(readsUntilThere: .max))
+    #expect(await service.prepare(pushWith("slow")) == nil)
 }
 
 @Test func registersCategoriesOneAfterTheOther() async {
@@ -122,12 +122,4 @@ func showsTheNotificationWithoutAnImageThatIsNone(_ status: Int, _ type: String,
         for number in 0..<10 { group.addTask { _ = await shared.prepare(pushWith("button-\(number)")) } }
     }
     #expect(await service.categories.registered.count == 10)
-}
-
-extension Sequence {
-    fileprivate func asyncMap<Mapped>(_ transform: (Element) async -> Mapped) async -> [Mapped] {
-        var mapped: [Mapped] = []
-        for element in self { mapped.append(await transform(element)) }
-        return mapped
-    }
 }
