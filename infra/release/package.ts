@@ -68,7 +68,13 @@ const typeProjects: Partial<Readonly<Record<PackageName, string>>> = {
 
 /** Without what only this repository uses: scripts, development dependencies, the way to the sources. */
 const publishedManifest = (name: PackageName, text: string, repository: string | undefined): object => {
-  const { private: _, scripts: __, dependencies: ___, devDependencies: ____, ...rest } = JSON.parse(text);
+  const {
+    private: _,
+    scripts: __,
+    dependencies: ___,
+    devDependencies: ____,
+    ...rest
+  } = JSON.parse(text.replaceAll("app.plugin.cjs", "app.plugin.js"));
   // Optional only so that this repository does not install them.
   const { peerDependenciesMeta: _____, exports, bin, ...own } = rest;
   return {

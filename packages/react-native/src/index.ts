@@ -15,6 +15,8 @@ export type HeraldOptions = {
   /** The gateway's address and the project's id, as in the config plugin: Android reads them from there. */
   readonly gateway: string;
   readonly project: string;
+  /** iOS: the bundle id, if the project's APNs settings name several apps. */
+  readonly app?: string;
   /** Called after each attempt to send. */
   readonly onChange?: (status: Status) => void;
   /** Called with the link of a notification, or of its button, that the user opened. */
@@ -36,7 +38,7 @@ const startOnAndroid = ({ onChange, onOpen }: HeraldOptions): Herald => {
   return onAndroid(native);
 };
 
-const startOnIos = ({ gateway, project, onChange, onOpen }: HeraldOptions): Herald => {
+const startOnIos = ({ gateway, project, app, onChange, onOpen }: HeraldOptions): Herald => {
   const herald = createDevice({
     gateway,
     project,
@@ -57,6 +59,7 @@ const startOnIos = ({ gateway, project, onChange, onOpen }: HeraldOptions): Hera
       platform: "ios",
       identifiers: identifiers(),
       capabilities: ["receipts", "buttons"],
+      ...(app && { app }),
       ...(__DEV__ && { environment: "sandbox" }),
     }),
   });
