@@ -129,16 +129,24 @@ test("100 ordinary sign-ins cost the gateway little time and memory", async ({ t
   for (let request = 0; request < 100; request++) await fetch(`${gateway.operators}/admin/v1/sign-in`);
   const before = await memory();
   const times: number[] = [];
+  let first: string | number = "";
   for (let person = 0; person < 100; person++) {
     const begun = performance.now();
     const sent = await begin();
     answer(sent.nonce, { sub: `person-${person % 10}` });
     expect((await finish(sent)).session).toBeDefined();
     times.push(performance.now() - begun);
+    if (person === 0) first = await memory();
   }
   times.sort((one, other) => one - other);
   const [p50, p99] = [times[50], times[99]].map((ms) => Math.round(ms ?? 0));
-  show(task, { "p50 ms": p50 ?? 0, "p99 ms": p99 ?? 0, "MB before": before, "MB after": await memory() });
+  show(task, {
+    "p50 ms": p50 ?? 0,
+    "p99 ms": p99 ?? 0,
+    "MB before": before,
+    "MB after the first": first,
+    "MB after": await memory(),
+  });
 });
 
 test("no bad token of an identity provider begins a session, and a good one does, also with rotated keys", async ({
