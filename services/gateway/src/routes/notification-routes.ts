@@ -1,7 +1,6 @@
 import {
   batchSendLimits,
   CancelNotification,
-  CountAudience,
   CountOpens,
   Delivery,
   DeliveryStatus,
@@ -34,31 +33,17 @@ import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptedView, acceptNotification, rulesFor, sendCommand } from "../sending/accept-notification.ts";
-import { renderSamples } from "../sending/render-samples.ts";
+import { dryRun } from "../sending/dry-run.ts";
+import { renderSend } from "../sending/render-send.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
-import { renderSend } from "../sending/templates.ts";
+import { withReported } from "../views/reported.ts";
 import { notificationParam } from "./path-params.ts";
 
+/** Two thousand recipients with fifty values each have more, and do not fit into the body. */
+const sendMaxValues = 100_000;
+
 const OneNotification = dataOf(Notification);
-
-/** Longer than for other requests: registry reads every device of the audience. */
-const countTimeoutMs = 8_000;
-
-/** Counts the audience and renders samples; changes nothing. */
-const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
-  const { projectId, content } = command;
-  const { targets, app } = content;
-  const request = { projectId, targets, ...(app !== undefined && { app }) };
-  const { devices, unmatched } = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
-  const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
-  return {
-    dry_run: true,
-    devices: { total: devices.ios + devices.android + devices.web, ...devices },
-    unmatched,
-    rendered: renderSamples(command, platforms),
-  };
-};
 
 /** The response of a send whose template may have changed since: only the stored notification has its texts. */
 const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
@@ -79,9 +64,10 @@ const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, not
 const sendNotification = defineRoute("sendNotification", "post /api/v1/notifications", {
   summary: "Send a notification",
   description:
-    "With `template` it has the texts and settings of a published template; with `template` or `variables` its texts are Liquid, rendered before it is accepted. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+    "With `template` it has the texts and settings of a published template; with `template`, `variables` or `recipients` its texts are Liquid, rendered before it is accepted. With `recipients` it goes to each of up to 2,000 users or devices with values of its own: dispatch renders the texts for each device. All recipients are accepted, or none. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
+  bodyMaxValues: sendMaxValues,
   responses: {
     200: { description: "The result of `dry_run`", schema: dataOf(DryRun) },
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
@@ -90,8 +76,8 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
     const sending = async ({ id, at }: Attempt<NotificationId>) => {
-      const content = await renderSend(deps, projectId, notification);
-      return { projectId, id, at, notification: content };
+      const rendered = await renderSend(deps, projectId, notification);
+      return { projectId, id, at, ...rendered };
     };
     const accept = async (attempt: Attempt<NotificationId>) =>
       acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) });
@@ -123,10 +109,10 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   },
 });
 
-/** Adds opens to a notification. */
+/** Adds what devices reported to a notification. */
 const withOpens = (
   notification: Notification,
-  { counts, totals = {} }: z.output<typeof CountOpens.answer>,
+  { counts, totals = {}, reports = {} }: z.output<typeof CountOpens.answer>,
 ): Notification => {
   const { accepted } = notification.counts;
   const opened = counts[notification.id] ?? 0;
@@ -134,7 +120,7 @@ const withOpens = (
   const openRate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
   return {
     ...notification,
-    counts: { ...notification.counts, opened },
+    counts: { ...notification.counts, opened, ...reports[notification.id] },
     opens: { open_rate: openRate, ...totals[notification.id] },
   };
 };
@@ -148,20 +134,6 @@ export const withOpensOfAll = async (
   if (page.length === 0) return page;
   const opens = await deps.sendRequest(CountOpens, { projectId, notificationIds: page.map(({ id }) => id) });
   return page.map((notification) => withOpens(notification, opens));
-};
-
-/** Adds the time of the open to rows that have one. `read` asks analytics for the times, by the id that `idOf` gives. */
-export const withOpenedAt = async <Row extends object>(
-  rows: Row[],
-  idOf: (row: Row) => string,
-  read: () => Promise<{ readonly openedAt: Readonly<Record<string, string>> }>,
-): Promise<(Row & { opened_at?: string })[]> => {
-  if (rows.length === 0) return rows;
-  const { openedAt } = await read();
-  return rows.map((row) => {
-    const opened = openedAt[idOf(row)];
-    return opened === undefined ? row : { ...row, opened_at: opened };
-  });
 };
 
 /** A page of notifications, with their opens. */
@@ -207,8 +179,10 @@ const getNotification = defineRoute("getNotification", "get /api/v1/notification
   },
 });
 
-/** Needs only dispatch, so that a send can be stopped while analytics is unavailable. Hence the response has no opens. */
-const Cancelled = Notification.extend({ counts: NotificationCounts.omit({ opened: true }) });
+/** Needs only dispatch, so that a send can be stopped while analytics is unavailable. Hence the response has no opens and receipts. */
+const Cancelled = Notification.extend({
+  counts: NotificationCounts.omit({ opened: true, received: true, dismissed: true, buttons: true }),
+});
 
 const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
   summary: "Cancel the rest of a notification",
@@ -221,7 +195,7 @@ const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/not
   handle: async ({ sendRequest }, { caller, params: { id } }) => {
     const { projectId } = caller;
     const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
-    const { opened: _, ...known } = counts;
+    const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
     return ok({ ...notificationFor(caller)(notification), counts: known });
   },
 });
@@ -241,7 +215,7 @@ const listDeliveries = defineRoute("listDeliveries", "get /api/v1/notifications/
     const one = { projectId, notificationId: params.id };
     const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
     const deviceIds = page.data.map(({ device_id }) => device_id);
-    const data = await withOpenedAt(
+    const data = await withReported(
       page.data,
       ({ device_id }) => device_id,
       () => sendRequest(OpensOfDevices, { ...one, deviceIds }),
