@@ -154,6 +154,22 @@ const places: Record<
     route: `PUT /notifications/${world.notification.id}/open`,
     body: { project_id: world.project.id, token: name },
   }),
+  "the token of a receipt": (name) => ({
+    route: `PUT /notifications/${world.notification.id}/received`,
+    body: { project_id: world.project.id, token: name },
+  }),
+  "a button of an open": (name) => ({
+    route: `PUT /notifications/${world.notification.id}/open`,
+    body: { project_id: world.project.id, token: world.openToken, button: name },
+  }),
+  "a button": (name) => ({
+    route: "POST /notifications",
+    body: { notification: { title: "x", targets: [world.device.id], buttons: [{ id: name, title: name }] } },
+  }),
+  "a capability": (name) => ({
+    route: "PUT /identification",
+    body: { project_id: world.project.id, identifier: apnsToken(), platform: "ios", capabilities: [name] },
+  }),
   "types of events": (name) => ({ route: `GET /events?types=${encoded(name)}` }),
   "events of a webhook": (name) => ({
     route: "POST /webhooks",
