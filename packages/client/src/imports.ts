@@ -18,7 +18,7 @@ export const createImports = (http: Http) => {
       resumeUpload<Import>(http, open, options, {
         target: path`/imports/${id}/content`,
         read: (signal) => get(id, { signal }),
-        isWhole: ({ status }) => status !== "uploading",
+        isWhole: ({ status }) => status === "processing" || status === "completed",
       }),
     /** The refused lines, each with the reason. */
     errors: (id: string, options?: ListOptions) => list<ImportError>(http, path`/imports/${id}/errors`, options),

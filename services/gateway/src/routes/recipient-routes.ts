@@ -84,8 +84,8 @@ const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notificati
     const one = { projectId, notificationId: params.id };
     const release = acquireUpload(shareOwner(caller));
     try {
-      const isCsv = isCsvUpload(message);
       const { recipients, texts } = await uploadOf(deps, projectId, params.id);
+      const isCsv = isCsvUpload(message);
       const isDry = query.dry_run === "true";
       const { after_line: afterLine = 0 } = query;
       if (!isDry) refuseOtherPosition(afterLine, recipients);

@@ -20,8 +20,8 @@ import {
   type ProvidersRecord,
   type ProviderView,
   PutProvider,
-  type Recipients,
   projectProvidersKey,
+  type Recipients,
   TestProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
