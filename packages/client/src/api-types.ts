@@ -21,6 +21,8 @@ export type Device = {
   inactive_reason?: InactiveReason;
   topics: string[];
   environment?: ApnsEnvironment;
+  /** Tokens of Apple's push types, with which `push_type` reaches the device. Absent: none */
+  tokens?: FurtherToken[];
   token_kind?: FcmTokenKind;
   /** What the app's kit can do; absent: nothing */
   capabilities?: string[];
@@ -45,6 +47,22 @@ export type DeviceStatus = Open<"active" | "inactive">;
 export type InactiveReason = Open<"unregistered" | "requested" | "stale">;
 
 export type ApnsEnvironment = Open<"production" | "sandbox">;
+
+export type FurtherToken = {
+  type: PushType;
+  /** Of controls: their kind */
+  name?: string;
+  /** Shown whole where the device's `token` is */
+  token: string;
+  /** Absent: the device's */
+  environment?: ApnsEnvironment;
+  /** When the app last sent it */
+  registered_at: string;
+};
+
+export type PushType = Open<
+  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk"
+>;
 
 export type FcmTokenKind = Open<"token" | "fid">;
 
@@ -160,11 +178,6 @@ export type ExportedDelivery = {
   at: string;
   /** The device was asked to report the arrival; absent: no */
   receipt_asked?: boolean;
-  /** When its app ran with this push */
-  received_at?: string;
-  dismissed_at?: string;
-  /** The button that opened it; absent: none */
-  button?: string;
 };
 
 export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
@@ -176,6 +189,18 @@ export type ExportedOpen = {
   device_id: string;
   platform?: Platform;
   opened_at: string;
+  /** The button that was pressed; absent: none */
+  button?: string;
+};
+
+export type ExportedReceipt = {
+  /** Of the row, for `after`: notification, device, and `r` or `d` */
+  id: string;
+  notification_id: string;
+  device_id: string;
+  platform: Platform;
+  kind: Open<"received" | "dismissed">;
+  at: string;
 };
 
 export type User = {
@@ -434,6 +459,10 @@ export type Notification = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: PushType;
+  /** The kind of the control that a push of the type `controls` updates */
+  push_name?: string;
   /** The template that its texts and settings are from; absent: none. Devices do not get it */
   template?: TemplateVersion;
   /** It has recipients with values of their own, and no targets. Devices do not get it */
@@ -683,6 +712,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
   }[];
@@ -693,6 +728,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
     /** `failed` by reason */
@@ -707,6 +748,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
   }[];
@@ -718,6 +765,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
     values: string[];
@@ -1175,6 +1228,8 @@ export type NotificationEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: PushType;
   at: string;
 };
 
@@ -1185,6 +1240,8 @@ export type DeliveryEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: PushType;
   at: string;
   batch_id: string;
   platform: Platform;
@@ -1269,6 +1326,20 @@ export type EventData = {
     platform?: Platform;
     /** The user that the device belonged to when the push was sent; absent: none */
     user_id?: string;
+    /** The button that was pressed; absent: none */
+    button?: string;
+  };
+  "io.herald.notification.received.v1": NotificationEvent & {
+    platform: Platform;
+    devices: string[];
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
+    users?: (string | null)[];
+  };
+  "io.herald.notification.dismissed.v1": NotificationEvent & {
+    platform: Platform;
+    devices: string[];
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
+    users?: (string | null)[];
   };
   "io.herald.delivery.accepted.v1": DeliveryEvent & {
     devices: string[];
@@ -1393,6 +1464,10 @@ export type NewNotification = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
+  /** The kind of the control that a push of the type `controls` updates */
+  push_name?: string | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
   /** It has recipients with values of their own, and no targets. Devices do not get it */
@@ -1498,6 +1573,12 @@ export type DeviceChange = {
   app?: string | null | undefined;
   /** With a project token: the user of the device; null: none */
   user_id?: string | null | undefined;
+};
+
+export type NewFurtherToken = {
+  token: string;
+  /** Absent: the device's */
+  environment?: "production" | "sandbox" | undefined;
 };
 
 export type NewTopic = {
@@ -1637,9 +1718,11 @@ export type StatsQuery = {
   kind?: string | undefined;
   /** Notifications with this label: `<name>:<value>` */
   label?: string | undefined;
+  /** Notifications with this push type */
+  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
   /** Deliveries and opens of one platform */
   platform?: "ios" | "android" | "web" | undefined;
-  /** Adds `groups`: the totals of each platform, kind, topic or value of a label */
+  /** Adds `groups`: the totals of each platform, kind, push type, topic or value of a label */
   by?: string | undefined;
 };
 
@@ -1816,6 +1899,7 @@ export const knownValues = {
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
+  pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",
@@ -1830,6 +1914,8 @@ export const knownValues = {
     "io.herald.notification.cancelled.v1",
     "io.herald.notification.expired.v1",
     "io.herald.notification.opened.v1",
+    "io.herald.notification.received.v1",
+    "io.herald.notification.dismissed.v1",
     "io.herald.delivery.accepted.v1",
     "io.herald.delivery.failed.v1",
     "io.herald.template.published.v1",

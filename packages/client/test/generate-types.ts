@@ -30,6 +30,7 @@ const answers = [
   contracts.ExportedDevice,
   contracts.ExportedDelivery,
   contracts.ExportedOpen,
+  contracts.ExportedReceipt,
   contracts.User,
   contracts.UserSummary,
   contracts.UserErasure,
@@ -82,6 +83,7 @@ const inputs = {
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,
   DeviceChange: z.strictObject(deviceChange),
+  NewFurtherToken: contracts.PutFurtherToken.shape.token,
   NewTopic: contracts.CreateTopic.shape.topic,
   TopicChange: contracts.ChangeTopic.shape.topic,
   NewTemplate: contracts.TemplateContent,
@@ -126,6 +128,7 @@ const values = {
   environment: contracts.ApnsEnvironment.options,
   tokenKind: contracts.FcmTokenKind.options,
   urgency: contracts.Urgency.options,
+  pushType: contracts.PushType.options,
   eventType: eventTypes,
 };
 

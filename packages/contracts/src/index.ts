@@ -45,6 +45,7 @@ export * from "./ids.ts";
 export * from "./links.ts";
 export * from "./liquid-program.ts";
 export * from "./platforms.ts";
+export * from "./push-types.ts";
 export * from "./recipients.ts";
 export * from "./records.ts";
 export * from "./requests/analytics.ts";

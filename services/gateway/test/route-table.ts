@@ -4,6 +4,7 @@ import type { Case } from "./route-case.ts";
 
 export const newDevice = () => ({ device: { token: apnsToken(), platform: "ios" } });
 const query = "?page=0";
+const pushKitToken = "ab".repeat(32);
 
 /** Every route, by its operation id: a valid call, and an invalid one. */
 export const table: Record<string, Case> = {
@@ -176,6 +177,28 @@ export const table: Record<string, Case> = {
     status: 204,
     bad: { devices: [1] },
   },
+  putDeviceToken: {
+    route: (world) => `PUT /api/v1/devices/${world.device.id}/tokens/voip`,
+    status: 204,
+    body: () => ({ token: { token: pushKitToken } }),
+    bad: { token: { token: "not hexadecimal" } },
+  },
+  deleteDeviceToken: {
+    route: (world) => `DELETE /api/v1/devices/${world.device.id}/tokens/voip`,
+    status: 204,
+    bad: { devices: [1] },
+  },
+  putControlToken: {
+    route: (world) => `PUT /api/v1/devices/${world.device.id}/tokens/controls/gate`,
+    status: 204,
+    body: () => ({ token: { token: pushKitToken, environment: "sandbox" } }),
+    bad: { token: {} },
+  },
+  deleteControlToken: {
+    route: (world) => `DELETE /api/v1/devices/${world.device.id}/tokens/controls/gate`,
+    status: 204,
+    bad: { devices: [1] },
+  },
   sendNotification: {
     route: () => "POST /api/v1/notifications",
     status: 202,
@@ -233,6 +256,18 @@ export const table: Record<string, Case> = {
     body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
     bad: { project_id: { $ne: null }, token: { $gt: "" } },
   },
+  notificationReceived: {
+    route: ({ notification }) => `PUT /api/v1/notifications/${notification.id}/received`,
+    status: 204,
+    body: ({ project, openToken }) => ({ project_id: project.id, token: openToken, ago: 60 }),
+    bad: { project_id: { $ne: null }, token: { $gt: "" }, ago: -1 },
+  },
+  notificationDismissed: {
+    route: ({ notification }) => `PUT /api/v1/notifications/${notification.id}/dismissed`,
+    status: 204,
+    body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
+    bad: { project_id: [], token: "", ago: 1.5 },
+  },
   followEvents: {
     route: () => "GET /api/v1/events?types=io.herald.notification.opened.v1",
     status: 200,
@@ -258,6 +293,7 @@ export const table: Record<string, Case> = {
     foreign: 200,
   },
   exportOpens: { route: () => "GET /api/v1/exports/opens", status: 200, badQuery: "?page=1", foreign: 200 },
+  exportReceipts: { route: () => "GET /api/v1/exports/receipts", status: 200, badQuery: "?after=x", foreign: 200 },
   createWebhook: {
     route: () => "POST /api/v1/webhooks",
     status: 201,

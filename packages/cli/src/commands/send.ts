@@ -9,11 +9,14 @@ import { exitCodes, UsageError } from "../failures.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
+import { parseShare } from "./projects.ts";
 import { uploadRecipients, uploadWords } from "./send-recipients.ts";
 
 type Options = {
   readonly to?: string[];
   readonly app?: string;
+  readonly pushType?: string;
+  readonly pushName?: string;
   readonly title?: string;
   readonly body?: string;
   readonly link?: string;
@@ -35,6 +38,8 @@ type Options = {
   readonly thread?: string;
   readonly androidChannel?: string;
   readonly icon?: string;
+  readonly receipts?: string;
+  readonly button?: string[];
   readonly silent?: boolean;
   readonly file?: string;
   readonly key?: string;
@@ -69,11 +74,19 @@ export const parseVariables = (pairs: readonly string[] | undefined) =>
     }),
   );
 
+/** A button of `--button track=Track,/orders/42`. */
+const parseButton = (text: string) => {
+  const [, id, title, link] = /^([^=]+)=([^,]+)(?:,(.+))?$/.exec(text) ?? [];
+  if (id === undefined || title === undefined)
+    throw new UsageError(`--button ${text}: must be id=title, or id=title,link.`);
+  return { id, title, ...(link !== undefined && { link_to: link }) };
+};
+
 /** Flags take precedence over the file. */
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
-  const { template, var: variables, app, recipients, recipientKind } = options;
+  const { template, var: variables, app, receipts, button, pushType, pushName, recipients, recipientKind } = options;
   const flags = {
     template,
     recipients: recipients === undefined ? undefined : { upload: recipientKind },
@@ -82,6 +95,8 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     body,
     targets: to,
     app,
+    push_type: pushType,
+    push_name: pushName,
     link_to: link,
     image,
     icon,
@@ -97,6 +112,8 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     thread,
     android_channel: androidChannel,
     silent,
+    receipts: receipts === undefined ? undefined : parseShare(receipts),
+    buttons: button?.map(parseButton),
   };
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
   const { targets, ...content } = { ...(file === undefined ? {} : await readNotification(file)), ...given };
@@ -150,6 +167,10 @@ export const addSend = (program: Command, add: Add) =>
         "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; repeatable",
       ),
       option("--app <id>", "only devices that name this bundle id or package"),
+      option("--push-type <type>", "Apple's push type, such as voip; needs --data or --file").choices(
+        knownValues.pushType,
+      ),
+      option("--push-name <kind>", "with --push-type controls: the kind of the control"),
       option("--title <text>", "title"),
       option("--body <text>", "text"),
       option("--link <url>", "opened by a tap: a URL or an in-app path"),
@@ -176,6 +197,8 @@ export const addSend = (program: Command, add: Add) =>
       option("--thread <id>", "grouped with others of this thread"),
       option("--android-channel <id>", "notification channel of the Android app"),
       option("--icon <url>", "https URL of an icon, for browsers"),
+      option("--receipts <share>", "share of devices asked to report the arrival: on, off or 0 to 1"),
+      repeated("--button <id=title>", "button, with a link after a comma: track=Track,/orders/42; up to three"),
       option("--silent", "wake the app without showing anything"),
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),

@@ -1,4 +1,5 @@
 import {
+  audienceOfContent,
   ChangeDevice,
   ChangeDeviceRequest,
   DeleteDevice,
@@ -14,7 +15,6 @@ import {
   keysetQuery,
   ListDeviceNotifications,
   ListDevices,
-  type Notification,
   OpensOfDevices,
   OpensOfNotifications,
   pageOf,
@@ -31,8 +31,8 @@ import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { deliveryTrace } from "../views/delivery-trace.ts";
+import { reportedOf, withReported } from "../views/reported.ts";
 import { identifiersOfApp, identifiersOfBackend } from "./identifiers.ts";
-import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
 const Registered = dataOf(Device).extend({
@@ -156,8 +156,6 @@ const deleteDevice = defineRoute("deleteDevice", "delete /api/v1/devices/{id}", 
 
 export const deviceRoutes = [listDevices, registerDevice, getDevice, changeDevice, deleteDevice];
 
-const audienceOf = ({ targets, app }: Notification) => ({ targets, ...(app !== undefined && { app }) });
-
 const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notifications/{id}/devices/{device}", {
   summary: "Read the delivery trace of a notification on one device",
   description:
@@ -170,11 +168,11 @@ const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notificati
     const { projectId } = caller;
     const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
-      sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOf(trace.notification) }),
+      sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
       sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
     const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
-    return ok(deliveryTrace({ ...trace, ...explained, matched, openedAt: opens.openedAt[deviceId] }));
+    return ok(deliveryTrace({ ...trace, ...explained, matched, reported: reportedOf(opens, deviceId) }));
   },
 });
 
@@ -193,7 +191,7 @@ const listDeviceNotifications = defineRoute("listDeviceNotifications", "get /api
       sendRequest(GetDevice, one),
     ]);
     const notificationIds = page.data.map(({ notification }) => notification.id);
-    const data = await withOpenedAt(
+    const data = await withReported(
       page.data,
       ({ notification }) => notification.id,
       () => sendRequest(OpensOfNotifications, { ...one, notificationIds }),

@@ -1,4 +1,4 @@
-import { CountAudience, type DryRun, notificationLimits, type SendV1 } from "@herald/contracts";
+import { audienceOfContent, CountAudience, type DryRun, notificationLimits, type SendV1 } from "@herald/contracts";
 import { createRenderPersonal } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 import { renderSamples } from "./render-samples.ts";
@@ -29,8 +29,8 @@ export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promi
   const devices = { ios: 0, android: 0, web: 0 };
   const unmatched: string[] = [];
   for (let from = 0; from < targets.length; from += notificationLimits.targets) {
-    const app = content.app === undefined ? {} : { app: content.app };
-    const request = { projectId, ...app, targets: targets.slice(from, from + notificationLimits.targets) };
+    const some = targets.slice(from, from + notificationLimits.targets);
+    const request = { projectId, ...audienceOfContent({ ...content, targets: some }) };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
     unmatched.push(...counted.unmatched);

@@ -26,7 +26,8 @@ export const renderSend = async (
 ): Promise<RenderedSend> => {
   const { notification, ...personal } = await renderTextsOf(templates, projectId, sent);
   const receipts = projects.receipts(projectId);
-  const asks = receipts && notification.receipts === undefined && !notification.silent;
+  const isShown = !notification.silent && notification.push_type === undefined;
+  const asks = receipts && notification.receipts === undefined && isShown;
   return { notification: asks ? { ...notification, receipts } : notification, ...personal };
 };
 

@@ -6,15 +6,17 @@ import {
   deliveryReasons,
   type Notification,
   type Provider,
+  pushKeyOf,
   servingProvider,
   topicsOf,
 } from "@herald/contracts";
+import type { Reported } from "./reported.ts";
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
 export type TraceFacts = {
   readonly notification: Pick<
     Notification,
-    "id" | "status" | "targets" | "recipients" | "app" | "created_at" | "send_at"
+    "id" | "status" | "targets" | "recipients" | "app" | "push_type" | "push_name" | "created_at" | "send_at"
   >;
   /** Whether the audience was read. */
   readonly expanded: boolean;
@@ -23,11 +25,13 @@ export type TraceFacts = {
   readonly nextAttemptAt?: string | undefined;
   readonly device: Pick<Device, "id" | "platform" | "provider" | "status" | "topics" | "app" | "created_at">;
   readonly matched?: string | undefined;
+  /** The device has no token of the notification's push type. */
+  readonly noToken?: boolean | undefined;
   /** The notification is for devices of another app. */
   readonly otherApp?: boolean | undefined;
   /** The device of the same app installation that gets the push instead. */
   readonly reachedThrough?: string | undefined;
-  readonly openedAt?: string | undefined;
+  readonly reported?: Reported | undefined;
 };
 
 const names: Record<Provider, string> = { apns: "APNs", fcm: "FCM", webpush: "the push service" };
@@ -74,7 +78,7 @@ const missingTopics = ({ notification, device }: TraceFacts): string[] =>
 
 /** The reasons why a device is in no batch. */
 const absence = (facts: TraceFacts): string[] => {
-  const { notification, device, matched, otherApp, reachedThrough, expanded } = facts;
+  const { notification, device, matched, otherApp, noToken, reachedThrough, expanded } = facts;
   const reasons: string[] = [];
   if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
   if (matched === undefined) {
@@ -85,6 +89,7 @@ const absence = (facts: TraceFacts): string[] => {
     reasons.push(
       `It is for devices of the app \`${notification.app}\`, and the device ${device.app === undefined ? "names none" : `names \`${device.app}\``}.`,
     );
+  if (noToken) reasons.push(`The device has no token for \`${pushKeyOf(notification)}\` pushes.`);
   if (device.created_at > notification.created_at)
     reasons.push(`The device registered at ${device.created_at}, after the notification was accepted.`);
   if (!expanded) {
@@ -101,6 +106,24 @@ const absence = (facts: TraceFacts): string[] => {
   return [...reasons, "So it was not addressed."];
 };
 
+const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Reported = {}): string[] =>
+  [
+    ...(received_at === undefined ? [] : [{ at: received_at, sentence: `The app received it at ${received_at}.` }]),
+    ...(dismissed_at === undefined
+      ? []
+      : [{ at: dismissed_at, sentence: `The user dismissed it at ${dismissed_at}.` }]),
+    ...(opened_at === undefined
+      ? []
+      : [
+          {
+            at: opened_at,
+            sentence: `Opened at ${opened_at}${button === undefined ? "" : `, with the button \`${button}\``}.`,
+          },
+        ]),
+  ]
+    .toSorted((one, other) => (one.at < other.at ? -1 : 1))
+    .map(({ sentence }) => sentence);
+
 /** Whom the notification is for, and whether the device is among them. */
 const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string => {
   if (notification.recipients !== undefined)
@@ -113,8 +136,8 @@ const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string =
 
 /** The events of the notification on this device, in sentences, oldest first. */
 export const explain = (facts: TraceFacts): string[] => {
-  const { notification, device, delivery, attempts, nextAttemptAt, openedAt } = facts;
-  const provider = names[servingProvider(device)];
+  const { notification, device, delivery, attempts, nextAttemptAt } = facts;
+  const provider = names[notification.push_type === undefined ? servingProvider(device) : "apns"];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
   const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
   return [
@@ -129,27 +152,24 @@ export const explain = (facts: TraceFacts): string[] => {
       : waits
         ? ["It waits for its turn."]
         : []),
-    ...(openedAt === undefined ? [] : [`Opened at ${openedAt}.`]),
+    ...(delivery?.receipt_asked ? ["It asked the device to report the arrival."] : []),
+    ...reportSentences(facts.reported),
   ];
 };
 
 /** The device's delivery status. Until the audience is read, an active device that a target matches is pending. */
-const statusOf = ({
-  delivery,
-  expanded,
-  notification,
-  device,
-  matched,
-  otherApp,
-}: TraceFacts): DeliveryTrace["status"] => {
+const statusOf = (facts: TraceFacts): DeliveryTrace["status"] => {
+  const { delivery, expanded, notification, device, matched, otherApp, noToken } = facts;
   if (delivery) return delivery.status;
   const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
-  return ended || matched === undefined || otherApp || device.status === "inactive" ? "not_addressed" : "pending";
+  return ended || matched === undefined || otherApp || noToken || device.status === "inactive"
+    ? "not_addressed"
+    : "pending";
 };
 
 /** The delivery trace of one notification on one device. */
 export const deliveryTrace = (facts: TraceFacts): DeliveryTrace => {
-  const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
+  const { notification, device, delivery, matched, attempts, nextAttemptAt, reported } = facts;
   return {
     notification: { id: notification.id, status: notification.status },
     device: { id: device.id, platform: device.platform, status: device.status },
@@ -158,7 +178,8 @@ export const deliveryTrace = (facts: TraceFacts): DeliveryTrace => {
     ...(delivery?.user_id === undefined ? {} : { user_id: delivery.user_id }),
     attempts: [...attempts],
     ...(nextAttemptAt === undefined ? {} : { next_attempt_at: nextAttemptAt }),
-    ...(openedAt === undefined ? {} : { opened_at: openedAt }),
+    ...(delivery?.receipt_asked === undefined ? {} : { receipt_asked: delivery.receipt_asked }),
+    ...reported,
     explanation: explain(facts),
   };
 };

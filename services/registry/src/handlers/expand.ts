@@ -46,7 +46,7 @@ export const partitionPage = async (
   message: ExpandV1,
 ) => {
   const { projectId, notificationId, page, fromBucket, toBucket } = message;
-  const query = await audienceQuery(projectId, message.targets, message.app);
+  const query = await audienceQuery(projectId, message);
   const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);

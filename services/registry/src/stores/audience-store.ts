@@ -3,6 +3,7 @@ import {
   deviceBucket,
   type Platform,
   type ProjectId,
+  type PushKey,
   pushTokenHash,
   type RecipientKind,
   type Target,
@@ -11,6 +12,7 @@ import {
   anyExisting,
   deadlineOptions,
   findBatched,
+  findByIds,
   findSome,
   guardStore,
   type IndexSpec,
@@ -18,6 +20,7 @@ import {
 } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import { type DeviceLookup, isDirect, type Needed, neededBy, type WantedKeys } from "../domain/audience.ts";
+import { tokenFacet } from "../domain/facets.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
@@ -205,6 +208,13 @@ export const createAudienceStore = (db: Db) => {
       for (const row of byHash) if (row.tokenHash !== undefined) add(row.tokenHash, row);
       for (const row of byFacet) for (const facet of row.facets ?? []) add(facet, row);
       return byKey;
+    },
+
+    /** The tokens of a push type of those devices that have one. */
+    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey) => {
+      const projection = { tokens: { $elemMatch: { key } } };
+      const rows = await findByIds(devices, ids, { projectId, facets: tokenFacet(key) }, { projection });
+      return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
     },
 
     /**

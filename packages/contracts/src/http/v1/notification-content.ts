@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
+import { type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
@@ -142,6 +143,10 @@ export const content = {
       examples: ["order-42"],
     }),
   ...tagFields,
+  push_name: PushName.optional().meta({
+    description: "The kind of the control that a push of the type `controls` updates",
+    examples: ["garage-door"],
+  }),
   template: TemplateVersion.optional().meta({
     description: "The template that its texts and settings are from; absent: none. Devices do not get it",
     examples: [{ name: "order-shipped", version: 3 }],
@@ -173,3 +178,12 @@ export const content = {
 /** The content of a notification as the backend sent it, with the API's field names also on the bus and in the ledger. */
 export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
+
+/** The audience of a notification as registry is asked for it. */
+export const audienceOfContent = (
+  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name">,
+): { readonly targets: string[]; readonly app?: AppId; readonly push?: PushKey } => {
+  const { targets, app } = content;
+  const push = pushKeyOf(content);
+  return { targets, ...(app !== undefined && { app }), ...(push !== undefined && { push }) };
+};

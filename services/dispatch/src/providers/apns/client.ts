@@ -99,7 +99,7 @@ const appNotConfigured: Outcome = Object.freeze({
   notSent: true,
 });
 
-/** What Apple says about a topic: for a further app it is no verdict on the project's own. */
+/** What Apple says about a topic: for a further app or a push type it is no verdict on the project's own app. */
 const topicReasons: readonly string[] = ["BadTopic", "TopicDisallowed"];
 
 const otherThan: Record<ApnsEnvironment, ApnsEnvironment> = { production: "sandbox", sandbox: "production" };
@@ -183,7 +183,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   return {
     prepare: (message) => {
       const { notificationId, content } = message;
-      const { pushType, priority } = renderApns(content, message);
+      const { pushType, topicEnding, priority } = renderApns(content, message);
       const formOf = pushForms(content, { ...message, platform: "ios" });
       const bodyOf = perForm((form) => renderApns(content, message, form).body);
       const collapseId = collapseIdOf(content, message);
@@ -200,7 +200,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,
-            "apns-topic": app,
+            "apns-topic": app + topicEnding,
             "apns-expiration": expiration,
             "apns-priority": `${priority}`,
             "apns-id": apnsId(notificationId, id),
@@ -215,8 +215,11 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
             answer.kind === "answered" && answer.status === 200
               ? acceptedOutcome
               : retryOtherEnvironment(post, environment, authorization, answer).then((outcome) =>
-                  app !== bundle_id && isAboutTopic(outcome)
-                    ? tokenMismatch("app-not-configured", outcome.providerReason)
+                  app + topicEnding !== bundle_id && isAboutTopic(outcome)
+                    ? tokenMismatch(
+                        app === bundle_id ? "push-type-refused" : "app-not-configured",
+                        outcome.providerReason,
+                      )
                     : outcome,
                 ),
           );
