@@ -53,7 +53,7 @@ abstract class AtHerald {
     protected fun device(): JSONObject = api("GET", "/devices/${herald.status.device}").getJSONObject("data")
 
     protected fun eventually(check: () -> Unit) {
-        val end = System.nanoTime() + 20_000_000_000
+        val end = System.nanoTime() + 60_000_000_000
         while (true) {
             try {
                 return check()
