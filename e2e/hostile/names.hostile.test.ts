@@ -130,6 +130,22 @@ const places: Record<
   }),
   "a device in a path": (name) => ({ route: `GET /devices/${encoded(name)}` }),
   "a device to subscribe": (name) => ({ route: `PUT /topics/${world.topic.id}/devices`, body: { devices: [name] } }),
+  "a push type": (name) => ({
+    route: `PUT /devices/${world.device.id}/tokens/${encoded(name)}`,
+    body: { token: { token: apnsToken() } },
+  }),
+  "a control": (name) => ({
+    route: `PUT /devices/${world.device.id}/tokens/controls/${encoded(name)}`,
+    body: { token: { token: apnsToken() } },
+  }),
+  "an app, a push type and a control of a send": (name) => ({
+    route: "POST /notifications",
+    body: { notification: { targets: [world.device.id], app: name, push_type: "controls", push_name: name } },
+  }),
+  "the app of a device": (name) => ({
+    route: "POST /devices",
+    body: { device: { token: apnsToken(), platform: "ios", app: name } },
+  }),
   "a target": (name) => ({ route: "POST /notifications", body: { notification: { title: "x", targets: [name] } } }),
   "a topic as a target": (name) => ({
     route: "POST /notifications",
