@@ -30,7 +30,7 @@ const parsed = (text: string): Record<string, unknown> | undefined => {
 };
 
 /** Calls Herald. Resolves to the parsed body; undefined if it is no JSON. Throws a {@link Problem}. */
-export const call = async <Answer>(
+export const callHerald = async <Answer>(
   gateway: string,
   route: string,
   body?: unknown,

@@ -1,16 +1,16 @@
-import { call, type Problem } from "./call.ts";
+import { callHerald, type Problem } from "./call.ts";
 import {
   emptyState,
-  type Report,
+  type DeviceReport,
   type ReportKind,
-  readJson,
+  readStored,
   reportAgeMs,
-  type Secrets,
-  type State,
+  type DeviceSecrets,
+  type KitState,
   type Store,
   withReport,
 } from "./state.ts";
-import type { Herald, Push, Status } from "./types.ts";
+import type { Herald, PushPayload, PushStatus } from "./types.ts";
 
 export type DeviceOptions = {
   readonly gateway: string;
@@ -21,7 +21,7 @@ export type DeviceOptions = {
   readonly store: Store;
   /** What the device registers with beside its token. */
   readonly data: () => Readonly<Record<string, unknown>>;
-  readonly onChange?: ((status: Status) => void) | undefined;
+  readonly onChange?: ((status: PushStatus) => void) | undefined;
   /** Gets another push token from the platform, if it can. */
   readonly replacePushToken?: () => void;
   /** ms since 1970. */
@@ -45,8 +45,8 @@ const asProblem = (error: unknown): Problem =>
 export const createDevice = (options: DeviceOptions): Herald => {
   const { project, secrets: secretStore, store, now = Date.now } = options;
   const gateway = options.gateway.replace(/\/+$/, "");
-  let state: State = emptyState;
-  let secrets: Secrets = {};
+  let state: KitState = emptyState;
+  let secrets: DeviceSecrets = {};
   let loading: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let problem: Problem | null = null;
@@ -56,19 +56,19 @@ export const createDevice = (options: DeviceOptions): Herald => {
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const load = async () => {
-    state = await readJson(store, emptyState);
-    secrets = await readJson(secretStore, {});
+    state = await readStored(store, emptyState);
+    secrets = await readStored(secretStore, {});
   };
-  const save = async (change: Partial<State>) => {
+  const save = async (change: Partial<KitState>) => {
     state = { ...state, ...change };
     await store.set(JSON.stringify(state));
   };
-  const saveSecrets = async (next: Secrets) => {
+  const saveSecrets = async (next: DeviceSecrets) => {
     secrets = next;
     await secretStore.set(JSON.stringify(next));
   };
   const asDevice = <Answer>(method: string, path: string, body?: unknown) =>
-    call<Answer>(gateway, `${method} devices/${secrets.device}${path}`, body, secrets.credential);
+    callHerald<Answer>(gateway, `${method} devices/${secrets.device}${path}`, body, secrets.credential);
 
   /** False if Herald refuses the change, as it would refuse a retry. */
   const attempt = async (work: () => Promise<unknown>): Promise<boolean> => {
@@ -90,7 +90,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
       const body = { project_id: report.project, token, ...(ago > 0 && { ago }), ...(button && { button }) };
       // A report needs no credential, so a refusal says nothing about the device.
       if (ago * 1_000 < reportAgeMs)
-        await call(gateway, `PUT notifications/${notification}/${kind}`, body).catch((error) => {
+        await callHerald(gateway, `PUT notifications/${notification}/${kind}`, body).catch((error) => {
           problem = asProblem(error);
           if (problem.retry) throw problem;
         });
@@ -113,7 +113,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
       ...data,
     };
     type Answer = { data: { id: string }; credential?: string };
-    const answer = await call<Answer>(gateway, "PUT identification", body, secrets.credential);
+    const answer = await callHerald<Answer>(gateway, "PUT identification", body, secrets.credential);
     const device = answer.data.id;
     const isSame = device === secrets.device;
     const credential = answer.credential ?? (isSame ? secrets.credential : undefined);
@@ -192,7 +192,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
     }
   };
 
-  const status = (): Status => {
+  const status = (): PushStatus => {
     const { pushToken, registered, topics } = state;
     const isRegistered = pushToken === undefined || (secrets.credential !== undefined && registered === pushToken);
     const changes = Object.values(topics).some((is) => is !== "subscribed");
@@ -207,7 +207,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
     };
   };
 
-  const run = (change: (state: State) => Partial<State>): Promise<Status> => {
+  const run = (change: (state: KitState) => Partial<KitState>): Promise<PushStatus> => {
     const work = last.then(async () => {
       try {
         loading ??= load();
@@ -229,11 +229,11 @@ export const createDevice = (options: DeviceOptions): Herald => {
   const settle = () => run(() => ({}));
   const report = (
     kind: ReportKind,
-    { notification_id: notification, project_id: ofProject, token }: Push,
+    { notification_id: notification, project_id: ofProject, token }: PushPayload,
     button?: string,
   ) => {
     if (typeof notification !== "string" || typeof ofProject !== "string" || typeof token !== "string") return settle();
-    const one: Report = { kind, notification, project: ofProject, token, at: now(), ...(button && { button }) };
+    const one: DeviceReport = { kind, notification, project: ofProject, token, at: now(), ...(button && { button }) };
     return run((before) => withReport(before, one));
   };
   const changeTopic = (name: string, is: "add" | "remove") =>

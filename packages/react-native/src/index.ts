@@ -6,10 +6,10 @@ import { AppState, Platform } from "react-native";
 import { createDevice } from "./device.ts";
 import { type NativeHerald, onAndroid } from "./native.ts";
 import { responseOf } from "./response.ts";
-import type { Herald, Status } from "./types.ts";
+import type { Herald, PushStatus } from "./types.ts";
 
 export type { Problem } from "./call.ts";
-export type { Herald, Push, Status } from "./types.ts";
+export type { Herald, PushPayload, PushStatus } from "./types.ts";
 
 export type HeraldOptions = {
   /** The gateway's address and the project's id, as in the config plugin: Android reads them from there. */
@@ -18,7 +18,7 @@ export type HeraldOptions = {
   /** iOS: the bundle id, if the project's APNs settings name several apps. */
   readonly app?: string;
   /** Called after each attempt to send. */
-  readonly onChange?: (status: Status) => void;
+  readonly onChange?: (status: PushStatus) => void;
   /** Called with the link of a notification, or of its button, that the user opened. */
   readonly onOpen?: (link: string) => void;
 };
@@ -30,7 +30,7 @@ const identifiers = () => {
 
 const startOnAndroid = ({ onChange, onOpen }: HeraldOptions): Herald => {
   const native = requireNativeModule<NativeHerald>("Herald");
-  native.addListener("onChange", (status: Status) => onChange?.(status));
+  native.addListener("onChange", (status: PushStatus) => onChange?.(status));
   native.addListener("onOpen", ({ link }: { link: string }) => onOpen?.(link));
   native.start();
   const link = native.takeLink();

@@ -1,21 +1,21 @@
-import type { Herald, Push, Status } from "./types.ts";
+import type { Herald, PushPayload, PushStatus } from "./types.ts";
 
 /** The native module of Android, on the kit for Android. Its calls return the status after they are stored and sent, or failed. */
 export type NativeHerald = {
   readonly start: () => void;
-  readonly register: (pushToken: string) => Promise<Status>;
-  readonly login: (userToken: string) => Promise<Status>;
-  readonly logout: () => Promise<Status>;
-  readonly addTopic: (name: string) => Promise<Status>;
-  readonly removeTopic: (name: string) => Promise<Status>;
-  readonly report: (kind: string, push: Readonly<Record<string, string>>, button: string | null) => Promise<Status>;
-  readonly settle: () => Promise<Status>;
+  readonly register: (pushToken: string) => Promise<PushStatus>;
+  readonly login: (userToken: string) => Promise<PushStatus>;
+  readonly logout: () => Promise<PushStatus>;
+  readonly addTopic: (name: string) => Promise<PushStatus>;
+  readonly removeTopic: (name: string) => Promise<PushStatus>;
+  readonly report: (kind: string, push: Readonly<Record<string, string>>, button: string | null) => Promise<PushStatus>;
+  readonly settle: () => Promise<PushStatus>;
   /** The link of the notification that started the app; null without one. */
   readonly takeLink: () => string | null;
   readonly addListener: (event: "onChange" | "onOpen", listener: (event: never) => void) => void;
 };
 
-const texts = (push: Push): Readonly<Record<string, string>> =>
+const texts = (push: PushPayload): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(push).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
 
 export const onAndroid = (native: NativeHerald): Herald => ({

@@ -1,8 +1,8 @@
-import type { Push } from "./types.ts";
+import type { PushPayload } from "./types.ts";
 
 /** What a person did with a notification on iOS. */
 export type Response = {
-  readonly push: Push;
+  readonly push: PushPayload;
   readonly did: "opened" | "dismissed";
   readonly button?: string;
   /** What the app shows now. */
@@ -18,8 +18,8 @@ type NotificationResponse = {
 
 type Button = { readonly id?: unknown; readonly link_to?: unknown; readonly opens?: unknown };
 
-const objectOf = (value: unknown): Push | undefined =>
-  typeof value === "object" && value !== null ? (value as Push) : undefined;
+const objectOf = (value: unknown): PushPayload | undefined =>
+  typeof value === "object" && value !== null ? (value as PushPayload) : undefined;
 
 /** The whole `userInfo`, which the trigger of a remote notification has. Undefined for a notification of another sender. */
 export const responseOf = (response: NotificationResponse | null): Response | undefined => {

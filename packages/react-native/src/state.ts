@@ -7,7 +7,7 @@ export type Store = {
 export type ReportKind = "received" | "dismissed" | "open";
 
 /** A report that Herald has not accepted yet. */
-export type Report = {
+export type DeviceReport = {
   readonly kind: ReportKind;
   readonly notification: string;
   readonly project: string;
@@ -18,9 +18,9 @@ export type Report = {
 };
 
 /** Small enough for a key chain. */
-export type Secrets = { readonly device?: string; readonly credential?: string };
+export type DeviceSecrets = { readonly device?: string; readonly credential?: string };
 
-export type State = {
+export type KitState = {
   /** The push token that the platform issued last, and the one that was registered last, with its data and the time. */
   readonly pushToken?: string;
   readonly registered?: string;
@@ -31,27 +31,27 @@ export type State = {
   /** A log-out that Herald has not confirmed yet. */
   readonly loggingOut?: boolean;
   readonly topics: Readonly<Record<string, "subscribed" | "add" | "remove">>;
-  readonly reports: readonly Report[];
+  readonly reports: readonly DeviceReport[];
   readonly failures: number;
   /** Not before this time: Herald's Retry-After. */
   readonly blockedUntil: number;
 };
 
-export const emptyState: State = { topics: {}, reports: [], failures: 0, blockedUntil: 0 };
+export const emptyState: KitState = { topics: {}, reports: [], failures: 0, blockedUntil: 0 };
 
 export const reportAgeMs = 30 * 86_400_000;
 const maxReports = 100;
 
 /** With another report. The oldest of too many are dropped, and those that Herald would refuse by their age. */
-export const withReport = (state: State, report: Report): State => {
-  const same = ({ kind, token }: Report) => kind === report.kind && token === report.token;
+export const withReport = (state: KitState, report: DeviceReport): KitState => {
+  const same = ({ kind, token }: DeviceReport) => kind === report.kind && token === report.token;
   if (state.reports.some(same)) return state;
   const recent = state.reports.filter(({ at }) => report.at - at < reportAgeMs);
   return { ...state, reports: [...recent, report].slice(-maxReports) };
 };
 
 /** A text that is not JSON, or none, is as good as nothing stored. */
-export const readJson = async <Value>(store: Store, otherwise: Value): Promise<Value> => {
+export const readStored = async <Value>(store: Store, otherwise: Value): Promise<Value> => {
   try {
     return { ...otherwise, ...JSON.parse((await store.get()) ?? "{}") };
   } catch {

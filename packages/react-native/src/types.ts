@@ -1,6 +1,6 @@
 import type { Problem } from "./call.ts";
 
-export type Status = {
+export type PushStatus = {
   /** The id that Herald gave the device. */
   readonly device: string | null;
   /** The id of the logged-in user, once Herald has confirmed it. */
@@ -14,23 +14,23 @@ export type Status = {
 };
 
 /** The fields of a push that the app's code gets: `userInfo` on iOS, the message's data on Android. */
-export type Push = Readonly<Record<string, unknown>>;
+export type PushPayload = Readonly<Record<string, unknown>>;
 
 /** No method rejects: errors are in `problem`. */
 export type Herald = {
   /** Registers the push token that the platform issued last. */
-  readonly register: (pushToken: string) => Promise<Status>;
+  readonly register: (pushToken: string) => Promise<PushStatus>;
   /** `userToken`: a JWT from your backend. It is never stored: call it at each start while the user is logged in. */
-  readonly login: (userToken: string) => Promise<Status>;
-  readonly logout: () => Promise<Status>;
+  readonly login: (userToken: string) => Promise<PushStatus>;
+  readonly logout: () => Promise<PushStatus>;
   readonly topics: {
-    readonly add: (name: string) => Promise<Status>;
-    readonly remove: (name: string) => Promise<Status>;
+    readonly add: (name: string) => Promise<PushStatus>;
+    readonly remove: (name: string) => Promise<PushStatus>;
   };
   /** Reports. The kit makes those of the notifications that it shows. */
-  readonly received: (push: Push) => Promise<Status>;
-  readonly dismissed: (push: Push) => Promise<Status>;
-  readonly open: (push: Push, button?: string) => Promise<Status>;
+  readonly received: (push: PushPayload) => Promise<PushStatus>;
+  readonly dismissed: (push: PushPayload) => Promise<PushStatus>;
+  readonly open: (push: PushPayload, button?: string) => Promise<PushStatus>;
   /** Sends what is pending. */
-  readonly settle: () => Promise<Status>;
+  readonly settle: () => Promise<PushStatus>;
 };

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { longestRetryMs } from "../src/device.ts";
 import { responseOf } from "../src/response.ts";
-import { emptyState, type Report, reportAgeMs, withReport } from "../src/state.ts";
+import { emptyState, type DeviceReport, reportAgeMs, withReport } from "../src/state.ts";
 
-const report = (number: number, at = 0): Report => ({
+const report = (number: number, at = 0): DeviceReport => ({
   kind: "open",
   notification: `ntf_${number}`,
   project: "prj_1",

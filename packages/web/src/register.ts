@@ -13,7 +13,7 @@ const keyOf = ({ options }: PushSubscription): string =>
 const capabilities = ["receipts", "buttons"];
 
 /** What the device registers with, as a text to compare. */
-export const registrationOf = ({ data }: State): string => JSON.stringify([data, capabilities]);
+export const registrationText = ({ data }: State): string => JSON.stringify([data, capabilities]);
 
 /**
  * Subscribes with the project's current key, or keeps a subscription that has this key, and registers it with Herald. Without
@@ -51,7 +51,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
       ...state,
       endpoint: subscription.endpoint,
       registeredAt: Date.now(),
-      registeredData: registrationOf(state),
+      registeredData: registrationText(state),
     };
     if (answer && answer.data.id === device) return registered;
     if (answer?.credential)

@@ -140,6 +140,7 @@ test("dispatch tells analytics the tags of notifications whose opens it publishe
   expect(await sendRequest(dispatch.bus, UsersOfDeliveries, { projectId, deliveries })).toEqual({
     users: [null, null],
     tags: { [id]: ["kind/order-shipped", "label/campaign/spring/1", "label/team/growth"] },
+    buttons: {},
   });
 });
 

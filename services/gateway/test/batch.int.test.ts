@@ -139,7 +139,7 @@ describe("what is refused of a batch", () => {
       {
         errors: [
           "notifications.2.ttl: must be at least 0",
-          "notifications.2: a `title` or a `body` is required unless `silent` is true",
+          "notifications.2: a `title` or a `body` is required unless `silent` is true or `push_type` is set",
         ],
       },
       { errors: ["notifications.3: must be an object"] },
@@ -160,7 +160,7 @@ describe("what is refused of a batch", () => {
       422,
       [
         "notifications.0.targets: at least one target is required",
-        "notifications.1: a `title` or a `body` is required unless `silent` is true",
+        "notifications.1: a `title` or a `body` is required unless `silent` is true or `push_type` is set",
       ],
     ]);
     expect((await post([small("now")], key)).status).toBe(202);

@@ -16,7 +16,13 @@ const forBrowsers = [
   "logOutDevice",
   "subscribeDevice",
   "unsubscribeDevice",
+  "putDeviceToken",
+  "deleteDeviceToken",
+  "putControlToken",
+  "deleteControlToken",
   "openNotification",
+  "notificationReceived",
+  "notificationDismissed",
   "getWebPushKey",
 ];
 

@@ -119,7 +119,7 @@ test.each([
   [
     "?page[$gt]=1",
     [
-      "page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `sort`, `created_after`, `created_before`, `status`, `platform`, `user_id`, `token`, `match`",
+      "page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `sort`, `created_after`, `created_before`, `status`, `platform`, `user_id`, `app`, `token`, `match`",
     ],
   ],
   ["?platform=windows", ["platform: must be one of `ios`, `android`, `web`"]],

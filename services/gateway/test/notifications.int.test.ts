@@ -24,8 +24,8 @@ const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOS
 describe("what is refused, in words", () => {
   test.each<[unknown, string[]]>([
     [{ title: "Hello", targets: [] }, ["notification.targets: at least one target is required"]],
-    [{ title: "Hello" }, ["notification.targets: is required and must be a list"]],
-    [{ targets: ["all"] }, ["notification: a `title` or a `body` is required unless `silent` is true"]],
+    [{ title: "Hello" }, ["notification.targets: either `targets` or `recipients` is required, not both"]],
+    [{ targets: ["all"] }, ["notification: a `title` or a `body` is required unless `silent` is true or `push_type` is set"]],
     [
       { title: "x".repeat(257), body: "", targets: ["topic:a b"], ttl: -1 },
       [

@@ -10,6 +10,7 @@ import {
   PutDevicesRequest,
   ResolveSends,
 } from "@herald/contracts";
+import { eventually } from "@herald/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { apnsToken, useRegistry } from "./registry-fixture.ts";
 
@@ -38,7 +39,9 @@ describe("the app of a device", () => {
   test("is stored at registration, changed and removed", async () => {
     expect(await registry.ask(GetDevice, { projectId, deviceId: ofDriver as never })).toMatchObject({ app: driver });
     expect(await change(ofDriver, rider)).toMatchObject({ app: rider });
-    expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({ changed: ["app"] });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({ changed: ["app"] }),
+    );
     expect(await change(ofDriver, null)).not.toHaveProperty("app");
     expect(await registry.ask(GetDevice, { projectId, deviceId: ofDriver as never })).not.toHaveProperty("app");
   });

@@ -78,7 +78,9 @@ describe("a verdict that a token is unregistered", () => {
       status: "active",
       tokens: [{ type: "widgets", token: kept }],
     });
-    expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({ changed: ["tokens"] });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({ changed: ["tokens"] }),
+    );
   });
 
   test("that is delivered twice publishes no second event", async () => {

@@ -23,7 +23,7 @@ type Options = {
 const fullRetryMs = 100;
 
 /** What was read of the lines so far. */
-export type LineCounts = { lines: number; recipients: number; refused: number; duplicates: number };
+export type RecipientLineCounts = { lines: number; recipients: number; refused: number; duplicates: number };
 
 /**
  * Reads the lines of a file as recipients and stores them in chunks, one after another: the sender is slowed down to the speed of the
@@ -32,8 +32,8 @@ export type LineCounts = { lines: number; recipients: number; refused: number; d
 export const storeRecipients = async (
   files: AsyncIterable<readonly FileLine[]>,
   { kind, texts, isCsv, afterLine, seen, append, isGone }: Options,
-): Promise<LineCounts> => {
-  const counts: LineCounts = { lines: 0, recipients: 0, refused: 0, duplicates: 0 };
+): Promise<RecipientLineCounts> => {
+  const counts: RecipientLineCounts = { lines: 0, recipients: 0, refused: 0, duplicates: 0 };
   let read = isCsv ? undefined : createReadRecipient({ kind, texts, header: undefined });
   const empty = (firstLine: number): Chunk => ({
     firstLine,
