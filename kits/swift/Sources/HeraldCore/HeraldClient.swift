@@ -58,7 +58,7 @@ public actor HeraldClient {
     /// Call it at every start with the device token of APNs.
     @discardableResult
     public func register(token: Data) async -> HeraldStatus {
-        let pushToken = token.map { String(format: "%02x", $0) }.joined()
+        let pushToken = hexadecimal(token)
         isRegistrationRefused = false
         return await change { $0.pushToken = pushToken }
     }
@@ -104,6 +104,9 @@ public actor HeraldClient {
 
     /// The device's topics.
     public nonisolated var topics: HeraldTopics { HeraldTopics(client: self) }
+
+    /// The tokens with which Apple's other push types reach the device.
+    public nonisolated var tokens: HeraldTokens { HeraldTokens(client: self) }
 
     /// Reports that a push arrived. The notification service extension does it.
     @discardableResult
@@ -227,21 +230,5 @@ public actor HeraldClient {
         } catch {
             problem = .storage(error)
         }
-    }
-}
-
-/// The topics of a device. Call it as `herald.topics`.
-public struct HeraldTopics: Sendable {
-    let client: HeraldClient
-
-    /// Subscribes to a topic that exists in the project.
-    @discardableResult
-    public func add(_ name: String) async -> HeraldStatus {
-        await client.change { if $0.topics[name] != .subscribed { $0.topics[name] = .add } }
-    }
-
-    @discardableResult
-    public func remove(_ name: String) async -> HeraldStatus {
-        await client.change { $0.topics[name] = .remove }
     }
 }

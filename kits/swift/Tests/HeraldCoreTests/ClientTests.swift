@@ -169,6 +169,25 @@ private struct Phone {
     #expect(await phone.network.calls.suffix(2) == ["PATCH /devices/dev_1", "DELETE /devices/dev_1/user"])
 }
 
+@Test func keepsTheTokensOfPushTypes() async {
+    let phone = Phone()
+    let app = phone.app()
+    await app.register(token: deviceToken)
+    #expect(await app.tokens.set(Data([0xca]), for: "voip").pending == false)
+    await app.tokens.set(Data([0xca]), for: "voip")
+    await app.tokens.set(Data([0xcb]), for: "controls/garage-door")
+    #expect(await phone.network.calls.dropFirst() == ["PUT /devices/dev_1/tokens/voip", "PUT /devices/dev_1/tokens/controls/garage-door"])
+    #expect(await phone.network.bodies[1].contains(#""token":"ca""#))
+    // Another device: its credential was deleted at Herald.
+    await phone.network.answer { request in
+        if request.url!.path.hasSuffix("/identification") { return registered("dev_2") }
+        return Network.Answer(status: request.url!.path.contains("dev_1") ? 401 : 204)
+    }
+    #expect(await app.tokens.remove("controls/garage-door").device == "dev_2")
+    #expect(await phone.network.calls.last == "PUT /devices/dev_2/tokens/voip")
+    #expect(await app.status.pending == false)
+}
+
 @Test func registersAnUnchangedDeviceOnceADay() async {
     let phone = Phone()
     await phone.app().register(token: deviceToken)
