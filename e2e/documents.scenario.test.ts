@@ -88,9 +88,17 @@ const runPage = async (name: string, headings: readonly string[], env: Record<st
 };
 const shell = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}`, NO_COLOR: "1" };
 
-test("the page on sending many works as written: two of its notifications are accepted, and one names its field", async () => {
-  const { token } = await system.project("Many");
-  const { stdout } = await runPage("send-many.md", ["Send"], { gateway: system.gateway, token });
+test("the page on sending many works as written: recipients get their own texts, and one of its notifications is refused", async () => {
+  const { token, register } = await system.project("Many");
+  const { device } = await register({ user_id: "u-17" });
+  const env = { gateway: system.gateway, token };
+  const one = await runPage("send-many.md", ["One notification, many recipients"], env);
+  expect(JSON.parse(one.stdout).data).toMatchObject({ recipients: { kind: "user", lines: 2 }, targets: [] });
+  await eventually(async () => {
+    const [push] = await system.simulators.pushes({ token: device.token });
+    expect(JSON.stringify(push?.payload)).toContain("Ann, your invoice over €12.30 is ready.");
+  });
+  const { stdout } = await runPage("send-many.md", ["Many notifications in one request"], env);
   expect(JSON.parse(stdout).data).toEqual([
     { id: expect.stringMatching(/^ntf_/) },
     { id: expect.stringMatching(/^ntf_/) },

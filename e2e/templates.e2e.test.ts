@@ -172,7 +172,7 @@ describe("without a template", () => {
       "notification.title: must be at most 256 characters",
     ]);
     expect(await refused({ title: "Hi", locale: "de", targets })).toEqual([
-      "notification.locale: needs `template` or `variables`",
+      "notification.locale: needs `template`, `variables` or `recipients`",
     ]);
   });
 });

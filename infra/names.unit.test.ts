@@ -19,6 +19,8 @@ const conventions: Readonly<Record<string, string>> = {
   HeraldOptions: "options of either `Herald`",
   List: "a list of the client, and the console's component that shows it",
   Problem: "a problem of the API, and the console's component that shows it",
+  settingsFingerprint: "the command line knows no contracts, so it computes the fingerprints itself",
+  tokenFingerprint: "the command line knows no contracts, so it computes the fingerprints itself",
   TestPush: "a test push, and the console's component that sends it",
 };
 

@@ -43,7 +43,7 @@ const publishGroup = async (contents: readonly Content[]) => {
   const sends = contents.map((content, index) => ({
     projectId,
     notificationId: ids[index] ?? first,
-    content,
+    content: { ...content, targets: content.targets ?? [], recipients: undefined },
     acceptedAt,
     expiresAt: new Date(now.getTime() + (content.ttl ?? 0) * 1000).toISOString(),
   }));

@@ -21,6 +21,8 @@ export type Device = {
   inactive_reason?: InactiveReason;
   topics: string[];
   environment?: ApnsEnvironment;
+  /** Tokens of Apple's push types, with which `push_type` reaches the device. Absent: none */
+  tokens?: FurtherToken[];
   token_kind?: FcmTokenKind;
   /** What the app's kit can do; absent: nothing */
   capabilities?: string[];
@@ -45,6 +47,22 @@ export type DeviceStatus = Open<"active" | "inactive">;
 export type InactiveReason = Open<"unregistered" | "requested" | "stale">;
 
 export type ApnsEnvironment = Open<"production" | "sandbox">;
+
+export type FurtherToken = {
+  type: PushType;
+  /** Of controls: their kind */
+  name?: string;
+  /** Shown whole where the device's `token` is */
+  token: string;
+  /** Absent: the device's */
+  environment?: ApnsEnvironment;
+  /** When the app last sent it */
+  registered_at: string;
+};
+
+export type PushType = Open<
+  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk"
+>;
 
 export type FcmTokenKind = Open<"token" | "fid">;
 
@@ -404,8 +422,14 @@ export type Notification = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: PushType;
+  /** The kind of the control that a push of the type `controls` updates */
+  push_name?: string;
   /** The template that its texts and settings are from; absent: none. Devices do not get it */
   template?: TemplateVersion;
+  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  recipients?: RecipientList;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -452,6 +476,14 @@ export type TemplateVersion = {
   name: string;
   version: number;
 };
+
+export type RecipientList = {
+  kind: RecipientKind;
+  /** How many came with the request */
+  lines?: number;
+};
+
+export type RecipientKind = Open<"user" | "device" | "token">;
 
 /** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
@@ -1135,6 +1167,8 @@ export type NotificationEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: PushType;
   at: string;
 };
 
@@ -1145,6 +1179,8 @@ export type DeliveryEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: PushType;
   at: string;
   batch_id: string;
   platform: Platform;
@@ -1353,8 +1389,20 @@ export type NewNotification = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
+  /** The kind of the control that a push of the type `controls` updates */
+  push_name?: string | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
+  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  recipients?:
+    | {
+        kind: "user" | "device" | "token";
+        /** How many came with the request */
+        lines?: number | undefined;
+      }
+    | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -1381,7 +1429,7 @@ export type NewNotification = {
   android?: Record<string, unknown> | undefined;
   /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown> | undefined;
-  /** Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text */
+  /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text */
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;
@@ -1448,6 +1496,12 @@ export type DeviceChange = {
   app?: string | null | undefined;
   /** With a project token: the user of the device; null: none */
   user_id?: string | null | undefined;
+};
+
+export type NewFurtherToken = {
+  token: string;
+  /** Absent: the device's */
+  environment?: "production" | "sandbox" | undefined;
 };
 
 export type NewTopic = {
@@ -1587,9 +1641,11 @@ export type StatsQuery = {
   kind?: string | undefined;
   /** Notifications with this label: `<name>:<value>` */
   label?: string | undefined;
+  /** Notifications with this push type */
+  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
   /** Deliveries and opens of one platform */
   platform?: "ios" | "android" | "web" | undefined;
-  /** Adds `groups`: the totals of each platform, kind, topic or value of a label */
+  /** Adds `groups`: the totals of each platform, kind, push type, topic or value of a label */
   by?: string | undefined;
 };
 
@@ -1765,6 +1821,7 @@ export const knownValues = {
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
+  pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",

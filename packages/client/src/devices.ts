@@ -4,6 +4,7 @@ import type {
   DeviceNotification,
   DeviceStatus,
   NewDevice,
+  NewFurtherToken,
   Platform,
   PutDevice,
   PutDeviceResult,
@@ -45,6 +46,16 @@ export const createDevices = (http: Http) => {
     update,
     /** Herald sends nothing to the device until it registers again. */
     deactivate: (id: string, options?: CallOptions) => update(id, { status: "inactive" }, options),
+    /** Stores the token that iOS gave the app for a push type, such as `voip`. */
+    putToken: (id: string, type: string, token: NewFurtherToken, options?: CallOptions) =>
+      http.put<void>(path`/devices/${id}/tokens/${type}`, options, { token }),
+    deleteToken: (id: string, type: string, options?: CallOptions) =>
+      http.remove(path`/devices/${id}/tokens/${type}`, options),
+    /** The same for a control, by its kind. */
+    putControlToken: (id: string, kind: string, token: NewFurtherToken, options?: CallOptions) =>
+      http.put<void>(path`/devices/${id}/tokens/controls/${kind}`, options, { token }),
+    deleteControlToken: (id: string, kind: string, options?: CallOptions) =>
+      http.remove(path`/devices/${id}/tokens/controls/${kind}`, options),
     delete: (id: string, options?: CallOptions) => http.remove(path`/devices/${id}`, options),
     /** Takes the id or the name of a topic. An unknown name creates the topic. */
     subscribe: (id: string, topic: string, options?: CallOptions) =>

@@ -80,6 +80,7 @@ const inputs = {
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,
   DeviceChange: z.strictObject(deviceChange),
+  NewFurtherToken: contracts.PutFurtherToken.shape.token,
   NewTopic: contracts.CreateTopic.shape.topic,
   TopicChange: contracts.ChangeTopic.shape.topic,
   NewTemplate: contracts.TemplateContent,
@@ -123,6 +124,7 @@ const values = {
   environment: contracts.ApnsEnvironment.options,
   tokenKind: contracts.FcmTokenKind.options,
   urgency: contracts.Urgency.options,
+  pushType: contracts.PushType.options,
   eventType: eventTypes,
 };
 

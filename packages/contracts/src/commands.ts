@@ -15,6 +15,8 @@ import {
   servingProvider,
   WebPushKeys,
 } from "./platforms.ts";
+import { PushKey } from "./push-types.ts";
+import { PersonalTexts, RecipientKind, RecipientLine } from "./recipients.ts";
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -33,6 +35,10 @@ export const SendV1 = defineMessage(
     sendAt: time.optional(),
     /** No chunk starts after this. */
     expiresAt: time,
+    /** Dispatch renders these for each device; absent: the texts are in `content`. */
+    personal: PersonalTexts.optional(),
+    /** The recipients that came with the request, in chunks within {@link recipientLimits}. */
+    recipients: z.array(z.array(RecipientLine)).optional(),
   }),
 );
 export type SendV1 = DataOf<typeof SendV1>;
@@ -82,9 +88,14 @@ export const ExpandV1 = defineMessage(
     fromBucket: bucket,
     /** Absent on the first page: registry chooses the width by the size of the audience, and sets it on later pages. */
     toBucket: bucket.optional(),
-    targets: z.array(z.string()).min(1),
+    /** None: the notification has `recipients`. */
+    targets: z.array(z.string()),
+    /** A page is a chunk of recipients of this kind, which dispatch stores, and its buckets mean nothing. */
+    recipients: RecipientKind.optional(),
     /** Only devices of this app. */
     app: AppId.optional(),
+    /** Only devices with a token of this push type, which is the token of the recipients. */
+    push: PushKey.optional(),
     lane: Lane,
     expiresAt: time,
   }),
@@ -125,6 +136,8 @@ export const Recipient = z.object({
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */
   locale: z.string().optional(),
+  /** The values of its texts; absent: they are the same for all devices. */
+  values: z.record(z.string(), z.unknown()).optional(),
   /** What its app's kit can do, see `Capabilities`; absent: nothing. */
   capabilities: z.string().optional(),
 });

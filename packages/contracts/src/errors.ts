@@ -101,7 +101,8 @@ export type ErrorCode = keyof typeof errors;
 
 /** Why a device did not get a notification: the keys of `failures` and `skips`, and the `reason` of a delivery. */
 export const deliveryReasons = {
-  unregistered: "The provider reported that the push token is no longer valid. Herald deactivated the device.",
+  unregistered:
+    "The provider reported that the push token is no longer valid. Herald deactivated the device; of a send with `push_type` it removed that token alone.",
   "unregistered-kept":
     "The provider reported that the push token is not valid. Herald kept the device because it has registered again, or because too many devices of this notification got the same verdict.",
   "payload-too-large": "The rendered payload is larger than the provider accepts.",
@@ -110,6 +111,7 @@ export const deliveryReasons = {
   "topic-mismatch": "The push token belongs to a different app than the project's provider settings.",
   "app-not-configured":
     "The device names an app that is not in the project's provider settings, or whose pushes Apple refuses with the project's key.",
+  "push-type-refused": "Apple refuses pushes of this type to the app: it lacks the entitlement.",
   "environment-mismatch":
     "The device is registered in an APNs environment that does not accept the project's credential.",
   "token-kind-mismatch":
@@ -122,6 +124,10 @@ export const deliveryReasons = {
   "vapid-key-retired":
     "The project has retired the Web Push key of this subscription. The browser must subscribe again.",
   "attempts-exhausted": "The provider did not accept the message in eight attempts.",
+  "value-missing": "A text shows a value that the recipient does not have, and has no `default` for it.",
+  "link-refused": "With the recipient's values a link is not one that may be opened.",
+  "render-failed": "A text could not be rendered with the recipient's values.",
+  "values-lost": "The recipient's values were lost with the broker's data.",
   expired: "The notification's time to live ended before the provider accepted it.",
   cancelled: "The notification was cancelled before it was sent to this device.",
   moved: "While the push waited, the device was deleted, deactivated or given to another user.",

@@ -34,6 +34,9 @@ const isUsual = (device: Record<string, unknown>): boolean => {
       case "userId":
         if (typeof value !== "string") return false;
         continue;
+      case "values":
+        if (!isObject(value)) return false;
+        continue;
       default:
         return false;
     }

@@ -67,6 +67,8 @@ export const ProvidersRecord = z.object({
   providers: z.array(Provider),
   /** Keys that browsers may subscribe with. Absent without Web Push, and in records of earlier versions. */
   vapidKeys: z.array(z.object({ id: z.string(), publicKey: z.string(), status: VapidKeyStatus })).optional(),
+  /** APNs is set up with a certificate, which some push types do not accept. */
+  apnsCertificate: z.literal(true).optional(),
   /** The origin of the web app, if the Web Push settings name it. */
   site: z.string().optional(),
 });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PushType } from "./push-types.ts";
 
 /** The limits of a notification's labels. Each value gets its own statistics. */
 const labelLimits = { labels: 8, nameLength: 32, valueLength: 64 } as const;
@@ -37,9 +38,21 @@ export const Kind = z
     examples: ["order-shipped"],
   });
 
-/** The kind and the labels of a notification, in requests and in events. */
-export const tagFields = { kind: Kind.optional(), labels: Labels.optional() };
-type TagFields = { readonly kind?: string | undefined; readonly labels?: Readonly<Record<string, string>> | undefined };
+/** The kind, the labels and the push type of a notification, in requests and in events. */
+export const tagFields = {
+  kind: Kind.optional(),
+  labels: Labels.optional(),
+  push_type: PushType.optional().meta({
+    description:
+      "Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one",
+    examples: ["voip"],
+  }),
+};
+type TagFields = {
+  readonly kind?: string | undefined;
+  readonly push_type?: PushType | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+};
 
 const labelProblem = "must be <name>:<value> of a label, such as campaign:spring";
 const splitLabel = (label: string): [name: string, value: string] => {
@@ -58,28 +71,34 @@ export const LabelFilter = z
 
 const kindPrefix = "kind/";
 const labelPrefix = "label/";
+const pushTypePrefix = "push_type/";
 
-/** A kind or a label as one string: `kind/<kind>` or `label/<name>/<value>`. Databases index and group by it. */
-export type Tag = `kind/${string}` | `label/${string}/${string}`;
+/** A kind, a push type or a label as one string, such as `kind/<kind>` or `label/<name>/<value>`. Databases index and group by it. */
+export type Tag = `kind/${string}` | `push_type/${string}` | `label/${string}/${string}`;
 
 export const kindTag = (kind: string): Tag => `${kindPrefix}${kind}` as Tag;
+export const pushTypeTag = (type: PushType): Tag => `${pushTypePrefix}${type}`;
 const labelTag = (name: string, value: string): Tag => `${labelPrefix}${name}/${value}` as Tag;
 
 /** The tag of a {@link LabelFilter}. */
 export const labelFilterTag = (label: string): Tag => labelTag(...splitLabel(label));
 
-/** The tags of a notification. Undefined without kind and labels: then nothing is stored or computed. */
-export const toTags = ({ kind, labels }: TagFields): Tag[] | undefined => {
+/** The tags of a notification. Undefined without any: then nothing is stored or computed. */
+export const toTags = ({ kind, labels, push_type: type }: TagFields): Tag[] | undefined => {
   const tags = [
     ...(kind === undefined ? [] : [kindTag(kind)]),
+    ...(type === undefined ? [] : [pushTypeTag(type)]),
     ...(labels === undefined ? [] : Object.entries(labels).map(([name, value]) => labelTag(name, value))),
   ];
   return tags.length === 0 ? undefined : tags;
 };
 
 /** The inverse of {@link toTags}. */
-export const fromTags = (tags: readonly string[] = []): { kind?: string; labels?: Record<string, string> } => {
+export const fromTags = (
+  tags: readonly string[] = [],
+): { kind?: string; labels?: Record<string, string>; push_type?: PushType } => {
   const kind = tags.find((tag) => tag.startsWith(kindPrefix))?.slice(kindPrefix.length);
+  const type = tags.find((tag) => tag.startsWith(pushTypePrefix))?.slice(pushTypePrefix.length);
   const labels = tags.flatMap((tag): [string, string][] => {
     if (!tag.startsWith(labelPrefix)) return [];
     const split = tag.indexOf("/", labelPrefix.length);
@@ -87,6 +106,7 @@ export const fromTags = (tags: readonly string[] = []): { kind?: string; labels?
   });
   return {
     ...(kind === undefined ? {} : { kind }),
+    ...(type === undefined ? {} : { push_type: type as PushType }),
     ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }),
   };
 };

@@ -120,23 +120,27 @@ const kindsOf = (targets: readonly string[]) =>
     return "target" in parsed ? parsed.target.kind : undefined;
   });
 
-/** The lane of a notification: direct when every target is a device, a token or a user. */
+/** The lane of a notification: direct when every target is a device, a token or a user. One without targets has a list of recipients. */
 export const laneOf = (targets: readonly string[]): Lane =>
-  kindsOf(targets).every((kind) => kind !== undefined && reach[kind].lane === "direct") ? "direct" : "broadcast";
+  targets.length > 0 && kindsOf(targets).every((kind) => kind !== undefined && reach[kind].lane === "direct")
+    ? "direct"
+    : "broadcast";
 
 /**
  * Whether a target may mean one person, as a pair or a condition may. Waiting pushes of such a notification do not follow a device to its
- * next user.
+ * next user. Recipients are single devices or users.
  */
 export const isPersonal = (targets: readonly string[]): boolean =>
-  kindsOf(targets).some((kind) => kind === undefined || reach[kind].personal);
+  targets.length === 0 || kindsOf(targets).some((kind) => kind === undefined || reach[kind].personal);
 
 /** Whether a target of the kind promises few devices. */
 export const hasFewDevices = ({ kind }: Target): boolean => reach[kind].small;
 
 /** Whether the targets promise few devices. If their send has many after all, dispatch expands it. */
 export const allHaveFewDevices = (targets: readonly string[]): boolean =>
-  targets.length <= maxSmallAudience && kindsOf(targets).every((kind) => kind !== undefined && reach[kind].small);
+  targets.length > 0 &&
+  targets.length <= maxSmallAudience &&
+  kindsOf(targets).every((kind) => kind !== undefined && reach[kind].small);
 
 /** The topics named by the targets, each once. */
 export const topicsOf = (targets: readonly string[]): string[] => {

@@ -1,15 +1,22 @@
 import { hash } from "node:crypto";
-import type { NotificationContent } from "@herald/contracts";
+import { type NotificationContent, type PushType, topicEndings } from "@herald/contracts";
 import { kitFields, type PushForm, plainForm } from "./push-form.ts";
 import { type BodyOf, bodyOf, compact, override, type PushOrigin, type Words } from "./render.ts";
 
 /** Maximum bytes of an APNs payload. */
 export const apnsMaxBytes = 4096;
+const voipMaxBytes = 5120;
+
+/** The same for the push type of a notification. */
+export const apnsMaxBytesOf = ({ push_type }: Pick<NotificationContent, "push_type">): number =>
+  push_type === "voip" ? voipMaxBytes : apnsMaxBytes;
 
 /** One notification as APNs gets it. */
 export type ApnsRendering = {
   /** Header `apns-push-type`. */
-  readonly pushType: "alert" | "background";
+  readonly pushType: "alert" | "background" | PushType;
+  /** What follows the bundle id in the header `apns-topic`. */
+  readonly topicEnding: string;
   /** Header `apns-priority`: 10 delivers at once, 5 saves battery; background pushes may only use 5. */
   readonly priority: 10 | 5;
   readonly body: BodyOf;
@@ -27,6 +34,8 @@ const kitCategory = (buttons: unknown): string =>
   `herald.${hash("sha256", JSON.stringify(buttons ?? []), "base64url").slice(0, 16)}`;
 
 const aps = (content: NotificationContent, words: Words, form: PushForm): Record<string, unknown> => {
+  const { push_type: type } = content;
+  if (type !== undefined) return type === "widgets" || type === "controls" ? { "content-changed": true } : {};
   if (content.silent) return { "content-available": 1 };
   const isForKit = form !== plainForm;
   return compact({
@@ -42,8 +51,8 @@ const aps = (content: NotificationContent, words: Words, form: PushForm): Record
   });
 };
 
-export const apnsPushType = ({ silent }: NotificationContent): ApnsRendering["pushType"] =>
-  silent ? "background" : "alert";
+export const apnsPushType = ({ silent, push_type }: NotificationContent): ApnsRendering["pushType"] =>
+  push_type ?? (silent ? "background" : "alert");
 
 export const apnsPriority = ({ silent, priority }: NotificationContent): ApnsRendering["priority"] =>
   silent || priority === "normal" ? 5 : 10;
@@ -64,6 +73,7 @@ export const renderApns = (
   form: PushForm = plainForm,
 ): ApnsRendering => ({
   pushType: apnsPushType(content),
+  topicEnding: content.push_type === undefined ? "" : topicEndings[content.push_type],
   priority: apnsPriority(content),
   body: bodyOf(content, origin, (words) => apnsPayload(content, words, form)),
 });

@@ -1,5 +1,5 @@
 import { type NotificationContent, type Platform, type Provider, providerOf } from "@herald/contracts";
-import { apnsMaxBytes, renderApns } from "./apns.ts";
+import { apnsMaxBytes, apnsMaxBytesOf, renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import { fullForm, type PushForm, plainForm } from "./push-form.ts";
@@ -25,12 +25,17 @@ const measuresOf = (content: NotificationContent, origin: PushOrigin, site: stri
     return { provider: "fcm", as, max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(body(target, token, locale)) };
   };
   const weigh = (body: BodyOf) => (token: string, locale: string | undefined) => Buffer.byteLength(body(token, locale));
+  const apns: Measure = {
+    ...{ provider: "apns", as: "ios", max: apnsMaxBytesOf(content) },
+    bytes: weigh(renderApns(content, origin, full).body),
+  };
+  if (content.push_type !== undefined) return [apns];
   const declarative =
     site === undefined
       ? undefined
       : renderDeclarative(content, origin, site, full.receipt === undefined ? plainForm : { receipt: full.receipt });
   return [
-    { provider: "apns", as: "ios", max: apnsMaxBytes, bytes: weigh(renderApns(content, origin, full).body) },
+    apns,
     byFcm("android", "android", plainForm),
     ...(full === plainForm ? [] : [byFcm("android", "android, drawn by the app")]),
     { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin, full).body) },

@@ -25,6 +25,21 @@ describe("weight", () => {
     expect(room.android).toBeGreaterThan(3500);
   });
 
+  test.each([
+    ["voip", 5120],
+    ["location", 4096],
+  ] as const)(
+    "a %s push may have %i bytes, and is weighed as iOS gets it, whatever else the project sends to",
+    (pushType, max) => {
+      const sized = (bytes: number) => ({ targets: ["all"], push_type: pushType, data: { fill: "x".repeat(bytes) } });
+      const problems = (bytes: number) => findOversizedPayloads(sized(bytes), origin, ["ios", "android", "web"], 100);
+      let fits = 3_500;
+      while (problems(fits + 1).length === 0) fits++;
+      expect(Buffer.byteLength(renderApns(sized(fits), origin).body("x".repeat(100)))).toBe(max);
+      expect(problems(fits + 1)).toEqual([expect.stringContaining(`${max + 1} bytes for ios, at most ${max} fit`)]);
+    },
+  );
+
   test("content small enough to skip rendering fits every platform, whatever its characters are", () => {
     const openToken = "x".repeat(200);
     const heaviest = (content: NotificationContent) =>

@@ -20,6 +20,28 @@ const fcm = (content: NotificationContent, locale?: string) =>
 const web = (content: NotificationContent, locale?: string) =>
   JSON.parse(renderWebPush(content, origin).body("T", locale));
 
+describe("a push type of Apple", () => {
+  const push = { targets: ["all"], data: { call: "17" } };
+
+  test.each([
+    ["voip", ".voip", {}],
+    ["complication", ".complication", {}],
+    ["widgets", ".push-type.widgets", { "content-changed": true }],
+    ["controls", ".push-type.controls", { "content-changed": true }],
+    ["location", ".location-query", {}],
+    ["fileprovider", ".pushkit.fileprovider", {}],
+    ["pushtotalk", ".voip-ptt", {}],
+  ] as const)("%s has the topic ending %s and the aps %j", (pushType, topicEnding, aps) => {
+    expect(renderApns({ ...push, push_type: pushType }, origin)).toMatchObject({ pushType: pushType, topicEnding });
+    expect(apns({ ...push, push_type: pushType })).toEqual({ aps, data: { call: "17" }, ...own });
+  });
+
+  test("takes its payload from `ios` too", () => {
+    const ios = { aps: { "ptt-push-type": "service-update" }, activeSpeaker: "Ada" };
+    expect(apns({ ...push, push_type: "pushtotalk", ios })).toEqual({ ...ios, data: { call: "17" }, ...own });
+  });
+});
+
 describe("APNs", () => {
   test("contains title and body in `aps`, and the fields for an open beside it", () => {
     expect(apns(hello)).toEqual({ aps: { alert: { title: "Hello", body: "World" } }, link_to: "/news", ...own });
@@ -54,6 +76,8 @@ describe("APNs", () => {
     [{ priority: "high" }, "alert", 10],
     [{ priority: "normal" }, "alert", 5],
     [{ silent: true }, "background", 5],
+    [{ push_type: "voip" }, "voip", 10],
+    [{ push_type: "location", priority: "normal" }, "location", 5],
     [{ silent: true, priority: "high" }, "background", 5],
   ] as const)("%j is pushed as %s with priority %i", (fields, pushType, priority) => {
     expect(renderApns({ ...hello, ...fields }, origin)).toMatchObject({ pushType, priority });

@@ -32,6 +32,7 @@ import { listTroubles } from "./providers/provider-problems.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
 import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
 import { createProviderRecords, handleProviderRequests, handleVapidKeyRequests } from "./requests/providers.ts";
+import { handleRecipientRequests } from "./requests/recipients.ts";
 import { handleTestPush } from "./requests/test-provider.ts";
 import { createUserEraser } from "./stores/erase-user.ts";
 import { createDispatchOutbox, createStores } from "./stores/stores.ts";
@@ -83,11 +84,12 @@ const assemble = (
   const { now, random, sweepEveryMs, smallSends, retentionEveryMs } = { ...defaults, ...overrides };
 
   const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
-  const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups } = stores;
+  const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups, recipients } = stores;
   const eraser = createUserEraser(db, sends);
   const erase = async (erased: Erased): Promise<void> => {
     // First: what leaves the backlog meanwhile is found among the notifications.
     await sendGroups.erase(erased);
+    await recipients.erase(erased);
     await eraser.erase(erased);
   };
   const erasing = { erasures, erase, now };
@@ -152,7 +154,8 @@ const assemble = (
 
   return {
     prepare: async () => {
-      for (const store of [notifications, deliveries, sendGroups, credentials, erasures]) await store.ensureIndexes();
+      for (const store of [notifications, deliveries, recipients, sendGroups, credentials, erasures])
+        await store.ensureIndexes();
       await credentials.rotate(log);
       restoredAt = await lastRestore(db);
     },
@@ -175,6 +178,7 @@ const assemble = (
       const listeners = [
         ...handleNotificationRequests(deps),
         ...handleDeliveryRequests(deps),
+        ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),
         handleTestPush(deps),
         ...handleVapidKeyRequests(deps),

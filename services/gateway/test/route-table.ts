@@ -4,6 +4,7 @@ import type { Case } from "./route-case.ts";
 
 export const newDevice = () => ({ device: { token: apnsToken(), platform: "ios" } });
 const query = "?page=0";
+const pushKitToken = "ab".repeat(32);
 
 /** Every route, by its operation id: a valid call, and an invalid one. */
 export const table: Record<string, Case> = {
@@ -158,6 +159,28 @@ export const table: Record<string, Case> = {
   },
   unsubscribeDevice: {
     route: (world) => `DELETE /api/v1/devices/${world.device.id}/topics/${world.topic.id}`,
+    status: 204,
+    bad: { devices: [1] },
+  },
+  putDeviceToken: {
+    route: (world) => `PUT /api/v1/devices/${world.device.id}/tokens/voip`,
+    status: 204,
+    body: () => ({ token: { token: pushKitToken } }),
+    bad: { token: { token: "not hexadecimal" } },
+  },
+  deleteDeviceToken: {
+    route: (world) => `DELETE /api/v1/devices/${world.device.id}/tokens/voip`,
+    status: 204,
+    bad: { devices: [1] },
+  },
+  putControlToken: {
+    route: (world) => `PUT /api/v1/devices/${world.device.id}/tokens/controls/gate`,
+    status: 204,
+    body: () => ({ token: { token: pushKitToken, environment: "sandbox" } }),
+    bad: { token: {} },
+  },
+  deleteControlToken: {
+    route: (world) => `DELETE /api/v1/devices/${world.device.id}/tokens/controls/gate`,
     status: 204,
     bad: { devices: [1] },
   },

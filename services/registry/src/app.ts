@@ -12,6 +12,7 @@ import { retireStaleDevices } from "./jobs/retire-stale-devices.ts";
 import { handleAudienceRequests } from "./requests/audience.ts";
 import { handleAuditRequests, recordAudit } from "./requests/audit.ts";
 import { handleDeviceRequests } from "./requests/devices.ts";
+import { handleFurtherTokenRequests } from "./requests/further-tokens.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
 import { handleOperatorRequests } from "./requests/operators.ts";
 import { handleProjectRequests } from "./requests/projects.ts";
@@ -86,6 +87,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
         ...handleIdentityKeyRequests(deps),
         ...handleUserRequests(deps),
         ...handleDeviceRequests(deps),
+        ...handleFurtherTokenRequests(deps),
         ...handleImportRequests(deps),
         ...handleTopicRequests(deps),
         ...handleTemplateRequests(deps),

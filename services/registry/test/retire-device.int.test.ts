@@ -4,12 +4,14 @@ import {
   DeliveryFailedV1,
   type Device,
   DeviceDeactivatedV1,
+  DeviceUpdatedV1,
   defineMessage,
   GetDevice,
   IdentifyDevice,
   newDeviceId,
   newNotificationId,
   ProjectId,
+  PutFurtherTokenRequest,
   pushTokenHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -62,6 +64,21 @@ describe("a verdict that a token is unregistered", () => {
     await eventually(async () =>
       expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "unregistered" }),
     );
+  });
+
+  test("ends the token of a push type alone, unless the app has sent it since", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const [dead, kept] = [apnsToken("dead"), apnsToken("kept")];
+    const put = (push: string, token: string) =>
+      registry.ask(PutFurtherTokenRequest, { projectId, deviceId: device.id, push, token });
+    await put("voip", dead);
+    await put("widgets", kept);
+    await report([verdict(device, 1_000, dead), verdict(device, -1_000, kept)]);
+    expect(await get(device)).toMatchObject({
+      status: "active",
+      tokens: [{ type: "widgets", token: kept }],
+    });
+    expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({ changed: ["tokens"] });
   });
 
   test("that is delivered twice publishes no second event", async () => {

@@ -103,7 +103,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ProjectDeletedV1",
       "UserErasedV1",
     ],
-    requests: [],
+    requests: ["push.req.v1.dispatch.recipients.read", "push.req.v1.dispatch.recipients.record"],
     looksUp: ["ImportChunkV1"],
     measures: ["PUSH_IMPORT"],
     readsKeys: ["push_tokens", "push_operators", "push_projects", "push_content"],

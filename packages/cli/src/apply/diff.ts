@@ -11,11 +11,11 @@ import type {
 } from "@herald/client";
 import { show } from "../terminal/text.ts";
 import type { ShapeProblem } from "./check-shape.ts";
-import type { ProjectFile, ProviderName, TokenEntry, WebhookEntry } from "./project-file.ts";
+import type { ProjectFile, ProviderName, TokenOfFile, WebhookOfFile } from "./project-file.ts";
 import { settingsFingerprint, tokenFingerprint } from "./sources.ts";
 
 /** What the project has, in the sections that the file has. */
-export type State = {
+export type ProjectState = {
   /** Undefined: there is no project with the key. */
   readonly project: Project | undefined;
   readonly limits: readonly ProjectLimit[];
@@ -27,7 +27,7 @@ export type State = {
 };
 
 /** What a change is made with. */
-export type Target = {
+export type ApplyTarget = {
   readonly admin: HeraldAdmin;
   /** The client of the project, which a change before may have created. */
   readonly herald: () => Herald;
@@ -38,18 +38,18 @@ export type Target = {
 };
 
 /** One change of the project. Each is one step: what was done stays done if the next one fails. */
-export type Change = {
+export type ApplyStep = {
   readonly sign: "+" | "~" | "-";
   readonly what: string;
   readonly detail: string;
-  readonly make: (target: Target) => Promise<unknown>;
+  readonly make: (target: ApplyTarget) => Promise<unknown>;
 };
 
 export type Diff = {
   /** In the order in which they are made. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly ApplyStep[];
   /** Would remove what the file does not name. */
-  readonly removals: readonly Change[];
+  readonly removals: readonly ApplyStep[];
   readonly problems: readonly ShapeProblem[];
 };
 
@@ -65,14 +65,14 @@ const changedFields = <Fields extends object>(wanted: Fields, now: Readonly<Reco
   return { change: Object.fromEntries(changed) as Partial<Fields>, detail };
 };
 
-const projectChanges = ({ project: { key, ...wanted } }: ProjectFile, { project: now }: State): Change[] => {
+const projectChanges = ({ project: { key, ...wanted } }: ProjectFile, { project: now }: ProjectState): ApplyStep[] => {
   if (now === undefined) {
     const { name = key, ...rest } = wanted;
-    const create = async ({ admin, created }: Target) => {
+    const create = async ({ admin, created }: ApplyTarget) => {
       // Without a first token: its secret would be lost.
       created((await admin.projects.create({ key, name, first_token: false })).project);
     };
-    const update = ({ admin, id }: Target) => admin.projects.update(id(), rest);
+    const update = ({ admin, id }: ApplyTarget) => admin.projects.update(id(), rest);
     const detail = Object.entries(rest).map(([field, value]) => `${field} ${show(value)}`);
     return [
       { sign: "+", what: `project ${key}`, detail: name, make: create },
@@ -84,12 +84,15 @@ const projectChanges = ({ project: { key, ...wanted } }: ProjectFile, { project:
   return [{ sign: "~", what: "project", detail, make: ({ admin, id }) => admin.projects.update(id(), change) }];
 };
 
-const limitChanges = ({ limits: wanted }: ProjectFile, { limits: now }: State): Pick<Diff, "changes" | "removals"> => {
+const limitChanges = (
+  { limits: wanted }: ProjectFile,
+  { limits: now }: ProjectState,
+): Pick<Diff, "changes" | "removals"> => {
   if (wanted === undefined) return { changes: [], removals: [] };
   const named = wanted as Readonly<Record<string, number | null | undefined>>;
   const set =
     (limits: LimitsChange) =>
-    ({ admin, id }: Target) =>
+    ({ admin, id }: ApplyTarget) =>
       admin.projects.changeLimits(id(), limits);
   const differing = Object.entries(named).filter(([name, value]) => {
     const found = now.find((one) => one.name === name);
@@ -117,10 +120,13 @@ const limitChanges = ({ limits: wanted }: ProjectFile, { limits: now }: State): 
 /** Web Push settings without a key keep the one that they have, so only what is shown can differ. */
 const keyless = ["subject", "site", "endpoint", "ca"];
 
-const providerChanges = ({ providers }: ProjectFile, { providers: now }: State): Pick<Diff, "changes" | "removals"> => {
+const providerChanges = (
+  { providers }: ProjectFile,
+  { providers: now }: ProjectState,
+): Pick<Diff, "changes" | "removals"> => {
   if (providers === undefined) return { changes: [], removals: [] };
-  const changes = Object.entries(providers).flatMap(([name, settings]): Change[] => {
-    const make = ({ admin, id }: Target) =>
+  const changes = Object.entries(providers).flatMap(([name, settings]): ApplyStep[] => {
+    const make = ({ admin, id }: ApplyTarget) =>
       admin.providers.set(id(), name as ProviderName, settings as ProviderSettings[ProviderName]);
     const view = now.find(({ provider }) => provider === name);
     const what = `provider ${name}`;
@@ -139,7 +145,7 @@ const providerChanges = ({ providers }: ProjectFile, { providers: now }: State):
   const removals = now
     .filter(({ provider }) => !Object.hasOwn(providers, provider))
     .map(
-      ({ provider }): Change => ({
+      ({ provider }): ApplyStep => ({
         sign: "-",
         what: `provider ${provider}`,
         detail: "",
@@ -151,12 +157,12 @@ const providerChanges = ({ providers }: ProjectFile, { providers: now }: State):
 
 const revoke =
   (tokens: readonly ProjectToken[]) =>
-  async ({ admin, id }: Target): Promise<void> => {
+  async ({ admin, id }: ApplyTarget): Promise<void> => {
     for (const token of tokens) await admin.tokens.revoke(id(), token.id);
   };
 
 /** The changes for one token, or why there can be none. Tokens never change, so another one replaces it. */
-const tokenChanges = (entry: TokenEntry, { tokens, written }: State): Change[] | string => {
+const tokenChanges = (entry: TokenOfFile, { tokens, written }: ProjectState): ApplyStep[] | string => {
   const { secret, ...wanted } = entry;
   const what = `token ${entry.name}`;
   const same = tokens.filter(({ name }) => name === entry.name);
@@ -171,7 +177,7 @@ const tokenChanges = (entry: TokenEntry, { tokens, written }: State): Change[] |
   }
   const content = written.get(secret.write);
   if (content === undefined) {
-    const make = async (target: Target) => {
+    const make = async (target: ApplyTarget) => {
       const { admin, id } = target;
       await target.write(secret.write, async () => (await admin.tokens.create(id(), wanted)).token);
       await revoke(same)(target);
@@ -197,7 +203,7 @@ const tokenChanges = (entry: TokenEntry, { tokens, written }: State): Change[] |
   ];
 };
 
-const webhookChanges = (entry: WebhookEntry, { webhooks, written }: State): Change[] | string => {
+const webhookChanges = (entry: WebhookOfFile, { webhooks, written }: ProjectState): ApplyStep[] | string => {
   const { secret, enabled, ...fields } = entry;
   const what = `webhook ${entry.url}`;
   const [now] = webhooks.filter(({ url }) => url === entry.url);
@@ -205,10 +211,10 @@ const webhookChanges = (entry: WebhookEntry, { webhooks, written }: State): Chan
   if (now === undefined) {
     if (secret === undefined) return "it does not exist; add `secret: { write: hook.secret }`, and it is created";
     if (isWritten) return `it does not exist, but ${secret.write} does; move that file away, and a new secret is made`;
-    const make = async ({ herald, write }: Target) => {
+    const make = async ({ herald, write }: ApplyTarget) => {
       await write(secret.write, async () => (await herald().webhooks.create(fields)).secret);
     };
-    const disable = async ({ herald }: Target) => {
+    const disable = async ({ herald }: ApplyTarget) => {
       for await (const { id, url } of herald().webhooks.list())
         if (url === entry.url) await herald().webhooks.update(id, { enabled });
     };
@@ -218,8 +224,8 @@ const webhookChanges = (entry: WebhookEntry, { webhooks, written }: State): Chan
     ];
   }
   const { change, detail } = changedFields({ ...fields, enabled }, now);
-  const update = ({ herald }: Target) => herald().webhooks.update(now.id, change);
-  const rotate = ({ herald, write }: Target) =>
+  const update = ({ herald }: ApplyTarget) => herald().webhooks.update(now.id, change);
+  const rotate = ({ herald, write }: ApplyTarget) =>
     write(secret?.write ?? "", async () => (await herald().webhooks.rotateSecret(now.id)).secret);
   return [
     ...(detail === "" ? [] : [{ sign: "~" as const, what, detail, make: update }]),
@@ -237,13 +243,13 @@ const webhookChanges = (entry: WebhookEntry, { webhooks, written }: State): Chan
 };
 
 /** What has to change so that the project is as the file says. Pure: changes are made by their `make`. */
-export const diff = (file: ProjectFile, state: State): Diff => {
+export const diff = (file: ProjectFile, state: ProjectState): Diff => {
   const { tokens, webhooks } = file;
   const problems: ShapeProblem[] = [];
   const each = <Entry>(
     section: string,
     entries: readonly Entry[] = [],
-    changesOf: (entry: Entry, state: State) => Change[] | string,
+    changesOf: (entry: Entry, state: ProjectState) => ApplyStep[] | string,
   ) =>
     entries.flatMap((entry, at) => {
       const found = changesOf(entry, state);
@@ -265,10 +271,10 @@ export const diff = (file: ProjectFile, state: State): Diff => {
     ...limits.removals,
     ...providers.removals,
     ...(extraTokens ?? []).map(
-      (token): Change => ({ sign: "-", what: `token ${token.name}`, detail: token.id, make: revoke([token]) }),
+      (token): ApplyStep => ({ sign: "-", what: `token ${token.name}`, detail: token.id, make: revoke([token]) }),
     ),
     ...(extraWebhooks ?? []).map(
-      ({ id, url }): Change => ({
+      ({ id, url }): ApplyStep => ({
         sign: "-",
         what: `webhook ${url}`,
         detail: id,

@@ -4,7 +4,7 @@ import {
   tokenFingerprint as tokensFingerprint,
 } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { diff, type State } from "./diff.ts";
+import { diff, type ProjectState } from "./diff.ts";
 import type { ProjectFile } from "./project-file.ts";
 import { settingsFingerprint, tokenFingerprint } from "./sources.ts";
 
@@ -18,7 +18,7 @@ const project = {
   receipts: false,
   created_at: at,
 };
-const empty: State = { project, limits: [], providers: [], tokens: [], webhooks: [], written: new Map() };
+const empty: ProjectState = { project, limits: [], providers: [], tokens: [], webhooks: [], written: new Map() };
 const token = (id: string, secret: string, change = {}) => ({
   ...{ id, name: "backend", scopes: ["send"], fingerprint: tokenFingerprint(secret), created_at: at, ...change },
 });
@@ -26,8 +26,8 @@ const webhook = { id: "whk_1", url: "https://a.example/", events: null, enabled:
 const limit = { name: "sends", description: "", limit: 5, default: 7, counted_by: "gateway" };
 
 const file = (sections: Partial<ProjectFile>): ProjectFile => ({ herald: 1, project: { key: "shop" }, ...sections });
-const shown = (sections: Partial<ProjectFile>, state: Partial<State> = {}) => {
-  const { changes, removals, problems } = diff(file(sections), { ...empty, ...state } as State);
+const shown = (sections: Partial<ProjectFile>, state: Partial<ProjectState> = {}) => {
+  const { changes, removals, problems } = diff(file(sections), { ...empty, ...state } as ProjectState);
   const text = ({ sign, what, detail }: (typeof changes)[number]) => [sign, what, detail].join("|");
   return { changes: changes.map(text), removals: removals.map(text), problems: problems.map(({ message }) => message) };
 };
@@ -42,7 +42,11 @@ test("fingerprints are those of Herald", () => {
 });
 
 test("an absent section is left as it is", () => {
-  const state = { limits: [limit], tokens: [token("tok_1", "a")], webhooks: [webhook] } as unknown as Partial<State>;
+  const state = {
+    limits: [limit],
+    tokens: [token("tok_1", "a")],
+    webhooks: [webhook],
+  } as unknown as Partial<ProjectState>;
   expect(shown({}, state)).toEqual(none);
 });
 
@@ -58,7 +62,7 @@ test("a project has the fields that the file names", () => {
 });
 
 test("limits of their own that the file does not name go back to the default", () => {
-  const state = { limits: [limit] } as unknown as Partial<State>;
+  const state = { limits: [limit] } as unknown as Partial<ProjectState>;
   expect(shown({ limits: { sends: 5 } }, state)).toEqual(none);
   expect(shown({ limits: { sends: null } }, state).changes).toEqual(["~|limits|sends 5 → default"]);
   expect(shown({ limits: { devices: null } }, state)).toEqual({ ...none, removals: ["-|limit sends|5 → default"] });
@@ -67,7 +71,9 @@ test("limits of their own that the file does not name go back to the default", (
 test("a provider differs by its fingerprint; Web Push without a key by what is shown", () => {
   const apns = { bundle_id: "a.b", private_key: "p" };
   const views = (settings: object, fingerprint = "") =>
-    [{ provider: "apns", settings, fingerprint, status: "active", updated_at: at }] as unknown as State["providers"];
+    [
+      { provider: "apns", settings, fingerprint, status: "active", updated_at: at },
+    ] as unknown as ProjectState["providers"];
   expect(shown({ providers: { apns } }, { providers: views({}, settingsFingerprint(apns)) })).toEqual(none);
   expect(shown({ providers: { apns } }, { providers: views({ bundle_id: "x.y" }) }).changes).toEqual([
     "~|provider apns|bundle_id x.y → a.b",
@@ -77,7 +83,7 @@ test("a provider differs by its fingerprint; Web Push without a key by what is s
   ]);
   expect(shown({ providers: {} }, { providers: views({}) }).removals).toEqual(["-|provider apns|"]);
   const webpush = { provider: "webpush", settings: { subject: "a", public_key: "k", keys: [] } };
-  const state = { providers: [webpush] } as unknown as Partial<State>;
+  const state = { providers: [webpush] } as unknown as Partial<ProjectState>;
   expect(shown({ providers: { webpush: { subject: "a" } } }, state)).toEqual(none);
   expect(shown({ providers: { webpush: { subject: "b" } } }, state).changes).toEqual([
     "~|provider webpush|subject a → b",
@@ -87,7 +93,7 @@ test("a provider differs by its fingerprint; Web Push without a key by what is s
 test("a token is that of its file; older ones of its name are what it replaced", () => {
   const written = new Map([["backend.token", "b"]]);
   const [older, own, newer] = [token("tok_1", "a"), token("tok_2", "b"), token("tok_3", "c")];
-  const tokens = [older, own, newer] as unknown as State["tokens"];
+  const tokens = [older, own, newer] as unknown as ProjectState["tokens"];
   expect(shown(backend({ secret }), { tokens, written }).changes).toEqual([
     "-|token backend|what backend.token replaced: tok_1",
   ]);
@@ -101,7 +107,7 @@ test("a token is that of its file; older ones of its name are what it replaced",
 
 test("a token that never changes is not changed in silence", () => {
   const written = new Map([["backend.token", "a"]]);
-  const tokens = [token("tok_1", "a", { scopes: ["read"] })] as unknown as State["tokens"];
+  const tokens = [token("tok_1", "a", { scopes: ["read"] })] as unknown as ProjectState["tokens"];
   for (const [entry, state, message] of [
     [{}, {}, "it does not exist; add"],
     [{}, { tokens }, "it has other scopes"],
@@ -112,7 +118,7 @@ test("a token that never changes is not changed in silence", () => {
 });
 
 test("a webhook is that of its URL", () => {
-  const webhooks = [webhook] as unknown as State["webhooks"];
+  const webhooks = [webhook] as unknown as ProjectState["webhooks"];
   const url = "https://a.example/";
   const written = new Map([["hook.secret", "s"]]);
   const write = { secret: { write: "hook.secret" } };

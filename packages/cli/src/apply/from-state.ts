@@ -1,6 +1,6 @@
 import type { ProviderView, Webhook } from "@herald/client";
 import { stringify } from "yaml";
-import type { State } from "./diff.ts";
+import type { ProjectState } from "./diff.ts";
 
 /** Shown in a provider's settings, but not set: they follow from a key or a certificate. */
 const derived: ReadonlySet<string> = new Set(["certificate_subject", "certificate_sha256", "expires_at", "keys"]);
@@ -31,7 +31,7 @@ const webhookOf = ({ url, events, description, enabled }: Webhook) => ({
 });
 
 /** Of tokens with the same name the last one: a file names each once. */
-const tokensOf = (tokens: State["tokens"]) =>
+const tokensOf = (tokens: ProjectState["tokens"]) =>
   [...new Map(tokens.map((token) => [token.name, token])).values()].map(({ name, scopes, expires_at }) => ({
     name,
     scopes,
@@ -39,7 +39,7 @@ const tokensOf = (tokens: State["tokens"]) =>
   }));
 
 /** The project file of a state. `files`: those that it names for secrets, and that Herald cannot write. */
-export const toProjectFile = ({ project, limits, providers, tokens, webhooks }: Omit<State, "written">) => {
+export const toProjectFile = ({ project, limits, providers, tokens, webhooks }: Omit<ProjectState, "written">) => {
   const { id: _, created_at: __, ...settings } = project ?? {};
   const own = limits.filter(({ limit, default: usual }) => limit !== usual);
   const file = {

@@ -20,8 +20,8 @@ export type Source = { readonly file?: string; readonly env?: string };
 type Secret = { readonly secret?: { readonly write: string } | undefined };
 
 export type ProviderName = keyof ProviderSettings;
-export type TokenEntry = NewProjectToken & Secret;
-export type WebhookEntry = NewWebhook & Pick<WebhookChange, "enabled"> & Secret;
+export type TokenOfFile = NewProjectToken & Secret;
+export type WebhookOfFile = NewWebhook & Pick<WebhookChange, "enabled"> & Secret;
 
 /** What `herald apply` reads. */
 export type ProjectFile = {
@@ -30,8 +30,8 @@ export type ProjectFile = {
   readonly limits?: LimitsChange;
   /** Settings as in the API, but with sources instead of secrets. */
   readonly providers?: { readonly [Name in ProviderName]?: Readonly<Record<string, unknown>> };
-  readonly tokens?: readonly TokenEntry[];
-  readonly webhooks?: readonly WebhookEntry[];
+  readonly tokens?: readonly TokenOfFile[];
+  readonly webhooks?: readonly WebhookOfFile[];
 };
 
 const maxBytes = 1_048_576;

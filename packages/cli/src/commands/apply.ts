@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import type { Herald, Project } from "@herald/client";
 import type { Command } from "commander";
-import { type Change, diff, type State, type Target } from "../apply/diff.ts";
+import { type ApplyStep, type ApplyTarget, diff, type ProjectState } from "../apply/diff.ts";
 import { type ProjectFile, parseProjectFile, schema } from "../apply/project-file.ts";
-import { findProject, readState } from "../apply/read-state.ts";
+import { findProject, readProjectState } from "../apply/read-project-state.ts";
 import { readSources, readWritten, writeSecret } from "../apply/sources.ts";
 import type { Context } from "../context.ts";
 import { type Add, option, yesOption } from "../define.ts";
@@ -20,7 +20,7 @@ type Options = {
   readonly schema?: boolean;
 };
 
-const nothing: Omit<State, "project" | "written"> = { limits: [], providers: [], tokens: [], webhooks: [] };
+const nothing: Omit<ProjectState, "project" | "written"> = { limits: [], providers: [], tokens: [], webhooks: [] };
 
 /** The file with its provider settings as Herald takes them, and its folder. Throws a UsageError that names every problem. */
 const readProjectFile = async (path: string, { env }: Context) => {
@@ -45,12 +45,12 @@ const readProjectFile = async (path: string, { env }: Context) => {
 const colors = { "+": "green", "~": "yellow", "-": "red" } as const;
 const actions = { "+": "create", "~": "change", "-": "remove" } as const;
 
-const line = ({ sign, what, detail }: Change, { terminal }: Context): string =>
+const line = ({ sign, what, detail }: ApplyStep, { terminal }: Context): string =>
   `  ${terminal.paint(colors[sign], sign)} ${plain(what)}${detail === "" ? "" : `: ${plain(detail)}`}`;
 
 const inWords = (count: number, what = "change"): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-const asJson = ({ sign, what, detail }: Change) => ({ action: actions[sign], what, ...(detail && { detail }) });
+const asJson = ({ sign, what, detail }: ApplyStep) => ({ action: actions[sign], what, ...(detail && { detail }) });
 
 /** What the changes of a run are made with. A new project's id is known only after its first change. */
 const createTarget = (
@@ -64,7 +64,7 @@ const createTarget = (
     if (project === undefined) throw new Error("the project is created first");
     return project.id;
   };
-  const target: Target = {
+  const target: ApplyTarget = {
     admin: context.admin(),
     herald: () => heraldOf(id()),
     id,
@@ -83,8 +83,8 @@ const createTarget = (
 
 /** Makes the changes one after the other. If one fails, says which were made and that the command goes on. */
 const makeChanges = async (
-  changes: readonly Change[],
-  target: Target,
+  changes: readonly ApplyStep[],
+  target: ApplyTarget,
   { terminal, onStop }: Context,
 ): Promise<void> => {
   for (const [made, change] of changes.entries()) {
@@ -105,7 +105,7 @@ const apply = async (context: Context, { file: path, dryRun, check, prune, yes }
   const { terminal, json } = context;
   const [admin, heraldOf] = [context.admin(), context.heraldOf];
   const found = await findProject(admin, file.project.key);
-  const state = found === undefined ? nothing : await readState(admin, heraldOf, found, file);
+  const state = found === undefined ? nothing : await readProjectState(admin, heraldOf, found, file);
   const { changes, removals, problems } = diff(file, {
     project: found,
     ...state,

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { toProjectFile } from "../apply/from-state.ts";
-import { readState } from "../apply/read-state.ts";
+import { readProjectState } from "../apply/read-project-state.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
 
@@ -21,7 +21,7 @@ export const addExportProject = (group: Command, add: Add) => {
           `The project ${project.name} has no key, which the file needs.`,
           `\`herald project update ${id} --key shop\` gives it one. It never changes.`,
         );
-      const { text, files } = toProjectFile(await readState(admin, context.heraldOf, project, everything));
+      const { text, files } = toProjectFile(await readProjectState(admin, context.heraldOf, project, everything));
       const { file = `${project.key}.yaml` } = options;
       if (file === "-") return context.terminal.print(text.trimEnd());
       await writeFile(file, text, { flag: "wx" });

@@ -13,6 +13,8 @@ import { inWords } from "./notifications.ts";
 type Options = {
   readonly to?: string[];
   readonly app?: string;
+  readonly pushType?: string;
+  readonly pushName?: string;
   readonly title?: string;
   readonly body?: string;
   readonly link?: string;
@@ -69,7 +71,7 @@ export const parseVariables = (pairs: readonly string[] | undefined) =>
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
-  const { template, var: variables, app } = options;
+  const { template, var: variables, app, pushType, pushName } = options;
   const flags = {
     template,
     variables: parseVariables(variables),
@@ -77,6 +79,8 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     body,
     targets: to,
     app,
+    push_type: pushType,
+    push_name: pushName,
     link_to: link,
     image,
     icon,
@@ -144,6 +148,10 @@ export const addSend = (program: Command, add: Add) =>
         "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; repeatable",
       ),
       option("--app <id>", "only devices that name this bundle id or package"),
+      option("--push-type <type>", "Apple's push type, such as voip; needs --data or --file").choices(
+        knownValues.pushType,
+      ),
+      option("--push-name <kind>", "with --push-type controls: the kind of the control"),
       option("--title <text>", "title"),
       option("--body <text>", "text"),
       option("--link <url>", "opened by a tap: a URL or an in-app path"),

@@ -57,7 +57,7 @@ export const statsInWords = (stats: Stats, terminal: Terminal): string => {
 };
 
 export const addStats = (program: Command, add: Add) =>
-  add<StatsQuery & { timeZone?: string }>(program, {
+  add<StatsQuery & { timeZone?: string; pushType?: StatsQuery["push_type"] }>(program, {
     usage: "stats",
     does: "Plot sent, failed and opened (default: the last 24 hours)",
     options: [
@@ -70,15 +70,16 @@ export const addStats = (program: Command, add: Add) =>
       option("--user <id>", "of notifications that named this user"),
       option("--kind <kind>", "of notifications of this kind"),
       option("--label <name=value>", "of notifications with this label"),
+      option("--push-type <type>", "of notifications with this push type of Apple").choices(knownValues.pushType),
       option("--platform <platform>", "of one platform").choices(knownValues.platform),
-      option("--by <dimension>", "totals by platform, kind, topic or label:<name>"),
+      option("--by <dimension>", "totals by platform, kind, push_type, topic or label:<name>"),
     ],
     examples: [
       ["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "one topic, by day"],
       ["stats --by label:campaign", "sent and opened by campaign"],
     ],
-    run: async ({ herald, result, terminal }, _, { timeZone, label, ...query }) => {
-      const asked = { ...query, label: label && labelFilter(label), time_zone: timeZone };
+    run: async ({ herald, result, terminal }, _, { timeZone, pushType, label, ...query }) => {
+      const asked = { ...query, label: label && labelFilter(label), time_zone: timeZone, push_type: pushType };
       await result(herald().stats(asked), (stats) => statsInWords(stats, terminal));
     },
   });

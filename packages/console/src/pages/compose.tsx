@@ -11,7 +11,7 @@ import { Icon } from "../parts/icon.tsx";
 import { Note, Page, Panel } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
-import { isEmpty, moreOf, notificationOf, useDraft } from "./compose/draft.ts";
+import { isEmpty, moreOf, notificationOf, showsNothing, useDraft } from "./compose/draft.ts";
 import { Presentation } from "./compose/presentation.tsx";
 import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
@@ -31,14 +31,17 @@ const Compose = ({ id }: { readonly id: string }) => {
   const [dialog, setDialog] = useState<"send" | "test" | undefined>();
   const [settled] = useDebouncedValue(draft, typingMs);
   const hasTargets = draft.targets.length > 0;
-  const hasContent = draft.template !== "" || draft.title !== "" || draft.body !== "" || moreOf(draft)?.silent === true;
+  const hasContent = draft.template !== "" || draft.title !== "" || draft.body !== "" || showsNothing(draft);
   const app = useProjectName();
   const dryRun = useQuery({
     queryKey: [id, "dry-run", settled],
     queryFn: ({ signal }) => {
       const { send_at: _, ...notification } = notificationOf(settled);
       // The dry run counts devices before a title or body is typed, but the API requires one.
-      const worded = settled.title || settled.body || settled.template ? notification : { ...notification, body: "…" };
+      const worded =
+        settled.title || settled.body || settled.template || showsNothing(settled)
+          ? notification
+          : { ...notification, body: "…" };
       return herald.notifications.dryRun(worded, { signal });
     },
     enabled: settled.targets.length > 0 && moreOf(settled) !== undefined,

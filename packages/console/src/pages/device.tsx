@@ -1,3 +1,4 @@
+import type { FurtherToken } from "@herald/client";
 import { Button, Group, Pill, Stack, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
@@ -10,6 +11,8 @@ import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
 import { Copyable, Facts, JsonCode, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Timeline } from "./device/timeline.tsx";
+
+const nameOf = ({ type, name }: FurtherToken): string => (name === undefined ? type : `${type} (${name})`);
 
 export default function DevicePage() {
   const { id, herald } = useProject();
@@ -70,6 +73,7 @@ export default function DevicePage() {
                   Platform: `${platformNames[data.platform] ?? data.platform}${data.environment ? `, ${data.environment}` : ""}`,
                   ...(data.app !== undefined && { App: data.app }),
                   "Push token": <Copyable value={data.token} />,
+                  ...(data.tokens && { "Push types": data.tokens.map(nameOf).join(", ") }),
                   User:
                     data.user_id === null ? (
                       <span className="muted">none</span>

@@ -19,6 +19,7 @@ import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
+import { PushKey } from "../push-types.ts";
 import { SecretHash } from "../secrets.ts";
 import { UserId, UserToken } from "../users.ts";
 
@@ -197,6 +198,15 @@ export const ChangeMetadataByToken = defineRequest(
   },
   DeviceSummary,
 );
+const furtherToken = { ...device, push: PushKey, byApp: z.boolean().optional() };
+/** Stores the token of a push type, or replaces it. */
+export const PutFurtherTokenRequest = defineRequest(
+  "registry.devices.put-token",
+  { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional() },
+  done,
+);
+/** Not an error if the device has none. */
+export const DeleteFurtherToken = defineRequest("registry.devices.delete-token", furtherToken, done);
 export const DeleteDevice = defineRequest("registry.devices.delete", device, done);
 /** Whether a credential is the device's current one. */
 export const AuthenticateDevice = defineRequest(
@@ -234,8 +244,8 @@ export const SubscribeDevices = defineRequest("registry.topics.subscribe", subsc
 export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
 const targets = z.array(z.string()).min(1).max(1000);
-/** Which devices of its targets a send is for; absent: all. */
-const audience = { targets, app: AppId.optional() };
+/** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. */
+const audience = { targets, app: AppId.optional(), push: PushKey.optional() };
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
@@ -273,11 +283,14 @@ export const CountVapidKeys = defineRequest(
 /** Whether the targets match one device in its current state, and which entry does. */
 export const ExplainDevice = defineRequest(
   "registry.audience.explain",
-  { ...device, ...audience },
+  // A notification with recipients has no targets.
+  { ...device, ...audience, targets: z.array(z.string()).max(1000) },
   z.object({
     device: Device,
     /** The first entry that matches, as sent, even if the device is inactive or of another app. */
     matched: z.string().optional(),
+    /** It has no token of the push type. */
+    noToken: z.literal(true).optional(),
     /** The send is for another app. */
     otherApp: z.literal(true).optional(),
     /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */

@@ -87,6 +87,10 @@ const languageOf = (locale: string): string => {
   }
 };
 
+/** Renders a text in the language of a locale. Throws {@link LiquidRenderError}. */
+export const renderText = (text: LiquidProgram, values: LiquidValues, locale: string): string =>
+  evaluateLiquid(text, values, languageOf(locale));
+
 export type RenderedTexts<Content> = Omit<Content, keyof Texts<CompiledText>> &
   Pick<NotificationContent, keyof Texts<string>>;
 
@@ -103,7 +107,7 @@ export const renderTexts = <Content extends Texts<CompiledText>>(
   const rendered = mapTexts<CompiledText, string, Content>(content, (text, place) => {
     if (typeof text === "string") return text;
     try {
-      return evaluateLiquid(text, values, languageOf(place.locale ?? locale));
+      return renderText(text, values, place.locale ?? locale);
     } catch (error) {
       if (!(error instanceof LiquidRenderError)) throw error;
       problems.push(`${place.path.join(".")}: ${error.message}`);

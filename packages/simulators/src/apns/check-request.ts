@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http2";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
 
 /** Push types, with the suffix that Apple requires for their topic. */
-export const topicEndings: Readonly<Record<string, string>> = {
+export const endingsOfPushTypes: Readonly<Record<string, string>> = {
   alert: "",
   background: "",
   complication: ".complication",
@@ -60,9 +60,9 @@ export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined 
   if (!/^[A-Za-z0-9.-]+$/.test(topic)) return refuse("BadTopic", "apns-topic: not a bundle id");
 
   if (pushType === undefined) return refuse("InvalidPushType", "apns-push-type: missing");
-  const ending = Object.hasOwn(topicEndings, pushType) ? topicEndings[pushType] : undefined;
+  const ending = Object.hasOwn(endingsOfPushTypes, pushType) ? endingsOfPushTypes[pushType] : undefined;
   if (ending === undefined)
-    return refuse("InvalidPushType", `apns-push-type: not one of ${Object.keys(topicEndings).join(", ")}`);
+    return refuse("InvalidPushType", `apns-push-type: not one of ${Object.keys(endingsOfPushTypes).join(", ")}`);
   if (!topic.endsWith(ending)) return refuse("BadTopic", `apns-topic: ends with ${ending} for push type ${pushType}`);
 
   if (priority === undefined) return refuse("BadPriority", "apns-priority: missing");

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
-import { topicEndings } from "./check-request.ts";
+import { endingsOfPushTypes } from "./check-request.ts";
 
 /** The first iOS whose apps get a token of the type ("Registering your app with APNs" and the framework of each type). */
 const sinceIos = {
@@ -42,7 +42,7 @@ export function createPhones() {
 
   const newToken = (app: string, pushType: string): string => {
     const token = randomBytes(32).toString("hex");
-    topics.set(token, app + topicEndings[pushType]);
+    topics.set(token, app + endingsOfPushTypes[pushType]);
     return token;
   };
 

@@ -2,10 +2,10 @@ import type { ProjectId, Tag } from "@herald/contracts";
 import type { StatsDelta } from "./stats-delta.ts";
 
 /**
- * A property that has values: `kind`, `label` (its values are the names of labels), or `label/<name>`. The scopes of its values begin
+ * A property that has values: `kind`, `push_type`, `label` (its values are the names of labels), or `label/<name>`. The scopes of its values begin
  * with the dimension.
  */
-export type Dimension = "kind" | "label" | `label/${string}`;
+export type Dimension = "kind" | "push_type" | "label" | `label/${string}`;
 
 /** How many values of a dimension have statistics in a month. Others are counted together, so that senders cannot grow them endlessly. */
 export const maxValuesOf = (dimension: Dimension): number => (dimension === "label" ? 100 : 1_000);
@@ -62,7 +62,7 @@ export const valuesIn = (deltas: readonly Pick<StatsDelta, "projectId" | "increm
       for (const tag of tags ?? []) {
         const { dimension, value } = partsOf(tag);
         const month = monthOf(slot);
-        if (dimension !== "kind") want(projectId, "label", month, dimension.slice("label/".length));
+        if (dimension.startsWith("label/")) want(projectId, "label", month, dimension.slice("label/".length));
         want(projectId, dimension, month, value);
       }
   return wanted;

@@ -128,7 +128,7 @@ export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
           ? groupsView(platforms)
           : by === "topic"
             ? await byTopic(asked)
-            : await byDimension(by === "kind" ? "kind" : `label/${by.slice("label:".length)}`, asked);
+            : await byDimension(by === "kind" || by === "push_type" ? by : `label/${by.slice("label:".length)}`, asked);
     const opens = notificationId === undefined ? {} : await rollups.total(projectId, notificationId);
     const beyond = await isBeyond(projectId, request, range);
     return {

@@ -118,7 +118,7 @@ export const createTagValueStore = (db: Db) => {
       const isAdmitted = (projectId: ProjectId, dimension: Dimension, month: Date, value: string): boolean =>
         admitted.get(wantedKey({ projectId, dimension, month }))?.has(value) ?? false;
       const hasName = ({ projectId, dimension, month }: Omit<WantedTags, "values">): boolean =>
-        dimension === "kind" || isAdmitted(projectId, "label", month, dimension.slice("label/".length));
+        !dimension.startsWith("label/") || isAdmitted(projectId, "label", month, dimension.slice("label/".length));
       // The names of labels first: the values of a label without statistics need no room.
       for (const of of wanted) if (of.dimension === "label") admitted.set(wantedKey(of), await admit(of));
       for (const of of wanted)

@@ -1,5 +1,5 @@
 import { type Bus, groupedPublish } from "@herald/bus";
-import { ExpandV1, laneOf, type NotificationId, type ProjectId } from "@herald/contracts";
+import { audienceOfContent, ExpandV1, laneOf, type NotificationId, type ProjectId } from "@herald/contracts";
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
@@ -16,8 +16,8 @@ export const createExpand = (bus: Bus) => {
       notificationId: _id,
       page: 0,
       fromBucket: 0,
-      targets: content.targets,
-      ...(content.app !== undefined && { app: content.app }),
+      ...audienceOfContent(content),
+      ...(content.recipients && { recipients: content.recipients.kind }),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };

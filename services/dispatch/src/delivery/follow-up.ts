@@ -71,7 +71,7 @@ const fewBatches = 16;
 /** After a lost expansion, batches that registry published earlier may still be in the queue for this long. */
 const lostExpansionMs = 60_000;
 
-export const createFinisher = ({ notifications, ledger, outbox, now }: Deps) => {
+export const createFinisher = ({ notifications, recipients, ledger, outbox, now }: Deps) => {
   /** The final counts. Undefined while a device has no final state. */
   const finalSums = async ({ projectId, _id, expanded }: NotificationState) => {
     if (!expanded) return undefined;
@@ -106,6 +106,8 @@ export const createFinisher = ({ notifications, ledger, outbox, now }: Deps) => 
         if (document.end) return document.expanded?.lost ? amend(document) : undefined;
         const sums = await finalSums(document);
         if (!sums) return;
+        // Every device has its result: their values are not needed any more.
+        if (document.listed) await recipients.removeValues(projectId, id);
         const written = await notifications.finish(document, { ...sums, now: now() });
         if (written) return outbox.publishEnd(written);
         // It was cancelled, or another process has ended it: read it again.

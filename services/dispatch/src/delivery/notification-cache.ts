@@ -1,5 +1,6 @@
 import { isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
 import { createByteCache, memoryBytesOf } from "@herald/kit";
+import { createRenderPersonal, type RenderPersonal } from "@herald/payload";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
@@ -7,6 +8,8 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 export type CachedNotification = {
   /** Without its targets, which may take megabytes and are not needed any more. */
   readonly document: NotificationRecord;
+  /** Renders its texts for a device; undefined: all devices get the same. */
+  readonly render: RenderPersonal | undefined;
   /** Some of its targets may mean a single user. */
   readonly personal: boolean;
   /** Token verdicts that this process received for its devices, for the spike guard. */
@@ -44,6 +47,7 @@ export const createNotificationCache = (
 
   const cache = (document: NotificationRecord): CachedNotification => ({
     document: { ...document, content: { ...document.content, targets: [] } },
+    render: document.personal && createRenderPersonal(document.content, document.personal),
     personal: isPersonal(document.content.targets),
     verdicts: { judged: 0, unregistered: 0, spike: false },
     cancelled: document.stop?.kind === "cancelled",

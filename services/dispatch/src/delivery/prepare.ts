@@ -1,5 +1,6 @@
 import { type Bus, createUnanswered, sendGroupedRequest, sendRequest } from "@herald/bus";
 import {
+  audienceOfContent,
   CheckRecipients,
   type DeviceId,
   maxGroupSize,
@@ -36,7 +37,7 @@ export const createResolveSend = (bus: Bus) => {
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
-    sends: sends.map(({ content: { targets, app } }) => ({ targets, ...(app !== undefined && { app }) })),
+    sends: sends.map(({ content }) => audienceOfContent(content)),
     limit: maxSmallAudience,
   });
 

@@ -13,6 +13,7 @@ import type { Blocked, PushStop, Sendable } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { personalContent } from "./personal-content.ts";
 
 /** Pushes per chunk. The notification's state is read before each chunk, so at most 50 pushes follow its cancel or expiry. */
 export const chunkSize = 50;
@@ -93,6 +94,12 @@ export const pushDevices = async (
     for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
+      const own = cached.render && personalContent(cached.render, device);
+      if (own && "failure" in own) {
+        outcomes[index] = own.failure;
+        channel.release(1);
+        continue;
+      }
       // Outcomes of other pushes may have blocked the device's server since the chunk was checked.
       const permit = channel.routes.acquire(channel.client.routeOf(device, platform));
       if (typeof permit === "number") {
@@ -104,7 +111,7 @@ export const pushDevices = async (
       begun = true;
       // One `then` and no `await`, because this runs for every push.
       try {
-        push(device, openTokenOf(device.id)).then(
+        push(device, openTokenOf(device.id), own?.content).then(
           (outcome) => answered(channel, permit, index, outcome),
           (error: unknown) => failed(channel, permit, index, error),
         );

@@ -144,6 +144,9 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
       return failed(late || run.keepDevices ? "unregistered-kept" : "unregistered");
     }
     case "rejected":
+      // A recipient without a value that a text shows: nothing is wrong with the device or the text.
+      if (outcome.reason === "value-missing")
+        return { status: "skipped", reason: outcome.reason, attempts: device.attempts, possibleRepeat: device.repeat };
       return failed(outcome.reason);
     case "misconfigured":
       // Not an attempt: the provider refused the credential without checking the device.

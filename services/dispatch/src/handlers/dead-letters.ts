@@ -21,7 +21,7 @@ import { claimOf, rootOf } from "../stores/delivery-document.ts";
  * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
 export const handleDeadLetters = (deps: DeliveryDeps) => {
-  const { notifications, deliveries, pipeline, finisher, expandQueued, sendAsLarge, now } = deps;
+  const { notifications, recipients, deliveries, pipeline, finisher, expandQueued, sendAsLarge, now } = deps;
 
   /** Sends nothing, but expands the notification, so that every device it targets is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
@@ -61,6 +61,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
     on(SendOneV1, endSend),
     on(SendV1, async (send) => {
       await notifications.insertAbandoned(send, now());
+      await recipients.insert(send, now());
       await abandonAll(send.projectId, send.notificationId);
     }),
     on(ExpandV1, async ({ projectId, notificationId }) => {

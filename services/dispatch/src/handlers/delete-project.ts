@@ -13,6 +13,7 @@ export const deleteProject = ({
   notifications,
   deliveries,
   erasures,
+  recipients,
   sendGroups,
   records,
 }: Deps & { records: ProviderRecords }) =>
@@ -30,6 +31,7 @@ export const deleteProject = ({
         if (some.length === 0) return;
         // The ledger first: its rows can only be found while their notification exists.
         while ((await deliveries.removeBatch(some)) === retentionBatch);
+        while ((await recipients.removeBatch(some)) === retentionBatch);
         await notifications.removeAll(some);
       }
     },

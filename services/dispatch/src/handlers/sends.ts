@@ -17,13 +17,14 @@ export const startNotification = ({
   /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
   concurrency: number;
 }) => {
-  const { notifications, cache, expandQueued, dueMessages, outbox, now } = deps;
+  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
     const inserted = await notifications.insert(data, now());
     if (inserted) cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.end || document.expanded) return;
+    await recipients.insert(data, now());
     if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
     else await expandQueued(document.projectId, inserted?.document);
     if (inserted) await outbox.publishNotification({ ...document, outbox: inserted.outbox });

@@ -76,7 +76,7 @@ const notificationsAtATime = 200;
  * of a notification that has not ended stay, however old. Rows are removed first: after a crash, the notification is found again.
  */
 export const retentionRules = (
-  { notifications, deliveries }: Pick<Deps, "notifications" | "deliveries">,
+  { notifications, deliveries, recipients }: Pick<Deps, "notifications" | "deliveries" | "recipients">,
   keepMs: number,
 ): RetentionRule[] => [
   {
@@ -85,6 +85,8 @@ export const retentionRules = (
     removeBatch: async (before, after) => {
       const ended = await notifications.endedBefore(before, after, notificationsAtATime);
       if (ended.length === 0) return { removed: 0, more: false };
+      const chunks = await recipients.removeBatch(ended);
+      if (chunks === retentionBatch) return { removed: chunks, more: true, after };
       const removed = await deliveries.removeBatch(ended);
       if (removed === retentionBatch) return { removed, more: true, after };
       await notifications.removeAll(ended);

@@ -54,7 +54,7 @@ export const unanswered = (answer: Exclude<TransportAnswer, ProviderAnswer>, ori
 export const tokenMismatch = (
   reason: Extract<
     DeliveryReason,
-    "app-not-configured" | "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch"
+    "app-not-configured" | "push-type-refused" | "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch"
   >,
   providerReason: string,
 ): Outcome => ({ kind: "rejected", reason, providerReason, tokenMismatch: true });

@@ -25,9 +25,9 @@ export type Message = {
 export type ProviderClient = {
   /**
    * Prepares a message for the devices of one batch. The returned function costs little more than the request. Responses, network errors
-   * and invalid tokens never make it reject.
+   * and invalid tokens never make it reject. `own`: the content for this device alone, with the message's settings.
    */
-  prepare(message: Message): (device: Recipient, openToken: string) => Promise<Outcome>;
+  prepare(message: Message): (device: Recipient, openToken: string, own?: NotificationContent) => Promise<Outcome>;
   /** The route of a device: one of the provider's servers. A throttle or failure of a route affects only the devices on it. */
   routeOf(device: Recipient, platform: Platform): string;
   /** Whether only devices name a route's server. Its failures are not the provider's. */

@@ -51,9 +51,11 @@ export const createProviderRecords = (
   const wanted = async (projectId: ProjectId): Promise<ProvidersRecord> => {
     const views = await credentials.viewsOf(projectId);
     const webPush = views.find(({ provider }) => provider === "webpush");
+    const apns = views.find(({ provider }) => provider === "apns");
     const site = webPush && publishedSite(webPush.view);
     return {
       providers: views.map(({ provider }) => provider),
+      ...(apns && "certificate_sha256" in apns.view && { apnsCertificate: true as const }),
       ...(webPush ? { vapidKeys: publishedKeys(webPush.view) } : {}),
       ...(site !== undefined && { site }),
     };

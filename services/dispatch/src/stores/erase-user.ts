@@ -81,7 +81,9 @@ export const createUserEraser = (db: Db, sends: Pick<SmallSendStore, "eraseOwner
     // `userId` is not cleared: a waiting delivery must detect that the device belongs to another user now.
     const without = (some: readonly Sendable[]): Sendable[] =>
       some.map((device) =>
-        device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,
+        device.userId !== undefined && isTheirs(device.userId)
+          ? { ...device, userId: erasedUser, ...(device.values && { values: {} }) }
+          : device,
       );
     await deliveries.updateOne({ _id, projectId }, { $set: { users } });
     if (devices) await deliveries.updateOne({ _id, projectId, state }, { $set: { devices: without(devices) } });

@@ -11,6 +11,7 @@ import {
   type NotificationStatus,
   type OutboxEvent,
   type PageOf,
+  type PersonalTexts,
   type ProjectId,
   type SendV1,
   type Tag,
@@ -57,6 +58,8 @@ type Facts = {
   expiresAt: Date;
   /** Its kind and labels; absent: none. */
   tags?: Tag[];
+  /** It has a list of recipients instead of targets. */
+  listed?: true;
   /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
   status: NotificationStatus;
   stop?: Stop;
@@ -83,7 +86,11 @@ type Step =
 /** A notification without its content, which few steps need. */
 export type NotificationState = Facts & Step;
 
-export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
+export type NotificationRecord = NotificationState & {
+  readonly content: NotificationContent;
+  /** The texts that are rendered for each device. */
+  readonly personal?: PersonalTexts | undefined;
+};
 
 /** A notification as stored. */
 export type NotificationDocument = Facts & {
@@ -93,6 +100,8 @@ export type NotificationDocument = Facts & {
   end?: End;
   /** JSON, because callers choose the keys, and a database does not accept every key. */
   content: string;
+  /** {@link PersonalTexts} as JSON; absent: all devices get the texts of `content`. */
+  personal?: string;
   /** `userKey` of the users among its targets; absent: none. */
   userKeys?: string[];
   /** The ledger of a small send, unless it had to move to `deliveries`, where the ledgers of all other sends are. */
@@ -120,8 +129,13 @@ export const toRecord = ({
   recipients: ______,
   large: _______,
   content,
+  personal,
   ...state
-}: NotificationDocument): NotificationRecord => ({ ...toState(state), content: JSON.parse(content) });
+}: NotificationDocument): NotificationRecord => ({
+  ...toState(state),
+  content: JSON.parse(content),
+  ...(personal !== undefined && { personal: JSON.parse(personal) }),
+});
 
 /** The database does not check that a document has the fields of its step; the transitions do. */
 export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
@@ -137,12 +151,22 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
     ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
     expiresAt: new Date(send.expiresAt),
     ...(tags && { tags }),
+    ...(content.recipients && { listed: true }),
   };
 };
 
-export const newDocument = (state: NotificationState, content: NotificationContent): NotificationDocument => {
+export const newDocument = (
+  state: NotificationState,
+  content: NotificationContent,
+  personal?: PersonalTexts,
+): NotificationDocument => {
   const userKeys = userKeysOf(state.projectId, content.targets);
-  return { ...state, content: JSON.stringify(content), ...(userKeys.length > 0 && { userKeys }) };
+  return {
+    ...state,
+    content: JSON.stringify(content),
+    ...(personal && { personal: JSON.stringify(personal) }),
+    ...(userKeys.length > 0 && { userKeys }),
+  };
 };
 
 const indexes = {

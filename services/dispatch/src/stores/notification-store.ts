@@ -42,7 +42,7 @@ import {
 } from "./notification-steps.ts";
 
 const maxDue = 100;
-const stateOnly = { content: 0, outbox: 0, rows: 0 };
+const stateOnly = { content: 0, personal: 0, outbox: 0, rows: 0 };
 
 type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<OutboxCarrier["outbox"]> };
 
@@ -100,12 +100,12 @@ export const createNotificationStore = (db: Db) => {
 
   const insert = async (
     state: NotificationState,
-    { content }: Pick<SendV1, "content">,
+    { content, personal }: Pick<SendV1, "content" | "personal">,
   ): Promise<Inserted | undefined> => {
-    const document = { ...state, content };
+    const document = { ...state, content, ...(personal && { personal }) };
     const outbox = eventsOfSend(document);
     const inserted = await insertOne({
-      ...newDocument(state, content),
+      ...newDocument(state, content, personal),
       ...(state.step && { large: true as const }),
       outbox,
     });

@@ -12,6 +12,7 @@ import { createExpansionStore } from "./expansion-store.ts";
 import { createLedger } from "./ledger.ts";
 import { notificationCollection, type OutboxCarrier } from "./notification-document.ts";
 import { createNotificationStore } from "./notification-store.ts";
+import { createRecipientStore } from "./recipient-store.ts";
 import { createSendGroupStore } from "./send-group-store.ts";
 import { createSmallSendStore } from "./small-send-store.ts";
 
@@ -25,6 +26,7 @@ export const createStores = (db: Db, masterKeys: MasterKeys) => ({
   erasures: createErasureStore(db),
   expansions: createExpansionStore(db),
   sendGroups: createSendGroupStore(db),
+  recipients: createRecipientStore(db),
   ...createDeliveryList(db),
   ...createDeliveryExport(db),
   ...createDeliveryTrace(db),

@@ -159,6 +159,11 @@ export const createProjectDirectory = (
     const providers = record !== undefined && "providers" in record ? record.providers : [];
     return platforms.filter((platform) => providers.includes(providerOf[platform]));
   },
+  /** Whether APNs is set up with a certificate. */
+  apnsCertificate: (id: ProjectId): boolean => {
+    const record = replica.get(projectProvidersKey(id));
+    return record !== undefined && "providers" in record && record.apnsCertificate === true;
+  },
   /** `receipts` of the project's notifications that have none. */
   receipts: (id: ProjectId) => {
     const record = replica.get(projectSettingsKey(id));

@@ -27,7 +27,13 @@ const withoutToken = (target: string): string =>
 export const deviceFor =
   (caller: Shown) =>
   (device: Device): Device =>
-    seesTokens(caller) ? device : { ...device, token: endOf(device.token) };
+    seesTokens(caller)
+      ? device
+      : {
+          ...device,
+          token: endOf(device.token),
+          ...(device.tokens && { tokens: device.tokens.map((one) => ({ ...one, token: endOf(one.token) })) }),
+        };
 
 /** A target that quotes a push token. */
 export const targetFor = (caller: Shown, target: string): string =>

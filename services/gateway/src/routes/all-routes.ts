@@ -4,6 +4,7 @@ import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes, deviceRoutes } from "./device-routes.ts";
 import { followEvents, openNotification } from "./event-routes.ts";
 import { exportRoutes } from "./export-routes.ts";
+import { furtherTokenRoutes } from "./further-token-routes.ts";
 import { identificationRoutes, identityKeyRoutes } from "./identification-routes.ts";
 import { importRoutes } from "./import-routes.ts";
 import { notificationRoutes, sendNotifications } from "./notification-routes.ts";
@@ -22,6 +23,7 @@ import { webhookMessageRoutes, webhookRoutes } from "./webhook-routes.ts";
 /** All routes: the gateway serves them and the OpenAPI document describes them. */
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
+  ...furtherTokenRoutes,
   putDevicesRoute,
   ...importRoutes,
   ...identificationRoutes,

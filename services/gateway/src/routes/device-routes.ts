@@ -1,4 +1,5 @@
 import {
+  audienceOfContent,
   ChangeDevice,
   ChangeDeviceRequest,
   DeleteDevice,
@@ -14,7 +15,6 @@ import {
   keysetQuery,
   ListDeviceNotifications,
   ListDevices,
-  type Notification,
   OpensOfDevices,
   OpensOfNotifications,
   pageOf,
@@ -156,8 +156,6 @@ const deleteDevice = defineRoute("deleteDevice", "delete /api/v1/devices/{id}", 
 
 export const deviceRoutes = [listDevices, registerDevice, getDevice, changeDevice, deleteDevice];
 
-const audienceOf = ({ targets, app }: Notification) => ({ targets, ...(app !== undefined && { app }) });
-
 const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notifications/{id}/devices/{device}", {
   summary: "Read the delivery trace of a notification on one device",
   description:
@@ -170,7 +168,7 @@ const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notificati
     const { projectId } = caller;
     const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
-      sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOf(trace.notification) }),
+      sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
       sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
     const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);

@@ -1,7 +1,6 @@
 import {
   batchSendLimits,
   CancelNotification,
-  CountAudience,
   CountOpens,
   Delivery,
   DeliveryStatus,
@@ -34,31 +33,16 @@ import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptedView, acceptNotification, rulesFor, sendCommand } from "../sending/accept-notification.ts";
-import { renderSamples } from "../sending/render-samples.ts";
+import { dryRun } from "../sending/dry-run.ts";
+import { renderSend } from "../sending/render-send.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
-import { renderSend } from "../sending/templates.ts";
 import { notificationParam } from "./path-params.ts";
 
+/** Two thousand recipients with fifty values each have more, and do not fit into the body. */
+const sendMaxValues = 100_000;
+
 const OneNotification = dataOf(Notification);
-
-/** Longer than for other requests: registry reads every device of the audience. */
-const countTimeoutMs = 8_000;
-
-/** Counts the audience and renders samples; changes nothing. */
-const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
-  const { projectId, content } = command;
-  const { targets, app } = content;
-  const request = { projectId, targets, ...(app !== undefined && { app }) };
-  const { devices, unmatched } = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
-  const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
-  return {
-    dry_run: true,
-    devices: { total: devices.ios + devices.android + devices.web, ...devices },
-    unmatched,
-    rendered: renderSamples(command, platforms),
-  };
-};
 
 /** The response of a send whose template may have changed since: only the stored notification has its texts. */
 const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
@@ -79,9 +63,10 @@ const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, not
 const sendNotification = defineRoute("sendNotification", "post /api/v1/notifications", {
   summary: "Send a notification",
   description:
-    "With `template` it has the texts and settings of a published template; with `template` or `variables` its texts are Liquid, rendered before it is accepted. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+    "With `template` it has the texts and settings of a published template; with `template`, `variables` or `recipients` its texts are Liquid, rendered before it is accepted. With `recipients` it goes to each of up to 2,000 users or devices with values of its own: dispatch renders the texts for each device. All recipients are accepted, or none. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
+  bodyMaxValues: sendMaxValues,
   responses: {
     200: { description: "The result of `dry_run`", schema: dataOf(DryRun) },
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
@@ -90,8 +75,8 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
     const { limits } = deps;
     const sending = async ({ id, at }: Attempt<NotificationId>) => {
-      const content = await renderSend(deps, projectId, notification);
-      return { projectId, id, at, notification: content };
+      const rendered = await renderSend(deps, projectId, notification);
+      return { projectId, id, at, ...rendered };
     };
     const accept = async (attempt: Attempt<NotificationId>) =>
       acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) });

@@ -5,6 +5,8 @@ import {
   NotificationId,
   OperatorId,
   ProjectId,
+  PushName,
+  PushType,
   TemplateName,
   TokenId,
   TopicReference,
@@ -26,6 +28,8 @@ export const webhookMessageParam = { schema: WebhookMessageId, error: "webhook-m
 export const identityKeyParam = { schema: IdentityKeyId, error: "identity-key-not-found" } as const;
 export const operatorParam = { schema: OperatorId, error: "operator-not-found" } as const;
 export const userParam = { schema: UserId, error: "user-not-found" } as const;
+export const pushTypeParam = { schema: PushType, error: "validation-failed" } as const;
+export const pushNameParam = { schema: PushName, error: "validation-failed" } as const;
 /** For routes that create the user: a malformed id is a validation error. */
 export const newUserParam = { schema: UserId, error: "validation-failed" } as const;
 /** For routes that create the topic: a malformed name is a validation error. */

@@ -1,4 +1,5 @@
 import {
+  isNowOrNever,
   maxScheduleDays,
   maxTtlSeconds,
   type Notification,
@@ -32,10 +33,12 @@ type Sending = {
   /** The time of acceptance, identical for every repeat of the request. */
   readonly at: Date;
   readonly notification: NotificationContent;
-};
+} & Pick<SendV1, "personal" | "recipients">;
 
 /** The command that sends a notification, identical for every repeat of the request. */
-export const sendCommand = ({ projectId, id, at, notification: content }: Sending): SendV1 => {
+export const sendCommand = ({ projectId, id, at, notification, personal, recipients }: Sending): SendV1 => {
+  const isLateUseless = notification.ttl === undefined && isNowOrNever(notification.push_type);
+  const content = isLateUseless ? { ...notification, ttl: 0 } : notification;
   const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
   const starts = Math.max(sendAt.getTime(), at.getTime());
   const ttlMs = (content.ttl ?? defaultTtlSeconds) * 1000;
@@ -46,6 +49,8 @@ export const sendCommand = ({ projectId, id, at, notification: content }: Sendin
     acceptedAt: at.toISOString(),
     ...(starts > at.getTime() ? { sendAt: sendAt.toISOString() } : {}),
     expiresAt: new Date(starts + (ttlMs === 0 ? nowOrNeverMs : ttlMs)).toISOString(),
+    ...(personal && { personal }),
+    ...(recipients && { recipients }),
   };
 };
 
@@ -55,6 +60,8 @@ type Rules = {
   readonly openTokenBytes: number;
   /** The origin of the project's web app, if its settings name it. */
   readonly site?: string | undefined;
+  /** APNs is set up with a certificate. */
+  readonly apnsCertificate?: boolean;
 };
 
 type Accepting = Sending & Rules;
@@ -64,19 +71,26 @@ export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: Project
   platforms: projects.platforms(projectId),
   openTokenBytes: openTokens.length,
   site: projects.site(projectId),
+  apnsCertificate: projects.apnsCertificate(projectId),
 });
 
 /** Creates the command after the checks that a schema cannot do. Throws validation-failed with all problems. */
 export const acceptNotification = (accepting: Accepting): SendV1 => {
-  const { projectId, id: notificationId, at, platforms, openTokenBytes, site } = accepting;
+  const { projectId, id: notificationId, at, platforms, openTokenBytes, site, apnsCertificate } = accepting;
   const command = sendCommand(accepting);
   const origin = { projectId, notificationId };
   const problems = findOversizedPayloads(command.content, origin, platforms, openTokenBytes, site);
+  if (apnsCertificate && command.content.push_type === "location")
+    problems.push(
+      "notification.push_type: `location` needs a key (.p8) in the APNs settings, which have a certificate",
+    );
   if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }
   if (Buffer.byteLength(JSON.stringify(command)) > maxCommandBytes) {
-    problems.push(`notification: is larger than ${maxCommandBytes} bytes: use fewer targets, or a topic`);
+    problems.push(
+      `notification: is larger than ${maxCommandBytes} bytes: use fewer ${command.recipients ? "recipients" : "targets, or a topic"}`,
+    );
   }
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   return command;

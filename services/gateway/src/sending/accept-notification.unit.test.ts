@@ -29,6 +29,33 @@ const problemsOf = (work: () => unknown): readonly string[] => {
   return [];
 };
 
+describe("a push type", () => {
+  const push = (fields: Partial<NotificationContent>) => accept({ title: undefined, data: { a: "b" }, ...fields });
+
+  test.each(["voip", "pushtotalk"] as const)("%s is sent now or never, unless the send says otherwise", (pushType) => {
+    expect(push({ push_type: pushType })).toMatchObject({ content: { ttl: 0 }, expiresAt: after(nowOrNeverMs) });
+    expect(push({ push_type: pushType, ttl: 60 })).toMatchObject({ content: { ttl: 60 }, expiresAt: after(60_000) });
+  });
+
+  test("other types live as long as other notifications", () => {
+    const { content, expiresAt } = push({ push_type: "widgets" });
+    expect(content).not.toHaveProperty("ttl");
+    expect(expiresAt).toBe(after(defaultTtlSeconds * 1000));
+  });
+
+  test("location needs a key", () => {
+    const accepting = (apnsCertificate: boolean) => () =>
+      acceptNotification({
+        ...{ projectId, id, at, platforms: [], openTokenBytes: 120, apnsCertificate },
+        notification: { push_type: "location", targets: ["all"] },
+      });
+    expect(problemsOf(accepting(true))).toEqual([
+      "notification.push_type: `location` needs a key (.p8) in the APNs settings, which have a certificate",
+    ]);
+    expect(problemsOf(accepting(false))).toEqual([]);
+  });
+});
+
 describe("when a notification is sent and when it expires", () => {
   test.each<[string, Partial<NotificationContent>, { sendAt?: string; expiresAt: string }]>([
     ["at once, with FCM's default time to live", {}, { expiresAt: after(defaultTtlSeconds * 1000) }],

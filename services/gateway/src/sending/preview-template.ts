@@ -7,14 +7,11 @@ import {
   type Variables,
 } from "@herald/contracts";
 import { HeraldError, parseBody } from "@herald/kit";
-import { mapTexts, type TextPlace, weighPayloads } from "@herald/payload";
+import { mapTexts, weighPayloads } from "@herald/payload";
 import { sendCommand } from "./accept-notification.ts";
 import { renderSamples } from "./render-samples.ts";
+import { standIn } from "./stand-in.ts";
 import { compileTemplate, renderNotification } from "./templates.ts";
-
-/** What stands for a text that values will complete, so that all other fields can be checked before. */
-const standIn = ({ path, isLink }: TextPlace): string =>
-  isLink ? `https://example.com/${path.at(-1)}` : (path.at(-1) ?? "");
 
 const compile = (content: TemplateContent, name: string) => {
   const compiled = compileTemplate(content);

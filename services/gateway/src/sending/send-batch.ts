@@ -11,8 +11,8 @@ import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
 import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
+import { renderSend } from "./render-send.ts";
 import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
-import { renderSend } from "./templates.ts";
 
 /** The maximum for a whole batch, as for any other request. */
 const maxProblems = 100;
@@ -25,6 +25,11 @@ type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly F
 /** Throws validation-failed with at most `maxProblems` problems, named after `name`. */
 const parseOne = (sent: unknown, name: string, maxProblems: number) => {
   const notification = parseBody(NewNotification, sent, { prefix: name, max: maxProblems });
+  if (notification.recipients !== undefined)
+    throw new HeraldError(
+      "validation-failed",
+      `${name}.recipients: is not accepted in a batch; use POST /api/v1/notifications`,
+    );
   if (notification.dry_run !== true) return notification;
   throw new HeraldError(
     "validation-failed",
@@ -81,8 +86,8 @@ export const sendBatch = (
     const rules = rulesFor(deps, projectId);
     const id = newNotificationId(at);
     return validateEach(notifications, async (sent) => {
-      const notification = await renderSend(deps, projectId, sent);
-      return acceptNotification({ projectId, id, at, notification, ...rules });
+      const rendered = await renderSend(deps, projectId, sent);
+      return acceptNotification({ projectId, id, at, ...rendered, ...rules });
     });
   };
   /** The ids of the first attempt, by position in the request. */
@@ -126,8 +131,8 @@ export const sendBatch = (
       for (const [at, id] of idsOf(attempt).entries()) {
         if (id === undefined) continue;
         const sent = parseOne(notifications[at], nameOf(at), 1);
-        const notification = await renderSend(deps, projectId, sent);
-        commands.push(sendCommand({ projectId, id, at: attempt.at, notification }));
+        const rendered = await renderSend(deps, projectId, sent);
+        commands.push(sendCommand({ projectId, id, at: attempt.at, ...rendered }));
         await yieldIfDue();
       }
       return commands;

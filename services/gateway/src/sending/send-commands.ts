@@ -25,6 +25,7 @@ const concurrentGroups = 1;
 
 /** Whether dispatch may send it at once. */
 export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
+  // Without targets it has recipients, and is no small send.
   sendAt === undefined && allHaveFewDevices(targets);
 
 /** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */

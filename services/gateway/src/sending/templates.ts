@@ -1,11 +1,9 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
   type DeclaredVariables,
-  isTemplated,
   type NotificationContent,
   type ProjectId,
   RenderedContent,
-  type SendNotification,
   type TemplateContent,
   TemplateRecord,
   type TemplateVersion,
@@ -13,23 +11,22 @@ import {
   type VariableValue,
   variableProblem,
 } from "@herald/contracts";
-import { createByteCache, type Fault, HeraldError, memoryBytesOf, parseBody } from "@herald/kit";
+import { createByteCache, HeraldError, memoryBytesOf, parseBody } from "@herald/kit";
 import { mergeLayers, renderTexts } from "@herald/payload";
 import { compileTexts } from "@herald/payload/liquid-parser";
-import type { ProjectDirectory } from "../auth/directories.ts";
 
 const maxBytes = 32 * 1_048_576;
 /** All gateways use a new version within this time. */
 const maxAgeMs = 1_000;
 
-const defaultLocale = "en";
+export const defaultLocale = "en";
 
 /** A template whose texts are compiled. */
 export const compileTemplate = ({ variables: declared = {}, locale = defaultLocale, ...content }: TemplateContent) => {
   const names = new Set(Object.keys(declared));
-  return { declared, names, locale, ...compileTexts(content, names) };
+  return { declared, names, locale, sources: content, ...compileTexts(content, names) };
 };
-type Compiled = ReturnType<typeof compileTemplate>;
+export type Compiled = ReturnType<typeof compileTemplate>;
 
 type Known = { readonly revision: number; readonly version: TemplateVersion; readonly compiled: Compiled };
 
@@ -57,14 +54,18 @@ export const createTemplateDirectory = (bus: () => Bus) => {
   };
 };
 
-const at = (...path: readonly string[]): string => path.filter((part) => part !== "").join(".");
+export const at = (...path: readonly string[]): string => path.filter((part) => part !== "").join(".");
 
-/** The values of a template's variables: given ones, or fallbacks. Adds a problem for each that is wrong. */
-const valuesOf = (
+/**
+ * The values of a template's variables: given ones, or fallbacks. Adds a problem for each that is wrong. With `isPart`, one that is missing
+ * is no problem.
+ */
+export const valuesOf = (
   declared: DeclaredVariables,
   given: Readonly<Record<string, VariableValue>>,
   name: string,
   problems: string[],
+  { isPart = false } = {},
 ): Record<string, VariableValue> => {
   const values: Record<string, VariableValue> = {};
   const known = Object.keys(declared).map((variable) => `\`${variable}\``);
@@ -75,6 +76,7 @@ const valuesOf = (
       );
   for (const [variable, { type, fallback }] of Object.entries(declared)) {
     const value = Object.hasOwn(given, variable) ? given[variable] : fallback;
+    if (isPart && value === undefined) continue;
     const problem = value === undefined ? "is required by the template" : variableProblem(type, value);
     if (problem !== undefined) problems.push(`${name}.${variable}: ${problem}`);
     else if (value !== undefined) values[variable] = value;
@@ -82,12 +84,12 @@ const valuesOf = (
   return values;
 };
 
-type Rendering = {
+export type Rendering = {
   readonly template: Compiled | undefined;
   readonly version?: TemplateVersion | undefined;
   readonly variables: Readonly<Record<string, VariableValue>> | undefined;
   /** What the send has beside the template. */
-  readonly own: Omit<NotificationContent, "targets" | "template">;
+  readonly own: Omit<NotificationContent, "targets" | "template" | "recipients">;
   readonly locale: string | undefined;
   /** The path of the notification in the body. */
   readonly name: string;
@@ -110,40 +112,4 @@ export const renderNotification = ({ template, version, variables = {}, own, loc
       rendered.problems.map((problem) => at(name, problem)),
     );
   return parseBody(RenderedContent, { ...rendered.content, template: version }, { prefix: name });
-};
-
-const notPublished = (name: string): Fault => ({
-  name: "notification.template",
-  detail: `the project has no published template \`${name}\``,
-  code: "template-not-found",
-});
-
-export type RenderDeps = {
-  readonly templates: Pick<TemplateDirectory, "find">;
-  readonly projects: Pick<ProjectDirectory, "receipts">;
-};
-
-/** A notification with its final texts. Throws validation-failed, and bus-unavailable when it names a template. */
-export const renderSend = async (
-  { templates, projects }: RenderDeps,
-  projectId: ProjectId,
-  notification: SendNotification["notification"],
-): Promise<NotificationContent> => {
-  const content = await renderTextsOf(templates, projectId, notification);
-  const receipts = projects.receipts(projectId);
-  return receipts && content.receipts === undefined && !content.silent ? { ...content, receipts } : content;
-};
-
-const renderTextsOf = async (
-  templates: RenderDeps["templates"],
-  projectId: ProjectId,
-  notification: SendNotification["notification"],
-): Promise<NotificationContent> => {
-  const { template: named, variables, locale, targets, dry_run: _, ...own } = notification;
-  if (!isTemplated(notification)) return { ...own, targets };
-  const found = named === undefined ? undefined : await templates.find(projectId, named);
-  if (named !== undefined && found === undefined) throw new HeraldError("validation-failed", [notPublished(named)]);
-  const name = "notification";
-  const { version, compiled: template } = found ?? {};
-  return { ...renderNotification({ template, version, variables, own, locale, name }), targets };
 };

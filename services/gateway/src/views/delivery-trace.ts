@@ -6,13 +6,17 @@ import {
   deliveryReasons,
   type Notification,
   type Provider,
+  pushKeyOf,
   servingProvider,
   topicsOf,
 } from "@herald/contracts";
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
 export type TraceFacts = {
-  readonly notification: Pick<Notification, "id" | "status" | "targets" | "app" | "created_at" | "send_at">;
+  readonly notification: Pick<
+    Notification,
+    "id" | "status" | "targets" | "recipients" | "app" | "push_type" | "push_name" | "created_at" | "send_at"
+  >;
   /** Whether the audience was read. */
   readonly expanded: boolean;
   readonly delivery?: Delivery | undefined;
@@ -20,6 +24,8 @@ export type TraceFacts = {
   readonly nextAttemptAt?: string | undefined;
   readonly device: Pick<Device, "id" | "platform" | "provider" | "status" | "topics" | "app" | "created_at">;
   readonly matched?: string | undefined;
+  /** The device has no token of the notification's push type. */
+  readonly noToken?: boolean | undefined;
   /** The notification is for devices of another app. */
   readonly otherApp?: boolean | undefined;
   /** The device of the same app installation that gets the push instead. */
@@ -71,7 +77,7 @@ const missingTopics = ({ notification, device }: TraceFacts): string[] =>
 
 /** The reasons why a device is in no batch. */
 const absence = (facts: TraceFacts): string[] => {
-  const { notification, device, matched, otherApp, reachedThrough, expanded } = facts;
+  const { notification, device, matched, otherApp, noToken, reachedThrough, expanded } = facts;
   const reasons: string[] = [];
   if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
   if (matched === undefined) {
@@ -82,6 +88,7 @@ const absence = (facts: TraceFacts): string[] => {
     reasons.push(
       `It is for devices of the app \`${notification.app}\`, and the device ${device.app === undefined ? "names none" : `names \`${device.app}\``}.`,
     );
+  if (noToken) reasons.push(`The device has no token for \`${pushKeyOf(notification)}\` pushes.`);
   if (device.created_at > notification.created_at)
     reasons.push(`The device registered at ${device.created_at}, after the notification was accepted.`);
   if (!expanded) {
@@ -98,22 +105,26 @@ const absence = (facts: TraceFacts): string[] => {
   return [...reasons, "So it was not addressed."];
 };
 
+/** Whom the notification is for, and whether the device is among them. */
+const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string => {
+  if (notification.recipients !== undefined)
+    return delivery ? "One of its recipients has the device." : "None of its recipients has the device.";
+  if (matched !== undefined) return `Its target \`${matched}\` names the device.`;
+  return delivery
+    ? "None of its targets names the device as it is now; one did when the audience was read."
+    : "None of its targets names the device.";
+};
+
 /** The events of the notification on this device, in sentences, oldest first. */
 export const explain = (facts: TraceFacts): string[] => {
-  const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
-  const provider = names[servingProvider(device)];
+  const { notification, device, delivery, attempts, nextAttemptAt, openedAt } = facts;
+  const provider = names[notification.push_type === undefined ? servingProvider(device) : "apns"];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
-  const target =
-    matched !== undefined
-      ? `Its target \`${matched}\` names the device.`
-      : delivery
-        ? "None of its targets names the device as it is now; one did when the audience was read."
-        : "None of its targets names the device.";
   const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
   return [
     `The notification was accepted at ${notification.created_at}.`,
     ...(scheduled ? [`It is to be sent at ${notification.send_at}.`] : []),
-    target,
+    whyAddressed(facts),
     ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
     ...attempts.map((attempt) => attemptSentence(attempt, provider)),
@@ -127,17 +138,13 @@ export const explain = (facts: TraceFacts): string[] => {
 };
 
 /** The device's delivery status. Until the audience is read, an active device that a target matches is pending. */
-const statusOf = ({
-  delivery,
-  expanded,
-  notification,
-  device,
-  matched,
-  otherApp,
-}: TraceFacts): DeliveryTrace["status"] => {
+const statusOf = (facts: TraceFacts): DeliveryTrace["status"] => {
+  const { delivery, expanded, notification, device, matched, otherApp, noToken } = facts;
   if (delivery) return delivery.status;
   const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
-  return ended || matched === undefined || otherApp || device.status === "inactive" ? "not_addressed" : "pending";
+  return ended || matched === undefined || otherApp || noToken || device.status === "inactive"
+    ? "not_addressed"
+    : "pending";
 };
 
 /** The delivery trace of one notification on one device. */

@@ -55,7 +55,7 @@ describe("the delivery trace of a device", () => {
       "failed",
       [
         "Its target `news` names the device.",
-        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider reported that the push token is no longer valid. Herald deactivated the device.`,
+        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider reported that the push token is no longer valid. Herald deactivated the device; of a send with \`push_type\` it removed that token alone.`,
       ],
     ],
     [

@@ -5,6 +5,7 @@ import {
   CountAudience,
   CountVapidKeys,
   DeleteDevice,
+  DeleteFurtherToken,
   type Device,
   EraseUser,
   ExplainDevice,
@@ -19,6 +20,7 @@ import {
   newDeviceId,
   PutDevice,
   PutDevicesRequest,
+  PutFurtherTokenRequest,
   RegisterDeviceRequest,
   secretHash,
 } from "@herald/contracts";
@@ -113,6 +115,14 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     if (found.length > 1) throw new HeraldError("ambiguous-device", "platform: is required here");
     only.value = { ...only.value, metadata: mergePatch(only.value.metadata, metadata) };
     return only.value;
+  });
+  serve(PutFurtherTokenRequest, (data) => {
+    owned(devices, data, data.deviceId, "device-not-found");
+    return {};
+  });
+  serve(DeleteFurtherToken, (data) => {
+    owned(devices, data, data.deviceId, "device-not-found");
+    return {};
   });
   serve(DeleteDevice, (data) => {
     devices.delete(owned(devices, data, data.deviceId, "device-not-found").value.id);

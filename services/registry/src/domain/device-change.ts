@@ -19,6 +19,7 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOfFacets } from "./facets.ts";
+import type { StoredToken } from "./further-tokens.ts";
 import { type Installation, nameInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
@@ -33,6 +34,7 @@ export type DeviceState = Installation & {
   /** Absent: the app of the provider's settings. */
   readonly app?: AppId;
   readonly tokenKind?: FcmTokenKind;
+  readonly tokens?: readonly StoredToken[] | undefined;
   readonly keys?: WebPushKeys;
   /** Id of the VAPID key of a Web Push subscription. */
   readonly vapidKeyId?: string;
@@ -234,7 +236,7 @@ const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly
   if (identified === undefined) return undefined;
   const metadata = patched(before.metadata, change.metadata);
   const identifiers = patched(before.identifiers, change.identifiers);
-  const facets = facetsOf({ topics, metadata, identifiers, userId: identified.userId });
+  const facets = facetsOf({ topics, metadata, identifiers, userId: identified.userId, tokens: identified.tokens });
   const problems = [
     ...dataProblems("metadata", before.metadata, metadata, change.maxBytes),
     ...dataProblems("identifiers", before.identifiers, identifiers, change.maxBytes),

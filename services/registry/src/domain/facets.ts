@@ -1,19 +1,24 @@
-import { type AppData, isObject, type Literal, maxIndexedBytes } from "@herald/contracts";
+import { type AppData, isObject, type Literal, maxIndexedBytes, type PushKey } from "@herald/contracts";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
 const topicPrefix = "t:";
 const userPrefix = "u:";
+const tokenPrefix = "p:";
 
 export const topicFacet = (name: string): string => topicPrefix + name;
 
 export const userFacet = (userId: string): string => userPrefix + userId;
 
+/** Of a device that has a token of the push type. */
+export const tokenFacet = (key: PushKey): string => tokenPrefix + key;
+export const isTokenFacet = (facet: string): boolean => facet.startsWith(tokenPrefix);
+
 /** Maximum of one device: each facet is an entry of an index that all projects share. */
 export const maxFacets = 64;
 
-/** The facet of the user does not count towards the limit. */
+/** The facets of the user and of push types do not count towards the limit. */
 export const countedFacets = (facets: readonly string[]): number =>
-  facets.filter((facet) => !facet.startsWith(userPrefix)).length;
+  facets.filter((facet) => !facet.startsWith(userPrefix) && !isTokenFacet(facet)).length;
 
 /** Topic names in the order of subscription. */
 export const topicsOfFacets = (facets: readonly string[]): string[] =>
@@ -46,15 +51,17 @@ const collect = (of: "metadata" | "identifiers", data: AppData, path: string, in
   }
 };
 
-/** Topics, user, and each scalar value of metadata and identifiers. */
+/** Topics, user, push types, and each scalar value of metadata and identifiers. */
 export const facetsOf = (device: {
   readonly topics: readonly string[];
   readonly metadata: AppData;
   readonly identifiers: AppData;
   readonly userId?: string | undefined;
+  readonly tokens?: readonly { readonly key: PushKey }[] | undefined;
 }): string[] => {
   const facets = device.topics.map(topicFacet);
   if (device.userId !== undefined) facets.push(userFacet(device.userId));
+  for (const { key } of device.tokens ?? []) facets.push(tokenFacet(key));
   collect("metadata", device.metadata, "", facets);
   collect("identifiers", device.identifiers, "", facets);
   return facets;

@@ -69,8 +69,9 @@ const capabilityBytes = 64;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** An upper bound of the recipient's JSON in bytes. It avoids serializing every device of every send. */
-const weigh = ({ token, keys, vapidKeyId, userId, app, capabilities }: Recipient): number =>
+const weigh = ({ token, keys, vapidKeyId, userId, app, capabilities, values }: Recipient): number =>
   fixedBytes +
+  (values === undefined ? 0 : Buffer.byteLength(JSON.stringify({ values }))) +
   (app === undefined ? 0 : app.length + appBytes) +
   (capabilities === undefined ? 0 : capabilityBytes) +
   (userId === undefined ? 0 : JSON.stringify({ userId }).length) +

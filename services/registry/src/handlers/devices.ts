@@ -2,19 +2,24 @@ import { defineBatchHandler, defineHandler } from "@herald/bus";
 import { DeliveryFailedV1, NotificationOpenedV1 } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
+import { retireToken } from "../requests/further-tokens.ts";
 
 /** A provider reported the token as unregistered, so stop sending to that device. */
-export const handleRetireDevice = ({ devices, publishSoon, now }: Deps) =>
-  defineHandler({
+export const handleRetireDevice = (deps: Deps) => {
+  const { devices, publishSoon, now } = deps;
+  return defineHandler({
     durable: "registry-retire-device", // renaming a durable replays its stream
     message: DeliveryFailedV1,
     async handle({ data: { project_id: projectId, unregistered } }) {
       for (const { device_id: deviceId, token_hash: tokenHash, at } of unregistered) {
-        if (await devices.retire(eventContext(projectId, now()), deviceId, tokenHash, new Date(at)))
+        const verdict = { deviceId, tokenHash, at: new Date(at) };
+        if (await devices.retire(eventContext(projectId, now()), deviceId, tokenHash, verdict.at))
           publishSoon.devices(projectId, [deviceId]);
+        else await retireToken(deps, projectId, verdict);
       }
     },
   });
+};
 
 /** An open shows that the app is still installed. One open per device and day is stored. */
 export const recordDeviceOpens = ({ devices, now }: Deps) =>

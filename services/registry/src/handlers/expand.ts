@@ -11,6 +11,8 @@ import {
   repartitionBatches,
 } from "../domain/partition-batches.ts";
 import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
+import type { ExpansionDocument } from "../stores/expansion-store.ts";
+import { partitionRecipients } from "./recipients-page.ts";
 
 /**
  * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the
@@ -44,7 +46,7 @@ export const partitionPage = async (
   message: ExpandV1,
 ) => {
   const { projectId, notificationId, page, fromBucket, toBucket } = message;
-  const query = await audienceQuery(projectId, message.targets, message.app);
+  const query = await audienceQuery(projectId, message);
   const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);
@@ -66,9 +68,33 @@ export const partitionPage = async (
   return { range: storedRange, batches: repartitionBatches(current, stored.batches), partition: stored };
 };
 
-type PartitionedPage = Awaited<ReturnType<typeof partitionPage>>;
+/** A page that is ready to be published. */
+type PartitionedPage = {
+  readonly batches: readonly Batch[];
+  readonly partition: Pick<ExpansionDocument, "batches" | "devices" | "matched">;
+  /** What is different in the command for the next page; undefined after the last. */
+  readonly next: Partial<ExpandV1> | undefined;
+  /** How many buckets a page has; absent: its pages are not ranges of buckets. */
+  readonly buckets?: number;
+  /** Tells dispatch what was found. */
+  readonly record?: () => Promise<unknown>;
+};
+
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 type Hold = MessageDelivery<ExpandV1>["hold"];
+
+/** Undefined when the notification has ended. */
+const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<PartitionedPage | undefined> => {
+  const { recipients: kind } = data;
+  if (kind !== undefined) return hold(() => partitionRecipients(deps, data, kind));
+  const { range, ...page } = await partitionPage(deps, data);
+  const next = nextPage(range);
+  return {
+    ...page,
+    next: next && { fromBucket: next.from, toBucket: next.to },
+    buckets: pageBuckets(data.page, range),
+  };
+};
 
 /** Publishes one page of an audience as delivery batches, then the command for the next page, or `ExpandedV1` after the last. */
 export const expand = (deps: ExpandDeps) => {
@@ -82,8 +108,10 @@ export const expand = (deps: ExpandDeps) => {
       try {
         // The page is read only when its queue has room: a waiting page costs nothing but its message.
         await hold(async () => fullQueues.check(queue, pageName));
-        const page = await partitionPage(deps, data);
+        const page = await partition(deps, data, hold);
+        if (page === undefined) return;
         await publishBatches(deps, data, page.batches, hold, { fullQueues, queue, pageName });
+        if (page.record) await hold(page.record);
         await publishNext(deps, data, page, hold);
       } finally {
         fullQueues.release(queue, pageName);
@@ -130,13 +158,12 @@ const publishBatches = async (
 const publishNext = async (
   { bus, expansions }: ExpandDeps,
   data: ExpandV1,
-  { range, partition }: PartitionedPage,
+  { next, buckets, partition }: PartitionedPage,
   hold: Hold,
 ) => {
   const { projectId, notificationId, page, targets } = data;
-  const next = nextPage(range);
   if (next) {
-    const message = { ...data, page: page + 1, fromBucket: next.from, toBucket: next.to };
+    const message = { ...data, ...next, page: page + 1 };
     await hold(() => publish(bus, ExpandV1, message, { id: `expand/${notificationId}/${page + 1}` }));
     return;
   }
@@ -150,7 +177,7 @@ const publishNext = async (
         }
       : await expansions.totals(projectId, notificationId);
   const unmatched = targets.filter((_, at) => !matched.has(at));
-  const pages = { buckets: pageBuckets(page, range), batches: pageBatches };
-  const message = { projectId, notificationId, batches, devices, unmatched, pages };
+  const pages = buckets === undefined ? {} : { pages: { buckets, batches: pageBatches } };
+  const message = { projectId, notificationId, batches, devices, unmatched, ...pages };
   await hold(() => publish(bus, ExpandedV1, message, { id: `expanded/${notificationId}` }));
 };

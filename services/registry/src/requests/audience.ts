@@ -25,15 +25,17 @@ import {
   partitionableOf,
   reachedTwice,
   readPage,
+  withPushTokens,
 } from "./read-audience.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Deps,
-  { projectId, targets: sources, app }: z.infer<typeof CountAudience.request>,
+  { projectId, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
-  const query = await audienceQuery(projectId, sources, app);
+  const query = await audienceQuery(projectId, wanted);
+  const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
@@ -68,7 +70,7 @@ const resolve = async (
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async ({ targets, app }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async ({ targets, app, push }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
@@ -76,13 +78,18 @@ const resolve = async (
     const { devices, matched } = assign(keys, app === undefined ? rows : onlyOfApp(app, rows));
     if (devices.length > limit) return null;
     signal.throwIfAborted();
+    const unmatched = targets.filter((_, at) => !matched.has(at));
+    if (push !== undefined) {
+      const chosen = await withPushTokens(audience, { projectId, push }, devices.map(partitionableOf));
+      return { batches: partitionBatches(chosen), unmatched };
+    }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
       batches: partitionBatches(reached.map(partitionableOf)),
-      unmatched: targets.filter((_, at) => !matched.has(at)),
+      unmatched,
     };
   };
   return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, keysOfAll[at]))) };
@@ -98,13 +105,14 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
     return { subscriptions: [...counts].map(([keyId, devices]) => ({ ...(keyId && { keyId }), devices })) };
   }),
 
-  handleRequest(deps.bus, ExplainDevice, async ({ projectId, deviceId, targets, app }) => {
+  handleRequest(deps.bus, ExplainDevice, async ({ projectId, deviceId, targets, app, push }) => {
     const device = existing(await deps.devices.find(projectId, deviceId), deviceNotFound);
     const parsed = await parseTargets(targets);
     const matched = await firstMatch(parsed, candidateOf(device));
     const otherApp = matched && !isOfApp(app, device);
+    const noToken = matched && push !== undefined && !device.tokens?.some(({ key }) => key === push);
     const twice =
-      matched && !otherApp
+      matched && !otherApp && push === undefined
         ? await reachedTwice(deps.audience, { projectId, targets: parsed, app }, [device])
         : undefined;
     const reachedThrough = twice?.get(deviceId);
@@ -112,6 +120,7 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
       device: deviceView(device),
       ...(matched && { matched: matched.source }),
       ...(otherApp && { otherApp }),
+      ...(noToken && { noToken }),
       ...(reachedThrough && { reachedThrough }),
     };
   }),

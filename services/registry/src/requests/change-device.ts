@@ -1,8 +1,16 @@
-import { capabilityList, type Device, type DeviceId, type ProjectId, servingProvider } from "@herald/contracts";
+import {
+  capabilityList,
+  type Device,
+  type DeviceId,
+  fromPushKey,
+  type ProjectId,
+  servingProvider,
+} from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
 import { topicsOfFacets } from "../domain/facets.ts";
+import type { StoredToken } from "../domain/further-tokens.ts";
 import { installationKey, maxPerInstallation } from "../domain/installations.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
@@ -38,6 +46,13 @@ export const requireInstallationRoom = async (
   );
 };
 
+const tokenView = ({ key, token, environment, at }: StoredToken) => ({
+  ...fromPushKey(key),
+  token,
+  ...(environment && { environment }),
+  registered_at: at.toISOString(),
+});
+
 export const deviceView = (device: DeviceDocument): Device => ({
   id: device._id,
   token: device.token,
@@ -51,6 +66,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   topics: topicsOfFacets(device.facets),
   ...(device.environment && { environment: device.environment }),
   ...(device.app !== undefined && { app: device.app }),
+  ...(device.tokens && { tokens: device.tokens.map(tokenView) }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
   ...(device.capabilities && { capabilities: capabilityList(device.capabilities) }),

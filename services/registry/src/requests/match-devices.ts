@@ -120,7 +120,7 @@ export const matchDevices = async (
   { projectId, match, start, perPage, ...filter }: MatchRequest,
   signal: AbortSignal,
 ): Promise<{ data: DeviceDocument[]; next: WalkPosition | null }> => {
-  const query = await audienceQuery(projectId, [match]);
+  const query = await audienceQuery(projectId, { targets: [match] });
   const isWanted = fits(filter);
   const found: DeviceId[] = [];
   let { bucket } = start;

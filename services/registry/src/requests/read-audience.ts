@@ -1,6 +1,7 @@
-import { type AppId, type DeviceId, type ProjectId, parseTarget, type Target } from "@herald/contracts";
+import { type AppId, type DeviceId, type ProjectId, type PushKey, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
-import { audienceOf, isDirect, neededBy } from "../domain/audience.ts";
+import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
+import { tokenFacet } from "../domain/facets.ts";
 import { maxPerInstallation } from "../domain/installations.ts";
 import { checkMatches, matches } from "../domain/matches.ts";
 import {
@@ -94,9 +95,45 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
 export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 
 /** @throws HeraldError `schema` for a target that does not parse. */
-export const audienceQuery = async (projectId: ProjectId, sources: readonly string[], app?: AppId) => {
+export const audienceQuery = async (
+  projectId: ProjectId,
+  { targets: sources, app, push }: { targets: readonly string[]; app?: AppId | undefined; push?: PushKey | undefined },
+) => {
   const targets = await parseTargets(sources);
-  return { projectId, targets, lookups: audienceOf(targets), ...(app !== undefined && { app }) };
+  const lookups = audienceOf(targets);
+  return {
+    projectId,
+    targets,
+    // Few devices have a token of a push type, and an index finds them.
+    lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
+    ...(app !== undefined && { app }),
+    ...(push !== undefined && { push }),
+  };
+};
+
+const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
+  lookup.by === "all" ? { by: "facets", facets: [tokenFacet(push)], targets: lookup.targets } : lookup;
+
+/**
+ * Those of the devices that have a token of the push type, with this token as their own. APNs gave it, whichever provider serves the device
+ * otherwise.
+ */
+export const withPushTokens = async (
+  audience: Pick<AudienceStore, "tokensOf">,
+  { projectId, push }: { readonly projectId: ProjectId; readonly push: PushKey },
+  devices: readonly Partitionable[],
+): Promise<Partitionable[]> => {
+  const ids = devices.map(({ recipient }) => recipient.id);
+  const tokens = ids.length === 0 ? new Map() : await audience.tokensOf(projectId, ids, push);
+  return devices.flatMap(({ platform, recipient, changedAt }) => {
+    const found = tokens.get(recipient.id);
+    if (!found) return [];
+    // No kit of the app sees these pushes.
+    const { tokenKind: _, keys: __, vapidKeyId: ___, capabilities: ____, ...rest } = recipient;
+    const { token, environment = recipient.environment } = found;
+    const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...(environment && { environment }) };
+    return [{ platform, recipient: chosen, changedAt }];
+  });
 };
 
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
@@ -136,7 +173,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app }: AudienceQuery,
+  { projectId, targets, lookups, app, push }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -157,6 +194,12 @@ export const readPage = async (
       for (const position of positions) matched.add(position);
     }),
   );
+  const sorted = [...matched].sort((one, other) => one - other);
+  // Each of these tokens belongs to one device, so no device is reached twice.
+  if (push !== undefined) {
+    const chosen = await withPushTokens(audience, { projectId, push }, [...devices.values()]);
+    return { devices: chosen, matched: sorted, read };
+  }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
-  return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other), read };
+  return { devices: [...devices.values()], matched: sorted, read };
 };

@@ -1,8 +1,18 @@
-import { type DeviceId, deviceBucket, type Platform, type ProjectId, type Target } from "@herald/contracts";
+import {
+  type DeviceId,
+  deviceBucket,
+  type Platform,
+  type ProjectId,
+  type PushKey,
+  pushTokenHash,
+  type RecipientKind,
+  type Target,
+} from "@herald/contracts";
 import {
   anyExisting,
   deadlineOptions,
   findBatched,
+  findByIds,
   findSome,
   guardStore,
   type IndexSpec,
@@ -10,6 +20,7 @@ import {
 } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import { type DeviceLookup, isDirect, type Needed, neededBy, type WantedKeys } from "../domain/audience.ts";
+import { tokenFacet } from "../domain/facets.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
@@ -82,6 +93,18 @@ const queryOf = (
         hint: indexName(deviceIndexes.token),
       };
   }
+};
+
+/** How the devices of recipients are found, by the kind of their targets. */
+const recipientQueries: Readonly<
+  Record<RecipientKind, { index: IndexSpec; filter: (keys: readonly string[]) => Filter<DeviceDocument> }>
+> = {
+  device: { index: deviceIndexes.list, filter: (keys) => ({ _id: { $in: keys as DeviceId[] } }) },
+  token: {
+    index: deviceIndexes.token,
+    filter: (keys) => ({ platform: { $in: [...platforms] }, tokenHash: anyExisting(keys.map(pushTokenHash)) }),
+  },
+  user: { index: deviceIndexes.users, filter: (keys) => ({ userId: anyExisting(keys) }) },
 };
 
 /** A device of an installation, with what the targets need of it. */
@@ -185,6 +208,32 @@ export const createAudienceStore = (db: Db) => {
       for (const row of byHash) if (row.tokenHash !== undefined) add(row.tokenHash, row);
       for (const row of byFacet) for (const facet of row.facets ?? []) add(facet, row);
       return byKey;
+    },
+
+    /** The tokens of a push type of those devices that have one. */
+    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey) => {
+      const projection = { tokens: { $elemMatch: { key } } };
+      const rows = await findByIds(devices, ids, { projectId, facets: tokenFacet(key) }, { projection });
+      return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
+    },
+
+    /**
+     * The active devices of some hundred users, devices or push tokens of one project. A row tells which of them found it, so the query needs
+     * no projection that the database computes, and its rows are read as those of a page.
+     */
+    ofRecipients: async (
+      projectId: ProjectId,
+      kind: RecipientKind,
+      keys: readonly string[],
+    ): Promise<AudienceRow[]> => {
+      const { index, filter } = recipientQueries[kind];
+      const rows = await devices
+        .find<Uint8Array>(
+          { projectId, status: "active", ...filter(keys) },
+          { hint: indexName(index), projection: audienceFields, batchSize, ...deadlineOptions(), raw: true },
+        )
+        .toArray();
+      return rows.map(readAudienceRow);
     },
 
     /** Gives `take` the active devices of installations that their platform's own provider serves, in parts. */

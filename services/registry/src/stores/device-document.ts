@@ -58,6 +58,12 @@ export const deviceIndexes = {
     purpose: "list",
     partial: { userId: { $exists: true } },
   },
+  furtherToken: {
+    fields: { projectId: 1, "tokens.hash": 1 },
+    purpose: "unique",
+    unique: true,
+    partial: { "tokens.hash": { $exists: true } },
+  },
   app: {
     fields: { projectId: 1, app: 1, _id: 1 },
     purpose: "list",
@@ -91,6 +97,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   environment: state.environment,
   app: state.app,
   tokenKind: state.tokenKind,
+  tokens: state.tokens,
   keys: state.keys,
   vapidKeyId: state.vapidKeyId,
   capabilities: state.capabilities,

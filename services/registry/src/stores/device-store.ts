@@ -135,6 +135,12 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       return devices.find(filter, { hint: indexName(deviceIndexes.token) }).toArray();
     },
 
+    /** The device that has this token of a push type. */
+    findByFurtherToken: async (projectId: ProjectId, hash: string): Promise<DeviceDocument | undefined> => {
+      const filter = { projectId, "tokens.hash": anyExisting([hash]) };
+      return (await devices.findOne(filter, { hint: indexName(deviceIndexes.furtherToken) })) ?? undefined;
+    },
+
     ...insertDevices(devices, pending),
 
     /** Stores the time of registrations that changed nothing, many in one command. */
@@ -169,7 +175,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       } as Parameters<typeof updateOne>[2];
       const after = { ...before, ...fields, metadata: state.metadata, identifiers: state.identifiers };
       // Without a new token no unique index is involved, so the update may share a command with others.
-      if (state.token === before.token && before.tokenHash !== undefined)
+      if (state.token === before.token && state.tokens === before.tokens && before.tokenHash !== undefined)
         return (await updateOne({ _id, projectId }, { version, ...notDeleted }, update)) === "updated"
           ? after
           : "conflict";
@@ -195,6 +201,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             status: "",
             tokenHash: "",
             app: "",
+            tokens: "",
             keys: "",
             vapidKeyId: "",
             locale: "",

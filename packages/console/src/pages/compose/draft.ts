@@ -80,6 +80,12 @@ export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON
 /** The fields of `more`; undefined when it is not a JSON object. */
 export const moreOf = ({ more }: Draft): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
+/** Whether it wakes an app or an extension, and needs neither title nor text. */
+export const showsNothing = (draft: Draft): boolean => {
+  const { silent, push_type: type } = moreOf(draft) ?? {};
+  return silent === true || type !== undefined;
+};
+
 const valuesOf = ({ variables }: Draft) =>
   Object.fromEntries(
     variables.flatMap(({ name, type, text }) => (text === "" ? [] : [[name, typedValue(type, text)]])),

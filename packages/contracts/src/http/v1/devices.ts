@@ -13,6 +13,7 @@ import {
   servingProvider,
   WebPushKeys,
 } from "../../platforms.ts";
+import { PushName, PushType } from "../../push-types.ts";
 import { UserId, UserToken } from "../../users.ts";
 import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
 import { NewTarget } from "./notification-limits.ts";
@@ -52,6 +53,16 @@ const DeviceApp = AppId.meta({
   examples: ["com.example.driver"],
 });
 
+/** A push token of one of Apple's push types, beside the device token. */
+export const FurtherToken = named("FurtherToken", {
+  type: PushType,
+  name: PushName.optional().meta({ description: "Of controls: their kind" }),
+  token: z.string().meta({ description: "Shown whole where the device's `token` is", examples: [tokenExample] }),
+  environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
+  registered_at: z.iso.datetime().meta({ description: "When the app last sent it" }),
+});
+export type FurtherToken = z.infer<typeof FurtherToken>;
+
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
@@ -84,6 +95,9 @@ export const Device = named(
     }),
     topics: z.array(z.string()),
     environment: ApnsEnvironment.optional(),
+    tokens: z.array(FurtherToken).optional().meta({
+      description: "Tokens of Apple's push types, with which `push_type` reaches the device. Absent: none",
+    }),
     token_kind: FcmTokenKind.optional(),
     capabilities: CapabilityList.optional().meta({ description: "What the app's kit can do; absent: nothing" }),
     vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
@@ -143,6 +157,9 @@ export const SubscriptionKeys = WebPushKeys.extend({
 }).meta({ id: "SubscriptionKeys" });
 export type SubscriptionKeys = z.infer<typeof SubscriptionKeys>;
 
+const apnsToken = /^([0-9a-fA-F]{2}){8,100}$/;
+const apnsTokenProblem = "must be an APNs device token: 16 to 200 hexadecimal digits";
+
 type TokenShape = {
   platform: Platform;
   provider?: Provider | undefined;
@@ -162,8 +179,8 @@ export const tokenProblems = (device: TokenShape, tokenField: string): PathProbl
       path: ["provider"],
       message: `must be ${known.map((one) => `\`${one}\``).join(" or ")} for platform ${device.platform}`,
     });
-  if (provider === "apns" && !/^([0-9a-fA-F]{2}){8,100}$/.test(device.token))
-    problems.push({ path: [tokenField], message: "must be an APNs device token: 16 to 200 hexadecimal digits" });
+  if (provider === "apns" && !apnsToken.test(device.token))
+    problems.push({ path: [tokenField], message: apnsTokenProblem });
   if (provider === "fcm" && !/^[A-Za-z0-9_:.-]+$/.test(device.token))
     problems.push({
       path: [tokenField],
@@ -249,6 +266,18 @@ export const Identification = z
       },
     ],
   });
+
+/** Body of `PUT /devices/{id}/tokens/{type}` and `PUT /devices/{id}/tokens/{type}/{name}`. */
+export const PutFurtherToken = namedBody(
+  "PutFurtherToken",
+  {
+    token: z.strictObject({
+      token: PushToken.regex(apnsToken, apnsTokenProblem),
+      environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
+    }),
+  },
+  { examples: [{ token: { token: tokenExample, environment: "production" } }] },
+);
 
 /** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches; a new Web Push subscription needs `keys`. */
 export const ChangeDevice = namedBody("ChangeDevice", {

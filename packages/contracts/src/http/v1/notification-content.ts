@@ -1,6 +1,8 @@
 import { z } from "zod";
-import { namedBody } from "../../named.ts";
+import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
+import { type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
+import { RecipientKind } from "../../recipients.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
@@ -72,10 +74,20 @@ export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Wor
       examples: [{ de: { title: "Ihre Bestellung ist unterwegs" } }],
     });
 
+/** What a notification shows of its recipients. */
+export const RecipientList = named(
+  "RecipientList",
+  {
+    kind: RecipientKind,
+    lines: z.number().int().min(1).optional().meta({ description: "How many came with the request" }),
+  },
+  { examples: [{ kind: "user", lines: 2 }] },
+);
+
 /** The fields of a notification as its sender writes them, identical on the bus and in the ledger. */
 export const content = {
   ...words,
-  targets: targetList(TargetEntry),
+  targets: targetList(TargetEntry, { min: 0 }),
   app: AppId.optional().meta({
     description:
       "Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)`",
@@ -130,9 +142,17 @@ export const content = {
       examples: ["order-42"],
     }),
   ...tagFields,
+  push_name: PushName.optional().meta({
+    description: "The kind of the control that a push of the type `controls` updates",
+    examples: ["garage-door"],
+  }),
   template: TemplateVersion.optional().meta({
     description: "The template that its texts and settings are from; absent: none. Devices do not get it",
     examples: [{ name: "order-shipped", version: 3 }],
+  }),
+  recipients: RecipientList.optional().meta({
+    description: "It has recipients with values of their own, and no targets. Devices do not get it",
+    examples: [{ kind: "user", lines: 2 }],
   }),
   send_at: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
@@ -157,3 +177,12 @@ export const content = {
 /** The content of a notification as the backend sent it, with the API's field names also on the bus and in the ledger. */
 export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
+
+/** The audience of a notification as registry is asked for it. */
+export const audienceOfContent = (
+  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name">,
+): { readonly targets: string[]; readonly app?: AppId; readonly push?: PushKey } => {
+  const { targets, app } = content;
+  const push = pushKeyOf(content);
+  return { targets, ...(app !== undefined && { app }), ...(push !== undefined && { push }) };
+};

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isObject } from "../../app-data.ts";
+import { recipientLimits } from "../../recipients.ts";
 import { parseTarget, targetClauses } from "../../targets.ts";
 
 /**
@@ -26,10 +27,11 @@ const targetText = z
   .min(1, "may not be empty")
   .max(targetLength, `must be at most ${targetLength} characters`);
 
-export const targetList = <Entry extends z.ZodType>(entry: Entry) =>
+/** `min`: a notification with recipients has no target. */
+export const targetList = <Entry extends z.ZodType>(entry: Entry, { min = 1 } = {}) =>
   z
     .array(entry)
-    .min(1, "at least one target is required")
+    .min(min, "at least one target is required")
     .max(notificationLimits.targets, tooManyTargets)
     .meta({
       description:
@@ -82,13 +84,15 @@ const maxFieldLength = 32;
  */
 export const boundedContent = (notification: unknown, context: z.core.$RefinementCtx): unknown => {
   if (!isObject(notification)) return notification;
-  const { targets, dry_run: _, ...stored } = notification;
+  const { targets, dry_run: _, recipients, ...stored } = notification;
   const refuse = (field: string, message: string) => {
     // An unknown field name may be most of the body.
     const path = field.length <= maxFieldLength ? [field] : [];
     context.addIssue({ code: "custom", path, message, input: notification });
     return z.NEVER;
   };
+  if (Array.isArray(recipients) && recipients.length > recipientLimits.inline)
+    return refuse("recipients", `at most ${recipientLimits.inline} are accepted in a request`);
   if (Array.isArray(targets) && targets.length > notificationLimits.targets) return refuse("targets", tooManyTargets);
   const localizations = isObject(stored.localizations) ? Object.keys(stored.localizations).length : 0;
   if (localizations > notificationLimits.localizations)

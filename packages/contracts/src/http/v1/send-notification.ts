@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
-import { namedBody, withProblems } from "../../named.ts";
+import { namedBody, type PathProblem, withProblems } from "../../named.ts";
+import { pushNameProblem } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
+import { NewRecipients } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
 import { receiptProblems } from "./receipt-fields.ts";
@@ -25,7 +27,7 @@ export const templateFields = {
   }),
   variables: Variables.optional().meta({
     description:
-      "Values for the texts, which are Liquid with `template` or `variables`: `{{ order }}`. Without either, `{{` is text",
+      "Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text",
   }),
   locale: Locale.optional().meta({
     description:
@@ -34,24 +36,65 @@ export const templateFields = {
   }),
 };
 
-/** Whether the texts of a notification are Liquid. */
-export const isTemplated = ({ template, variables }: { readonly template?: unknown; readonly variables?: unknown }) =>
-  template !== undefined || variables !== undefined;
+type Templated = { readonly template?: unknown; readonly variables?: unknown; readonly recipients?: unknown };
 
-const nothingShown = "a `title` or a `body` is required unless `silent` is true";
-const isShown = ({ title, body, silent }: { title?: unknown; body?: unknown; silent?: unknown }): boolean =>
-  title !== undefined || body !== undefined || silent === true;
+/** Whether the texts of a notification are Liquid. */
+export const isTemplated = ({ template, variables, recipients }: Templated) =>
+  template !== undefined || variables !== undefined || recipients !== undefined;
+
+const nothingShown = "a `title` or a `body` is required unless `silent` is true or `push_type` is set";
+type Shown = { title?: unknown; body?: unknown; silent?: unknown; push_type?: unknown };
+const isShown = ({ title, body, silent, push_type }: Shown): boolean =>
+  title !== undefined || body !== undefined || silent === true || push_type !== undefined;
+
+/** The fields of a push with a push type. It shows nothing by itself: its app or extension does. */
+const ofPushTypes: ReadonlySet<string> = new Set([
+  ...["app", "collapse_id", "data", "dry_run", "ios", "kind", "labels", "priority", "push_name", "push_type"],
+  ...["send_at", "targets", "ttl", "variables"],
+]);
+
+const ofSends: ReadonlySet<string> = new Set(["locale", "recipients", "template"]);
+
+/** Refuses the fields that a push type does not have, instead of ignoring them. */
+const pushTypeProblems = (content: Readonly<Record<string, unknown>>): PathProblem[] => {
+  const { push_type: type } = content;
+  const name = pushNameProblem(content);
+  const wrongName = name === undefined ? [] : [{ path: ["push_name"], message: name }];
+  if (type === undefined) return wrongName;
+  const others = Object.keys(content).filter((field) => content[field] !== undefined && !ofPushTypes.has(field));
+  const why = (field: string) => (ofSends.has(field) ? "" : ": put what the app needs into `data` or `ios`");
+  return [
+    ...wrongName,
+    ...others.map((field) => ({ path: [field], message: `cannot be combined with \`push_type\`${why(field)}` })),
+  ];
+};
+
+const targetsOrRecipients = "either `targets` or `recipients` is required, not both";
 
 const newNotification = z
-  .strictObject({ ...content, ...sources, ...templateFields, targets: NewTargets, dry_run: dryRun })
+  .strictObject({
+    ...content,
+    ...sources,
+    ...templateFields,
+    targets: NewTargets.optional(),
+    recipients: NewRecipients.optional(),
+    dry_run: dryRun,
+  })
+  .refine(({ targets, recipients }) => (targets === undefined) !== (recipients === undefined), {
+    path: ["targets"],
+    message: targetsOrRecipients,
+  })
   .refine((notification) => notification.template !== undefined || isShown(notification), nothingShown)
-  .superRefine(withProblems(({ targets: _, variables: __, ...notification }) => dangerousLinks(notification)))
+  .superRefine(
+    withProblems(({ targets: _, variables: __, recipients: ___, ...notification }) => dangerousLinks(notification)),
+  )
+  .superRefine(withProblems(pushTypeProblems))
   .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
     if (notification.locale !== undefined)
-      context.addIssue({ code: "custom", path: ["locale"], message: "needs `template` or `variables`" });
+      context.addIssue({ code: "custom", path: ["locale"], message: "needs `template`, `variables` or `recipients`" });
   });
 
 /** A notification to send. */
@@ -65,6 +108,7 @@ export const RenderedContent = z.preprocess(
   z
     .strictObject(untargeted)
     .refine(isShown, nothingShown)
+    .superRefine(withProblems(pushTypeProblems))
     .superRefine(withProblems(dangerousLinks))
     .superRefine(withProblems((notification) => receiptProblems(notification))),
 );

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
-import { Kind, kindTag, LabelFilter, labelFilterTag, type Tag } from "../../tags.ts";
+import { PushType } from "../../push-types.ts";
+import { Kind, kindTag, LabelFilter, labelFilterTag, pushTypeTag, type Tag } from "../../tags.ts";
 import { isTimeZone, maxTimeZoneLength } from "../../time-zone.ts";
 import { UserId } from "../../users.ts";
 import { Instant } from "./pagination.ts";
@@ -18,8 +19,8 @@ const TimeZone = z
   .max(maxTimeZoneLength)
   .refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
 
-const By = z.string().regex(/^(platform|kind|topic|label:[a-z0-9_]{1,32})$/, {
-  error: "must be `platform`, `kind`, `topic` or `label:<name>`",
+const By = z.string().regex(/^(platform|kind|push_type|topic|label:[a-z0-9_]{1,32})$/, {
+  error: "must be `platform`, `kind`, `push_type`, `topic` or `label:<name>`",
 });
 
 /** The query of `GET /stats`; all optional. */
@@ -39,11 +40,12 @@ export const StatsQuery = z.strictObject({
   user: UserId.optional().meta({ description: "Notifications that named this user as a target" }),
   kind: Kind.optional().meta({ description: "Notifications of this kind" }),
   label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
+  push_type: PushType.optional().meta({ description: "Notifications with this push type" }),
   platform: Platform.optional().meta({
     description: "Deliveries and opens of one platform",
   }),
   by: By.optional().meta({
-    description: "Adds `groups`: the totals of each platform, kind, topic or value of a label",
+    description: "Adds `groups`: the totals of each platform, kind, push type, topic or value of a label",
     examples: ["label:campaign"],
   }),
 });
@@ -71,14 +73,23 @@ export type StatsRequest = z.infer<typeof StatsRequest>;
 
 /** Converts the query to a request, or to all its problems. */
 export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
-  const { interval = "hour", time_zone: timeZone = "UTC", topic, kind, label, platform, by } = query;
+  const {
+    interval = "hour",
+    time_zone: timeZone = "UTC",
+    topic,
+    kind,
+    label,
+    push_type: pushType,
+    platform,
+    by,
+  } = query;
   const to = query.to === undefined ? now : new Date(query.to);
   const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
   const problems: string[] = [];
   if (from >= to) problems.push("from: must be before `to`");
   if (to.getTime() - from.getTime() > maxIntervals * intervalMs[interval])
     problems.push(`from: at most ${maxIntervals} intervals may lie between \`from\` and \`to\``);
-  const chosen = (["notification", "topic", "user", "kind", "label"] as const).filter(
+  const chosen = (["notification", "topic", "user", "kind", "label", "push_type"] as const).filter(
     (name) => query[name] !== undefined,
   );
   for (const name of chosen.slice(1)) problems.push(`${name}: cannot be combined with ${chosen[0]}`);
@@ -86,7 +97,11 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
   if (by !== undefined && by !== "platform" && chosen.length > 0)
     problems.push(`by: ${by} cannot be combined with ${chosen.join(" or ")}; platform can`);
   if (problems.length > 0) return { problems };
-  const labelTag = label === undefined ? undefined : labelFilterTag(label);
+  const tags = [
+    ...(label === undefined ? [] : [labelFilterTag(label)]),
+    ...(kind === undefined ? [] : [kindTag(kind)]),
+    ...(pushType === undefined ? [] : [pushTypeTag(pushType)]),
+  ];
   return {
     request: {
       from: from.toISOString(),
@@ -96,7 +111,7 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
       notificationId: query.notification,
       topic,
       userId: query.user,
-      tag: labelTag ?? (kind === undefined ? undefined : kindTag(kind)),
+      tag: tags[0],
       platform,
       by,
     },

@@ -12,7 +12,15 @@ import { sources } from "./sources.ts";
 /** `versions`: the last ones, which can be read. */
 export const templateLimits = { bytes: 32_768, perProject: 200, versions: 100 } as const;
 
-const { targets: _targets, send_at: _sendAt, template: _template, ...settings } = content;
+const {
+  targets: _targets,
+  send_at: _sendAt,
+  template: _template,
+  recipients: _recipients,
+  push_type: _type,
+  push_name: _name,
+  ...settings
+} = content;
 
 const tooLarge = `must be at most ${templateLimits.bytes} bytes of JSON`;
 
@@ -22,7 +30,7 @@ const bounded = (template: unknown, context: z.core.$RefinementCtx): unknown => 
   return z.NEVER;
 };
 
-/** What a notification from the template has: any of its fields but whom it is for and when it is sent. */
+/** What a notification from the template has: any of its fields but whom it is for, when it is sent, and a push type, which shows nothing. */
 export const TemplateContent = z
   .preprocess(
     bounded,

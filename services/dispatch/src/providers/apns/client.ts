@@ -99,7 +99,7 @@ const appNotConfigured: Outcome = Object.freeze({
   notSent: true,
 });
 
-/** What Apple says about a topic: for a further app it is no verdict on the project's own. */
+/** What Apple says about a topic: for a further app or a push type it is no verdict on the project's own app. */
 const topicReasons: readonly string[] = ["BadTopic", "TopicDisallowed"];
 
 const otherThan: Record<ApnsEnvironment, ApnsEnvironment> = { production: "sandbox", sandbox: "production" };
@@ -183,22 +183,24 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   return {
     prepare: (message) => {
       const { notificationId, content } = message;
-      const { pushType, priority } = renderApns(content, message);
+      const { pushType, topicEnding, priority } = renderApns(content, message);
       const formOf = pushForms(content, { ...message, platform: "ios" });
       const bodyOf = perForm((form) => renderApns(content, message, form).body);
       const collapseId = collapseIdOf(content, message);
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
-      return (device, openToken) => {
+      return (device, openToken, own) => {
         const { id, token, environment = settings.environment, app = bundle_id, locale } = device;
         if (!apps.has(app)) return Promise.resolve(appNotConfigured);
         if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
-        const payload = bodyOf(formOf(device))(openToken, locale);
+        const form = formOf(device);
+        const body = own === undefined ? bodyOf(form) : renderApns(own, message, form).body;
+        const payload = body(openToken, locale);
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,
-            "apns-topic": app,
+            "apns-topic": app + topicEnding,
             "apns-expiration": expiration,
             "apns-priority": `${priority}`,
             "apns-id": apnsId(notificationId, id),
@@ -213,8 +215,11 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
             answer.kind === "answered" && answer.status === 200
               ? acceptedOutcome
               : retryOtherEnvironment(post, environment, authorization, answer).then((outcome) =>
-                  app !== bundle_id && isAboutTopic(outcome)
-                    ? tokenMismatch("app-not-configured", outcome.providerReason)
+                  app + topicEnding !== bundle_id && isAboutTopic(outcome)
+                    ? tokenMismatch(
+                        app === bundle_id ? "push-type-refused" : "app-not-configured",
+                        outcome.providerReason,
+                      )
                     : outcome,
                 ),
           );

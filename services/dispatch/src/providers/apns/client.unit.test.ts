@@ -155,6 +155,31 @@ describe("an app of a device", () => {
   });
 });
 
+describe("a push type", () => {
+  const voip: Partial<Push> = { content: { targets: ["all"], push_type: "voip", ttl: 0, data: { call: "17" } } };
+
+  it("has its topic and its header, and a VoIP push is not stored", async () => {
+    const simulators = await simulate();
+    expect(await send(connect(custom(simulators)), push(voip))).toEqual({ kind: "accepted" });
+    expect(simulators.pushes()[0]?.headers).toMatchObject({
+      "apns-push-type": "voip",
+      "apns-topic": "com.example.app.voip",
+      "apns-priority": "10",
+      "apns-expiration": "0",
+    });
+  });
+
+  it("that Apple refuses to the app pauses nothing", async () => {
+    const simulators = await simulate();
+    const client = connect(custom(simulators));
+    simulators.script([{ provider: "apns", status: 400, reason: "TopicDisallowed" }]);
+    expect(await send(client, push(voip))).toEqual({
+      ...{ kind: "rejected", reason: "push-type-refused", providerReason: "TopicDisallowed", tokenMismatch: true },
+    });
+    expect(await send(client, push())).toMatchObject({ kind: "misconfigured" });
+  });
+});
+
 describe("answers", () => {
   it("become outcomes", async () => {
     const simulators = await simulate();

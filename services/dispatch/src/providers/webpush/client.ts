@@ -1,9 +1,10 @@
-import type { DeliveryReason } from "@herald/contracts";
+import type { DeliveryReason, NotificationContent } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "@herald/kit";
 import {
   collapseIdOf,
   declarativeType,
+  type PushForm,
   perForm,
   pushForms,
   renderDeclarative,
@@ -108,16 +109,18 @@ export function createWebPushClient({
       const { content } = message;
       const { urgency } = renderWebPush(content, message);
       const formOf = pushForms(content, message);
-      const renderings = perForm((form) => ({
-        render: renderWebPush(content, message, form).body,
-        declarative: site === undefined ? undefined : renderDeclarative(content, message, site, form),
-      }));
+      const renderingOf = (shown: NotificationContent, form: PushForm) => ({
+        render: renderWebPush(shown, message, form).body,
+        declarative: site === undefined ? undefined : renderDeclarative(shown, message, site, form),
+      });
+      const renderings = perForm((form) => renderingOf(content, form));
       const until = storedUntil(message);
       const topic = webPushTopic(collapseIdOf(message.content, message));
       const senderKeys = newSenderKeys();
-      return async (device, openToken) => {
+      return async (device, openToken, own) => {
         const { token: endpoint, keys, vapidKeyId, locale } = device;
-        const { render, declarative } = renderings(formOf(device));
+        const form = formOf(device);
+        const { render, declarative } = own === undefined ? renderings(form) : renderingOf(own, form);
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return forbidden(target.problem);
         const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;

@@ -1,8 +1,11 @@
 import { PutDevice } from "@herald/contracts";
 import { arrayFrom, definedFields, jsonIn, type MapRow, record, textFrom } from "./fields.ts";
 
-/** Fields of a Herald export that an import ignores: times, ids and verdicts of the exporting installation. */
-const ofExport = new Set(["id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
+/**
+ * Fields of a Herald export that an import ignores: times, ids and verdicts of the exporting installation, and the tokens of push types,
+ * which an app sends at its next start.
+ */
+const ofExport = new Set(["tokens", "id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
 const known = new Set(Object.keys(PutDevice.shape));
 const scalars = [
   "token",

@@ -1,5 +1,5 @@
 import { type Herald, type HeraldAdmin, HeraldError, type Project, type ProviderView } from "@herald/client";
-import type { State } from "./diff.ts";
+import type { ProjectState } from "./diff.ts";
 import type { ProviderName } from "./project-file.ts";
 
 const providerNames: readonly ProviderName[] = ["apns", "fcm", "webpush"];
@@ -29,12 +29,12 @@ const readProvider = async (admin: HeraldAdmin, id: string, name: ProviderName):
 };
 
 /** Reads what the project has in the given sections. Tokens are sorted by time, webhooks too. */
-export const readState = async (
+export const readProjectState = async (
   admin: HeraldAdmin,
   heraldOf: (id: string) => Herald,
   project: Project,
   sections: Sections,
-): Promise<Omit<State, "written">> => {
+): Promise<Omit<ProjectState, "written">> => {
   const { id } = project;
   const [limits, providers, tokens, webhooks] = await Promise.all([
     sections.limits === undefined ? [] : admin.projects.limits(id),

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { LiquidProgram } from "./liquid-program.ts";
+import { DeclaredVariables, VariableValue } from "./variables.ts";
+
+/** The kinds of targets that a recipient may be. */
+export const recipientKinds = ["user", "device", "token"] as const;
+export const RecipientKind = z.enum(recipientKinds).meta({ id: "RecipientKind" });
+export type RecipientKind = z.infer<typeof RecipientKind>;
+
+/**
+ * The limits of one notification's recipients. `inline`: in the request that sends it. A chunk is looked up in one step, and the values of
+ * two are in one batch of pushes.
+ */
+export const recipientLimits = { inline: 2_000, chunkLines: 1_000, chunkBytes: 262_144 } as const;
+
+/** A recipient on its way. `n`: its place in the request or the line in its file, from 1. `key`: the part of its target after the kind, empty after an erasure, and the values of its texts. */
+export const RecipientLine = z.object({
+  n: z.number().int().min(1),
+  key: z.string(),
+  values: z.record(z.string(), VariableValue),
+});
+export type RecipientLine = z.infer<typeof RecipientLine>;
+
+const CompiledText = z.union([z.string(), LiquidProgram]);
+const words = {
+  title: CompiledText.optional(),
+  body: CompiledText.optional(),
+  link_to: CompiledText.optional(),
+  image: CompiledText.optional(),
+};
+
+/** The texts of a notification that dispatch renders for each device, and what each device shows where its recipient gives no value. */
+export const PersonalTexts = z.object({
+  texts: z.object({
+    ...words,
+    data: z.record(z.string(), CompiledText).optional(),
+    localizations: z.record(z.string(), z.object(words)).optional(),
+  }),
+  /** The language of the texts outside `localizations`. */
+  locale: z.string(),
+  values: z.record(z.string(), VariableValue),
+  /** What its template says of its variables; absent: it has no template. */
+  declared: DeclaredVariables.optional(),
+});
+export type PersonalTexts = z.infer<typeof PersonalTexts>;

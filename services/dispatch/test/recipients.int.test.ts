@@ -1,0 +1,72 @@
+import { sendRequest } from "@herald/bus";
+import { ReadRecipients, type RecipientLine, RecordRecipients, userKey } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createRecipientStore } from "../src/stores/recipient-store.ts";
+import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+
+const line = (n: number, values: RecipientLine["values"] = {}): RecipientLine => ({ n, key: `u${n}`, values });
+const personal = {
+  texts: { title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } },
+  locale: "en",
+  values: {},
+};
+const content = { targets: [], recipients: { kind: "user", lines: 3 } } as const;
+
+const send = async (recipients: RecipientLine[][]) => {
+  const projectId = await dispatch.project();
+  const id = await dispatch.send(
+    projectId,
+    { personal, recipients },
+    { ...content, title: "Hi {{ name }}", targets: [] },
+  );
+  const read = (page: number) => sendRequest(dispatch.bus, ReadRecipients, { projectId, notificationId: id, page });
+  await eventually(async () => expect((await read(0)).state).toBe("stored"));
+  return { projectId, id, read };
+};
+const store = () => createRecipientStore(dispatch.database.client.db(dispatch.database.name));
+
+test("chunks are read in order until the notification ends, and keep no values then", async () => {
+  const { projectId, id, read } = await send([[line(1, { name: "Ann" }), line(2, { name: "Bea" })], [line(3)]]);
+  expect(await read(0)).toEqual({
+    state: "stored",
+    lines: [line(1, { name: "Ann" }), line(2, { name: "Bea" })],
+    last: false,
+  });
+  expect(await read(1)).toEqual({ state: "stored", lines: [line(3)], last: true });
+  expect(await read(2)).toEqual({ state: "waiting" });
+  const record = (unmatched: number[]) =>
+    sendRequest(dispatch.bus, RecordRecipients, { projectId, notificationId: id, page: 0, unmatched });
+  await record([1]);
+  await record([]);
+  expect(await store().list(projectId, id)).toMatchObject([
+    { lines: 2, unmatched: [2] },
+    { lines: 1, last: true },
+  ]);
+
+  const [ann, lost, gone] = [device("00", { values: { name: "Ann" } }), device(), device("00", { values: {} })];
+  await dispatch.partition(projectId, id, [[ann, lost, gone].sort((one, other) => (one.id < other.id ? -1 : 1))]);
+  expect(await dispatch.final(projectId, id)).toMatchObject({
+    counts: { devices: 3, accepted: 1, failed: 1, skipped: 1 },
+    failures: { "values-lost": 1 },
+    skips: { "value-missing": 1 },
+  });
+  expect(await read(0)).toEqual({ state: "ended" });
+  const chunks = dispatch.database.client.db(dispatch.database.name).collection("recipients");
+  expect(await chunks.find({ content: { $exists: true }, notificationId: id }).toArray()).toEqual([]);
+});
+
+test("an erased user's values are removed, and the others' places stay", async () => {
+  const { projectId, read } = await send([[line(1, { name: "Ann" }), line(2, { name: "Bea" })]]);
+  const erased = { projectId, key: userKey(projectId, "u1"), at: new Date() };
+  await store().erase(erased);
+  expect(await read(0)).toMatchObject({ lines: [{ n: 1, key: "", values: {} }, line(2, { name: "Bea" })] });
+  await store().erase({ ...erased, key: userKey(projectId, "u2"), at: new Date(0) });
+  expect(await read(0)).toMatchObject({ lines: [{ key: "" }, { key: "u2" }] });
+});

@@ -1,0 +1,80 @@
+import {
+  DeleteFurtherToken,
+  type DeviceId,
+  type PushName,
+  type PushType,
+  PutFurtherToken,
+  PutFurtherTokenRequest,
+  pushKeyOf,
+  pushNameProblem,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";
+import { noContent } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { deviceParam, pushNameParam, pushTypeParam } from "./path-params.ts";
+
+type Params = { readonly id: DeviceId; readonly type: PushType; readonly name?: PushName };
+
+/** What a request names. Throws validation-failed for a name that the type does not have. */
+const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Params) => {
+  const push = { push_type: type, push_name: name };
+  const problem = pushNameProblem(push);
+  if (problem !== undefined) throw new HeraldError("validation-failed", `name: ${problem}`);
+  return {
+    projectId: caller.projectId,
+    deviceId: ownDevice(caller, id),
+    push: pushKeyOf(push) ?? type,
+    byApp: caller.kind === "device",
+  };
+};
+
+const put = {
+  tag: "Devices",
+  description:
+    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active.",
+  access: projectOrDevice("devices"),
+  body: PutFurtherToken,
+  responses: { 204: { description: "The token is stored" } },
+  errors: ["token-in-use"],
+} as const;
+
+const remove = {
+  tag: "Devices",
+  access: projectOrDevice("devices"),
+  responses: { 204: { description: "The device has no such token" } },
+} as const;
+
+const type = { id: deviceParam, type: pushTypeParam };
+const control = { ...type, name: pushNameParam };
+
+export const furtherTokenRoutes = [
+  defineRoute("putDeviceToken", "put /api/v1/devices/{id}/tokens/{type}", {
+    ...put,
+    summary: "Store a device's token of a push type",
+    params: type,
+    handle: async ({ sendRequest }, { caller, params, body: { token } }) =>
+      sendRequest(PutFurtherTokenRequest, { ...named(caller, params), ...token }).then(noContent),
+  }),
+  defineRoute("deleteDeviceToken", "delete /api/v1/devices/{id}/tokens/{type}", {
+    ...remove,
+    summary: "Delete a device's token of a push type",
+    params: type,
+    handle: async ({ sendRequest }, { caller, params }) =>
+      sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),
+  }),
+  defineRoute("putControlToken", "put /api/v1/devices/{id}/tokens/{type}/{name}", {
+    ...put,
+    summary: "Store the token of a control on a device",
+    params: control,
+    handle: async ({ sendRequest }, { caller, params, body: { token } }) =>
+      sendRequest(PutFurtherTokenRequest, { ...named(caller, params), ...token }).then(noContent),
+  }),
+  defineRoute("deleteControlToken", "delete /api/v1/devices/{id}/tokens/{type}/{name}", {
+    ...remove,
+    summary: "Delete the token of a control on a device",
+    params: control,
+    handle: async ({ sendRequest }, { caller, params }) =>
+      sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),
+  }),
+];

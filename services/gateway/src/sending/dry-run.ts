@@ -1,0 +1,45 @@
+import { audienceOfContent, CountAudience, type DryRun, notificationLimits, type SendV1 } from "@herald/contracts";
+import { createRenderPersonal } from "@herald/payload";
+import type { RouteDeps } from "../deps.ts";
+import { renderSamples } from "./render-samples.ts";
+
+/** Longer than for other requests: registry reads every device of the audience. */
+const countTimeoutMs = 8_000;
+
+const platforms = ["ios", "android", "web"] as const;
+
+/** Its recipients as targets. */
+const targetsOf = ({ content, recipients = [] }: SendV1): string[] =>
+  recipients.flat().map(({ key }) => `${content.recipients?.kind}:${key}`);
+
+/** The texts of its first recipient. */
+const personalSample = (command: SendV1): SendV1 => {
+  const { content, personal, recipients = [] } = command;
+  const first = recipients[0]?.[0];
+  if (personal === undefined || first === undefined) return command;
+  const user = content.recipients?.kind === "user" && { user: { id: first.key } };
+  const rendered = createRenderPersonal(content, personal)({ ...first.values, ...user }, undefined);
+  return "content" in rendered ? { ...command, content: rendered.content } : command;
+};
+
+/** Counts the audience and renders samples; changes nothing. */
+export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
+  const { projectId, content } = command;
+  const targets = command.recipients === undefined ? content.targets : targetsOf(command);
+  const devices = { ios: 0, android: 0, web: 0 };
+  const unmatched: string[] = [];
+  for (let from = 0; from < targets.length; from += notificationLimits.targets) {
+    const some = targets.slice(from, from + notificationLimits.targets);
+    const request = { projectId, ...audienceOfContent({ ...content, targets: some }) };
+    const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
+    for (const platform of platforms) devices[platform] += counted.devices[platform];
+    unmatched.push(...counted.unmatched);
+  }
+  const shown = platforms.filter((platform) => devices[platform] > 0);
+  return {
+    dry_run: true,
+    devices: { total: devices.ios + devices.android + devices.web, ...devices },
+    unmatched,
+    rendered: renderSamples(personalSample(command), shown),
+  };
+};

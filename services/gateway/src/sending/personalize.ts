@@ -1,0 +1,143 @@
+import {
+  hasLiquid,
+  type NewRecipient,
+  type NotificationContent,
+  parseRecipient,
+  type RecipientKind,
+  type RecipientLine,
+  RenderedContent,
+  recipientLimits,
+  type SendV1,
+  type VariableValue,
+  words,
+} from "@herald/contracts";
+import { HeraldError, parseBody } from "@herald/kit";
+import { type CompiledText, mapTexts, mergeLayers, type Texts } from "@herald/payload";
+import { compileTexts } from "@herald/payload/liquid-parser";
+import { standIn } from "./stand-in.ts";
+import { at, type Compiled, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
+
+/** What a send becomes: its content, and what dispatch needs to render its texts for each device. */
+export type RenderedSend = { readonly notification: NotificationContent } & Pick<SendV1, "personal" | "recipients">;
+
+/** Problems of recipients that a response lists. */
+const maxProblems = 100;
+
+/** The names that texts without a template may show. */
+const namesOf = (shared: Readonly<Record<string, VariableValue>>, recipients: readonly NewRecipient[]): Set<string> =>
+  new Set([...Object.keys(shared), ...recipients.flatMap(({ variables }) => Object.keys(variables ?? {}))]);
+
+/** The texts as a notification shows them: Liquid as it was written, unless it is longer than a text may be. */
+const shownTexts = (sources: Texts<string>): Texts<string> => {
+  const fits = (text: string, name: string): boolean =>
+    !hasLiquid(text) || !Object.hasOwn(words, name) || words[name as keyof typeof words].safeParse(text).success;
+  return mapTexts<string, string | undefined, Texts<string>>(sources, (text, { path }) =>
+    fits(text, path.at(-1) ?? "") ? text : undefined,
+  ) as Texts<string>;
+};
+
+/** The recipients, each target once, with the values that are wrong as problems. */
+const linesOf = (
+  recipients: readonly NewRecipient[],
+  template: Compiled | undefined,
+  name: string,
+  problems: string[],
+) => {
+  let kind: RecipientKind = "user";
+  const lines = new Map<string, RecipientLine>();
+  for (const [index, { target, variables = {} }] of recipients.entries()) {
+    const parsed = parseRecipient(target);
+    if ("problem" in parsed || lines.has(parsed.key)) continue;
+    ({ kind } = parsed);
+    const place = at(name, "recipients", String(index), "variables");
+    if (template && problems.length < maxProblems)
+      valuesOf(template.declared, variables, place, problems, { isPart: true });
+    lines.set(parsed.key, { n: index + 1, key: parsed.key, values: variables });
+  }
+  return { kind, lines: [...lines.values()] };
+};
+
+/** Adds a problem for each recipient without a value that the template requires and that the send does not give for all. */
+const requireValues = (
+  lines: readonly RecipientLine[],
+  { declared }: Compiled,
+  shared: Readonly<Record<string, VariableValue>>,
+  name: string,
+  problems: string[],
+): void => {
+  const required = Object.keys(declared).filter((variable) => !Object.hasOwn(shared, variable));
+  for (const { n, values } of lines)
+    for (const variable of required) {
+      if (Object.hasOwn(values, variable) || problems.length >= maxProblems) continue;
+      const place = at(name, "recipients", String(n - 1), "variables", variable);
+      problems.push(`${place}: is required by the template`);
+    }
+};
+
+/** Cuts recipients into chunks, in order. */
+const inChunks = (lines: readonly RecipientLine[]): RecipientLine[][] => {
+  const chunks: RecipientLine[][] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    const size = Buffer.byteLength(JSON.stringify(line)) + 1;
+    const last = chunks.at(-1);
+    const isFull = last?.length === recipientLimits.chunkLines || bytes + size > recipientLimits.chunkBytes;
+    if (last === undefined || isFull) chunks.push([line]);
+    else last.push(line);
+    bytes = last === undefined || isFull ? size : bytes + size;
+  }
+  return chunks;
+};
+
+/** A send whose texts dispatch renders for each recipient. Throws validation-failed with all problems. */
+export const personalize = (
+  { template, version, variables = {}, own, locale, name }: Rendering,
+  recipients: readonly NewRecipient[],
+): RenderedSend => {
+  const problems: string[] = [];
+  const shared =
+    template === undefined
+      ? variables
+      : valuesOf(template.declared, variables, at(name, "variables"), problems, { isPart: true });
+  const { kind, lines } = linesOf(recipients, template, name, problems);
+  if (template) requireValues(lines, template, shared, name, problems);
+  const compiled = compileTexts(own, template?.names ?? namesOf(shared, recipients));
+  for (const { path, message } of compiled.problems) problems.push(`${at(name, ...path)}: ${message}`);
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
+
+  const merged = mergeLayers<CompiledText, object, object>(template?.content ?? {}, compiled.content);
+  const likely = mapTexts<CompiledText, string, Texts<CompiledText>>(merged, (text, place) =>
+    typeof text === "string" ? text : standIn(place),
+  );
+  const checked: Omit<NotificationContent, "targets"> = parseBody(
+    RenderedContent,
+    { ...likely, template: version, recipients: { kind, lines: recipients.length } },
+    { prefix: name },
+  );
+  const { title, body, link_to, image, data, localizations } = merged as Texts<CompiledText>;
+  const shown = shownTexts(mergeLayers<string, object, object>(template?.sources ?? {}, own) as Texts<string>);
+  return {
+    notification: {
+      ...checked,
+      ...(shownOnly(shown) as object),
+      targets: [],
+    },
+    personal: {
+      texts: JSON.parse(JSON.stringify({ title, body, link_to, image, data, localizations })),
+      locale: locale ?? template?.locale ?? defaultLocale,
+      values: shared,
+      ...(template && { declared: template.declared }),
+    },
+    recipients: inChunks(lines),
+  };
+};
+
+/** Undefined removes what stood in for a text. */
+const shownOnly = ({ title, body, link_to, image, data, localizations }: Texts<string>) => ({
+  title,
+  body,
+  link_to,
+  image,
+  data,
+  localizations,
+});

@@ -1,0 +1,47 @@
+import { type ApnsEnvironment, maxFurtherTokens, type PushKey, pushTokenHash } from "@herald/contracts";
+import { isTokenFacet, tokenFacet } from "./facets.ts";
+
+/** A device's token for one of Apple's push types. A device has at most one of each key. */
+export type StoredToken = {
+  readonly key: PushKey;
+  readonly token: string;
+  readonly hash: string;
+  /** Absent: the device's. */
+  readonly environment?: ApnsEnvironment;
+  /** When the app last sent it: verdicts about earlier pushes are ignored. */
+  readonly at: Date;
+};
+
+type Holder = { readonly tokens?: readonly StoredToken[] | undefined; readonly facets: readonly string[] };
+
+const withTokens = <State extends Holder>(state: State, tokens: readonly StoredToken[]): State => ({
+  ...state,
+  tokens: tokens.length === 0 ? undefined : tokens,
+  facets: [...state.facets.filter((facet) => !isTokenFacet(facet)), ...tokens.map(({ key }) => tokenFacet(key))],
+});
+
+/** A registration that changes nothing is stored at most once in this time. */
+const againAfterMs = 60_000;
+
+/** Stores a token, in place of the last one of its key; the device's own token moves to its new key. The same object if nothing changes. */
+export const putToken = <State extends Holder>(
+  state: State,
+  { key, token, environment }: Pick<StoredToken, "key" | "token" | "environment">,
+  at: Date,
+): State | "full" => {
+  const { tokens = [] } = state;
+  const hash = pushTokenHash(token);
+  const known = tokens.find((one) => one.key === key);
+  const isKnown = known?.hash === hash && known.environment === environment;
+  if (isKnown && at.getTime() - known.at.getTime() < againAfterMs) return state;
+  const others = tokens.filter((one) => one.key !== key && one.hash !== hash);
+  if (others.length >= maxFurtherTokens) return "full";
+  return withTokens(state, [...others, { key, token, hash, ...(environment && { environment }), at }]);
+};
+
+/** Removes tokens. The same object if there is none. */
+export const removeTokens = <State extends Holder>(state: State, isGone: (token: StoredToken) => boolean): State => {
+  const { tokens = [] } = state;
+  const left = tokens.filter((one) => !isGone(one));
+  return left.length === tokens.length ? state : withTokens(state, left);
+};

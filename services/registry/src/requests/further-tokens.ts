@@ -1,0 +1,106 @@
+import { handleRequest, type RequestListener } from "@herald/bus";
+import {
+  DeleteFurtherToken,
+  type DeviceId,
+  maxFurtherTokens,
+  type ProjectId,
+  PutFurtherTokenRequest,
+  pushTokenHash,
+} from "@herald/contracts";
+import { existing, HeraldError } from "@herald/kit";
+import type { Deps } from "../deps.ts";
+import { putToken, removeTokens } from "../domain/further-tokens.ts";
+import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
+import type { DeviceDocument } from "../stores/device-document.ts";
+import { deviceNotFound } from "./change-device.ts";
+import { conflict, retryOnConflict } from "./concurrency.ts";
+
+/** Stores the device with other tokens, with its event. A token that another device took meanwhile is a conflict, too. */
+const store = async (
+  { devices, publishSoon }: Deps,
+  before: DeviceDocument,
+  state: DeviceDocument,
+  at: Date,
+): Promise<typeof conflict | undefined> => {
+  const { projectId, _id, status } = before;
+  const context = eventContext(projectId, at);
+  const events = eventsOfChange(context, _id, { changed: ["tokens"], status, subscribed: [] });
+  const after = await devices.change(before, state, { at, events });
+  if (after === "conflict" || after === "token-in-use") return conflict;
+  publishSoon.devices(projectId, [_id]);
+  return undefined;
+};
+
+/** Changes the tokens of a device, one change after another. */
+const change = (
+  deps: Deps,
+  projectId: ProjectId,
+  id: DeviceId,
+  plan: (before: DeviceDocument, at: Date) => DeviceDocument | Promise<DeviceDocument | typeof conflict>,
+): Promise<undefined> =>
+  deps.keyedMutex(id, () =>
+    retryOnConflict(async () => {
+      const before = existing(await deps.devices.find(projectId, id), deviceNotFound);
+      const at = deps.now();
+      const state = await plan(before, at);
+      if (state === conflict || state === before) return state === conflict ? conflict : undefined;
+      return store(deps, before, state, at);
+    }),
+  );
+
+/** Takes a token from a device that cannot use it any more. @throws HeraldError `token-in-use` if it may. */
+const takeFrom = async (deps: Deps, holder: DeviceDocument, device: DeviceDocument, hash: string, at: Date) => {
+  const ofOther = holder.userId !== undefined && holder.userId !== device.userId;
+  if (holder.status === "active" || ofOther)
+    throw new HeraldError("token-in-use", "token.token: another device has it; delete it there, or delete that device");
+  return store(
+    deps,
+    holder,
+    removeTokens(holder, (token) => token.hash === hash),
+    at,
+  );
+};
+
+/** Ends a token that its provider called unregistered after the app last sent it. Its device stays. */
+export const retireToken = (
+  deps: Deps,
+  projectId: ProjectId,
+  { deviceId, tokenHash, at }: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: Date },
+): Promise<undefined> =>
+  deps.keyedMutex(deviceId, () =>
+    retryOnConflict(async () => {
+      const before = await deps.devices.find(projectId, deviceId);
+      if (!before) return undefined;
+      const state = removeTokens(before, (token) => token.hash === tokenHash && token.at < at);
+      return state === before ? undefined : store(deps, before, state, deps.now());
+    }),
+  );
+
+export const handleFurtherTokenRequests = (deps: Deps): RequestListener[] => [
+  handleRequest(deps.bus, PutFurtherTokenRequest, async ({ projectId, deviceId, push: key, token, environment }) => {
+    const hash = pushTokenHash(token);
+    await change(deps, projectId, deviceId, async (before, at) => {
+      if (before.platform !== "ios")
+        throw new HeraldError(
+          "validation-failed",
+          "type: is only for platform ios; Apple's push types have these tokens",
+        );
+      const holder = await deps.devices.findByFurtherToken(projectId, hash);
+      if (holder && holder._id !== deviceId && (await takeFrom(deps, holder, before, hash, at)) === conflict)
+        return conflict;
+      const state = putToken(before, { key, token, ...(environment && { environment }) }, at);
+      if (state === "full")
+        throw new HeraldError(
+          "validation-failed",
+          `token: the device already has ${maxFurtherTokens} tokens of push types, the maximum; delete one`,
+        );
+      return state;
+    });
+    return {};
+  }),
+
+  handleRequest(deps.bus, DeleteFurtherToken, async ({ projectId, deviceId, push }) => {
+    await change(deps, projectId, deviceId, (before) => removeTokens(before, ({ key }) => key === push));
+    return {};
+  }),
+];

@@ -1,0 +1,52 @@
+import type { ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
+import type { Partitionable } from "../domain/partition-batches.ts";
+import type { AudienceRow } from "../stores/audience-row.ts";
+import type { AudienceStore } from "../stores/audience-store.ts";
+import { isOfApp, mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
+
+/** Recipients in one query. */
+const keysPerLookup = 500;
+
+/** What of a device is the key of its recipient. */
+const keyOf: Readonly<Record<RecipientKind, (row: AudienceRow) => string | undefined>> = {
+  user: ({ userId }) => userId,
+  device: ({ _id }) => _id,
+  token: ({ token }) => token,
+};
+
+type Recipients = {
+  readonly projectId: ProjectId;
+  readonly kind: RecipientKind;
+  readonly lines: readonly RecipientLine[];
+  /** Only devices of this app. */
+  readonly app?: string | undefined;
+};
+
+/** The active devices of recipients, each with its recipient's values, and the positions of recipients without a device. */
+export const readRecipients = async (
+  audience: Pick<AudienceStore, "ofRecipients" | "ofInstallations">,
+  { projectId, kind, lines, app }: Recipients,
+): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
+  // A user who was erased has no key.
+  const byKey = new Map(lines.flatMap((line) => (line.key === "" ? [] : [[line.key, line.values] as const])));
+  const keys = [...byKey.keys()];
+  const lookups: Promise<AudienceRow[]>[] = [];
+  for (let from = 0; from < keys.length; from += keysPerLookup)
+    lookups.push(audience.ofRecipients(projectId, kind, keys.slice(from, from + keysPerLookup)));
+  const rows = (await Promise.all(lookups)).flat().filter((row) => isOfApp(app, row));
+
+  const doubtful = rows.filter(mayBeReachedTwice);
+  const targets = doubtful.length === 0 ? [] : await parseTargets(keys.map((key) => `${kind}:${key}`));
+  const twice = await reachedTwice(audience, { projectId, targets, app }, doubtful);
+  const matched = new Set<string>();
+  const devices = rows.flatMap((row) => {
+    const key = keyOf[kind](row) ?? "";
+    const values = byKey.get(key);
+    if (values === undefined) return [];
+    matched.add(key);
+    if (twice.has(row._id)) return [];
+    const device = partitionableOf(row);
+    return [{ ...device, recipient: { ...device.recipient, values } }];
+  });
+  return { devices, unmatched: [...lines.keys()].filter((at) => !matched.has(lines[at]?.key ?? "")) };
+};
