@@ -100,6 +100,12 @@ module.exports = {
       "^packages/web/src",
       "^(packages/(?!web/)|services/)|node_modules/",
     ),
+    only(
+      "react-native-stands-alone",
+      "Phones load it: it depends on nothing but its peers.",
+      "^packages/react-native/src",
+      "^(packages/(?!react-native/)|services/)|node_modules/",
+    ),
     {
       name: "services-meet-on-the-bus",
       comment: "A service never imports a service: they are deployed apart.",

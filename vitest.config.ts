@@ -18,7 +18,7 @@ const fakesTimers = [
   "packages/http2-client/src/http2/request-queue.unit.test.ts",
   "packages/kit/src/group-commit.unit.test.ts",
   "packages/mongo/src/clear-outboxes.unit.test.ts",
-  "services/gateway/src/sending/group-opens.unit.test.ts",
+  "services/gateway/src/sending/group-reports.unit.test.ts",
 ];
 const properties = 60_000; // tried on thousands of values, on a machine with other work
 const expect = { poll: { timeout: 20_000 } }; // as long as `eventually` waits

@@ -2,9 +2,10 @@ import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { eventually, expectStatus } from "@herald/testing";
-import { describe, expect } from "vitest";
-import { Herald } from "../examples/react-native/herald.ts";
+import { eventually, expectStatus, faultyProxy } from "@herald/testing";
+import { expect } from "vitest";
+import { createDevice } from "../packages/react-native/src/device.ts";
+import type { Store } from "../packages/react-native/src/state.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
@@ -34,7 +35,6 @@ const userToken = (user: string): string => {
   return hs256(secret, { claims: claimsOf(project.id, user, { iat: nowSeconds() - 30 + made }) });
 };
 const androidToken = () => `android:${apnsToken()}`;
-const deviceOf = async (user: string) => (await project.call(`GET /users/${user}`)).body.data?.devices[0];
 
 test("the page's calls work as written", async () => {
   const page = await readFile(join(root, "docs/how-to/connect-your-app.md"), "utf8");
@@ -68,88 +68,111 @@ test("the page's calls work as written", async () => {
   expect(after.body.data).toMatchObject({ user_id: null, topics: ["news"], token: variables.new_push_token });
 });
 
-test("the file for React Native registers, rotates, logs in and out, subscribes and reports", async () => {
+/** The storage of a phone, and the processes of an app on it. */
+const phone = (gateway: string) => {
   const kept = new Map<string, string>();
-  const storage = {
-    getItem: async (key: string) => kept.get(key) ?? null,
-    setItem: async (key: string, value: string) => void kept.set(key, value),
-  };
-  const options = { project: project.id, platform: "android", locale: "pt-BR", storage } as const;
-  const offline = new Herald({ ...options, gateway: "http://127.0.0.1:9" });
-  const herald = new Herald({ ...options, gateway: system.gateway });
-  const [first, second] = [androidToken(), androidToken()];
+  const storeOf = (key: string): Store => ({
+    get: async () => kept.get(key) ?? null,
+    set: async (value) => void kept.set(key, value),
+  });
+  const identifiers = { current_locale: "pt-BR", current_time_zone: "America/Sao_Paulo" };
+  const startApp = () =>
+    createDevice({
+      gateway,
+      project: project.id,
+      secrets: storeOf("secrets"),
+      store: storeOf("state"),
+      data: () => ({ platform: "ios", identifiers }),
+    });
+  return { kept, startApp };
+};
+
+test("the kit for React Native registers, rotates, logs in and out, subscribes and reports", async () => {
+  const network = await faultyProxy(system.gateway);
+  const { kept, startApp } = phone(network.url);
+  const herald = startApp();
+  const [first, second] = [apnsToken(), apnsToken()];
+  const userOf = (user: string) => project.call(`GET /users/${user}`).then(({ body }) => body.data?.devices[0]);
 
   // The app starts without a network, and no change is lost.
-  expect(await offline.register(first)).toEqual([]);
-  expect(await offline.login(userToken("u-native"))).toEqual([]);
-  expect(await offline.subscribe("news")).toEqual([]);
-  expect(await herald.settle()).toEqual([]);
-  const device = await deviceOf("u-native");
+  await network.cut();
+  expect(await herald.register(first)).toMatchObject({ device: null, pending: true, problem: { slug: "offline" } });
+  await herald.login(userToken("u-native"));
+  await herald.topics.add("news");
+  await network.heal();
+  expect(await herald.settle()).toMatchObject({ user: "u-native", topics: ["news"], pending: false, problem: null });
+  const device = await userOf("u-native");
   expect(device).toMatchObject({ token: first, topics: ["news"], identifiers: { current_locale: "pt-BR" } });
+  expect([...kept.values()].join()).not.toContain("eyJ");
 
-  expect(await herald.register(second)).toEqual([]);
-  expect(await deviceOf("u-native")).toMatchObject({ id: device.id, token: second });
-  expect(await herald.subscribe("no-such-topic")).toEqual([expect.stringMatching(/topic/)]);
-  expect(await herald.login("not.a.token")).toEqual([expect.stringMatching(/user_token/)]);
+  expect(await herald.register(second)).toMatchObject({ device: device.id, pending: false });
+  expect(await userOf("u-native")).toMatchObject({ id: device.id, token: second });
+  expect(await herald.topics.add("no-such-topic")).toMatchObject({ topics: ["news"], problem: { retry: false } });
+  expect(await herald.login("not.a.token")).toMatchObject({ user: "u-native", problem: { status: 403 } });
 
   const sent = await project.send({ title: "Hello", link_to: "/inbox", targets: ["user:u-native"] });
   await project.final(sent.id);
   const [push] = await system.simulators.pushes({ token: second });
   if (!push) throw new Error("no push arrived");
-  await offline.opened(payloadOf(push));
-  await herald.settle();
-  expect(await herald.opened({})).toEqual([]);
+  await network.cut();
+  expect(await herald.open(payloadOf(push))).toMatchObject({ pending: true });
+  await network.heal();
+  // The app's next process sends what the last one kept.
+  const next = startApp();
+  expect(await next.settle()).toMatchObject({ device: device.id, pending: false, problem: null });
   await eventually(async () => expect((await project.notification(sent.id)).counts.opened).toBe(1));
+  expect(await next.open({})).toMatchObject({ pending: false });
 
-  await offline.logout();
-  await herald.unsubscribe("news");
+  expect(await next.logout()).toMatchObject({ user: null, pending: false });
+  await next.topics.remove("news");
   expect((await project.call(`GET /devices/${device.id}`)).body.data).toMatchObject({ user_id: null, topics: [] });
 
   // The backend deletes the device.
   await project.call(`DELETE /devices/${device.id}`);
-  await herald.subscribe("news");
-  await herald.login(userToken("u-native"));
-  const again = await deviceOf("u-native");
+  await next.topics.add("news");
+  await next.login(userToken("u-native"));
+  const again = await userOf("u-native");
   expect(again).toMatchObject({ token: second, topics: ["news"] });
   expect(again.id).not.toBe(device.id);
+  await network.stop();
 });
 
-describe("the files of other languages", async () => {
+test("the example for Flutter calls existing routes with their fields", async () => {
   const { paths, components } = JSON.parse(await readFile(join(root, "docs/reference/openapi.json"), "utf8"));
   const fits = (path: string, pattern: string) =>
     new RegExp(`^${pattern.replace("/api/v1", "").replaceAll(/\{\w+\}/g, "\\{\\}")}$`).test(path);
-  const bodies: Record<string, readonly string[]> = {
-    "PUT /identification": Object.keys(components.schemas.Identification.properties),
-  };
-  const files = ["react-native", "flutter"].map((folder) => join(root, "examples", folder));
-
-  test.each(files)("%s calls existing routes with their fields", async (folder) => {
-    const texts = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), "utf8")));
-    const source = texts.join("\n");
-    // Calls with `path` are calls for topics.
-    const calls = [...source.matchAll(/["'](PUT|PATCH|DELETE)["'],\s*(?:(["'`])(\/.*?)\2|path)/g)].map(
-      ([, method, , path = "/devices/{}/topics/{}"]) =>
-        `${method} ${path.replaceAll(/\\\([^)]*\)+|\$\{[^}]*\}+|\$\w+/g, "{}")}`,
-    );
-    expect(new Set(calls)).toEqual(
-      new Set([
-        "PUT /identification",
-        "PATCH /devices/{}",
-        "DELETE /devices/{}/user",
-        "PUT /devices/{}/topics/{}",
-        "DELETE /devices/{}/topics/{}",
-        "PUT /notifications/{}/open",
-      ]),
-    );
-    for (const call of new Set(calls)) {
-      const [method = "", path = ""] = call.split(" ");
-      const found = Object.entries<Record<string, unknown>>(paths).find(([pattern]) => fits(path, pattern));
-      expect(found?.[1][method.toLowerCase()], call).toBeDefined();
-    }
-    const sent = ["project_id", "platform", "identifier", "previous_identifier", "identifiers"];
-    expect(bodies["PUT /identification"]).toEqual(expect.arrayContaining(sent));
-    for (const field of [...sent, "user_token", "token", "credential"]) expect(source).toContain(field);
-    expect(components.schemas.OpenNotification.properties).toMatchObject({ project_id: {}, token: {} });
-    expect(components.schemas.ChangeDevice.properties.device.properties).toHaveProperty("user_token");
+  const folder = join(root, "examples/flutter/lib");
+  const texts = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), "utf8")));
+  const source = texts.join("\n");
+  const calls = [...source.matchAll(/'(PUT|PATCH|DELETE)', '(\/.*?)'/g)].map(
+    ([, method, path = ""]) => `${method} ${path.replaceAll(/\$\{[^}]*\}+|\$\w+/g, "{}")}`,
+  );
+  expect(new Set(calls)).toEqual(
+    new Set([
+      "PUT /identification",
+      "PATCH /devices/{}",
+      "DELETE /devices/{}/user",
+      "PUT /devices/{}/topics/{}",
+      "DELETE /devices/{}/topics/{}",
+      "PUT /notifications/{}/open",
+    ]),
+  );
+  for (const call of new Set(calls)) {
+    const [method = "", path = ""] = call.split(" ");
+    const found = Object.entries<Record<string, unknown>>(paths).find(([pattern]) => fits(path, pattern));
+    expect(found?.[1][method.toLowerCase()], call).toBeDefined();
+  }
+  const { Identification, OpenNotification, ChangeDevice } = components.schemas;
+  const known = Object.keys({
+    ...Identification.properties,
+    ...OpenNotification.properties,
+    ...ChangeDevice.properties.device.properties,
+    device: {},
+    current_locale: {},
+    current_time_zone: {},
   });
+  /** Every field of a body: `'name': value` in a map. */
+  const fields = [...source.matchAll(/'(\w+)': /g)].map(([, name]) => name);
+  expect(new Set(fields).size).toBeGreaterThan(8);
+  expect([...new Set(fields)].filter((name) => name === undefined || !known.includes(name))).toEqual([]);
 });

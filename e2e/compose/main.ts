@@ -123,7 +123,8 @@ async function test(
   // The images of this profile cannot be built here. If they can be pulled, the profile must at least become healthy.
   if (!local) here.env.COMPOSE_PROFILES = "simulators,observability";
 
-  await timed("images, nothing built before", () => compose("build"));
+  // Builds what is missing, as the first `up` does.
+  await timed("images, nothing built before", () => compose("create"));
   await appendFile(join(tree, "services/gateway/src/main.ts"), "\n// one line\n");
   await timed("images, after a change of one line", () => compose("build"));
   await checkImages(here, services, say);

@@ -32,7 +32,7 @@ test("a release has every artefact, and the checksum of each", async () => {
       "SHA256SUMS",
       `herald-${version}.asyncapi.json`,
       `herald-${version}.openapi.json`,
-      ...["cli", "client", "web"].map((name) => `herald-${name}-${version}.tgz`),
+      ...["cli", "client", "react-native", "web"].map((name) => `herald-${name}-${version}.tgz`),
       `herald-${version}.evaluation.yaml`,
       `herald-${version}.nats-values.yaml`,
       `herald-${version}.tgz`,
@@ -47,7 +47,13 @@ test("a release has every artefact, and the checksum of each", async () => {
 });
 
 /** Bytes of the packed file. The client's code alone has at most 16 KB, which `package.unit.test.ts` checks. */
-const maxPackedBytes = { client: 40_960, web: 20_480, cli: 1_048_576 };
+const maxPackedBytes = { client: 40_960, web: 20_480, cli: 1_048_576, "react-native": 15_360 };
+
+/** Files of a package beside its code, and how Node reads its `.js` at the root: Expo requires the plugin. */
+const more: Record<string, RegExp> = {
+  "react-native": /^package\/(app\.plugin\.js|expo-module\.config\.json|dist\/package\.json|android\/[\w./]+)$/,
+};
+const typeOf = (name: string) => (name === "react-native" ? "commonjs" : "module");
 
 describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => {
   test("is small, and holds no sources, no tests and no script that runs at its installation", async () => {
@@ -55,11 +61,16 @@ describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => 
     const { stdout } = await run("tar", ["-tzf", tarball(name)], { cwd: folder });
     const files = stdout.trim().split("\n");
     const expected = /^package\/(package\.json|README\.md|LICENSE|THIRD_PARTY_NOTICES|dist\/[\w/-]+(\.js|\.d\.ts))$/;
-    expect(files.filter((file) => !expected.test(file))).toEqual([]);
+    expect(files.filter((file) => !expected.test(file) && !more[name]?.test(file))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md"]));
     const read = (file: string) => run("tar", ["-xzOf", tarball(name), `package/${file}`], { cwd: folder });
     const manifest = JSON.parse((await read("package.json")).stdout);
-    expect(manifest).toMatchObject({ version, license: "Apache-2.0", type: "module", engines: { node: ">=20.19" } });
+    expect(manifest).toMatchObject({
+      version,
+      license: "Apache-2.0",
+      type: typeOf(name),
+      engines: { node: ">=20.19" },
+    });
     expect(manifest.repository.url).toBe(`git+${repository}.git`);
     for (const key of ["private", "scripts", "dependencies", "devDependencies"])
       expect(manifest).not.toHaveProperty(key);
@@ -78,6 +89,7 @@ test.each([
   ["client", []],
   // A script to serve, which nothing imports.
   ["web", ["--exclude-entrypoints", "./herald-worker.js"]],
+  ["react-native", ["--exclude-entrypoints", "./app.plugin.js"]],
 ])("the types of @herald/%s resolve for every importer of ES modules", async (name, flags) => {
   const { exitCode, stdout } = await run(
     tools.attw,

@@ -1,20 +1,31 @@
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { bundleWebKit, thirdPartyNotices } from "@herald/local-stack";
 import { rolldown } from "rolldown";
 import { must } from "./must.ts";
 
 /** What `npm publish` takes, by the package's folder. */
-export const packageNames = ["client", "web", "cli"] as const;
+export const packageNames = ["client", "web", "cli", "react-native"] as const;
 export type PackageName = (typeof packageNames)[number];
 
 /** The files of a package below `dist`, and the libraries that were bundled into them. */
 type Built = { readonly files: Readonly<Record<string, string>>; readonly notices: string };
 
-/** Bundles one entry point into one file. Its dependencies are part of it. */
-const bundleFile = async (input: string, file: string, platform: "neutral" | "node"): Promise<Built> => {
+/** Bundles one entry point into one file. Its dependencies are part of it, without the `external` ones. */
+const bundleFile = async (
+  input: string,
+  file: string,
+  platform: "neutral" | "node",
+  external: readonly string[] = [],
+): Promise<Built> => {
   const resolve = { conditionNames: ["@herald/source", "node"] };
-  const build = await rolldown({ input, platform, ...(platform === "node" && { resolve }), logLevel: "warn" });
+  const build = await rolldown({
+    input,
+    platform,
+    external: [...external],
+    ...(platform === "node" && { resolve }),
+    logLevel: "warn",
+  });
   try {
     const { output } = await build.generate({ format: "esm", minify: true, codeSplitting: false });
     const [{ code, moduleIds }] = output;
@@ -30,19 +41,45 @@ const builds: Readonly<Record<PackageName, (root: string) => Promise<Built>>> = 
   client: (root) => bundleFile(join(root, "packages/client/src/index.ts"), "index.js", "neutral"),
   cli: (root) => bundleFile(join(root, "packages/cli/src/main.ts"), "herald.js", "node"),
   web: async (root) => ({ files: await bundleWebKit(root), notices: "" }),
+  "react-native": async (root) => {
+    const folder = join(root, "packages/react-native");
+    const { peerDependencies } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    const built = await bundleFile(join(folder, "src/index.ts"), "index.js", "neutral", Object.keys(peerDependencies));
+    // Expo requires the plugin, which is not an ES module; this says that the other file is one.
+    return { ...built, files: { ...built.files, "package.json": '{ "type": "module" }\n' } };
+  },
+};
+
+/** What is published as it is, by its name in the package. */
+const copies: Partial<Readonly<Record<PackageName, Readonly<Record<string, string>>>>> = {
+  "react-native": {
+    "app.plugin.js": "app.plugin.cjs",
+    "expo-module.config.json": "expo-module.config.json",
+    android: "android",
+  },
 };
 
 /** The compiler's project of the types. The command line exports none. */
 const typeProjects: Partial<Readonly<Record<PackageName, string>>> = {
   client: "test/tsconfig.types.json",
   web: "tsconfig.json",
+  "react-native": "tsconfig.json",
 };
 
 /** Without what only this repository uses: scripts, development dependencies, the way to the sources. */
 const publishedManifest = (name: PackageName, text: string, repository: string | undefined): object => {
-  const { private: _, scripts: __, dependencies: ___, devDependencies: ____, exports, bin, ...own } = JSON.parse(text);
+  const {
+    private: _,
+    scripts: __,
+    dependencies: ___,
+    devDependencies: ____,
+    ...rest
+  } = JSON.parse(text.replaceAll("app.plugin.cjs", "app.plugin.js"));
+  // Optional only so that this repository does not install them.
+  const { peerDependenciesMeta: _____, exports, bin, ...own } = rest;
   return {
     ...own,
+    ...(name === "react-native" && { type: "commonjs" }),
     ...(repository && {
       homepage: `${repository}#readme`,
       repository: { type: "git", url: `git+${repository}.git`, directory: `packages/${name}` },
@@ -81,6 +118,8 @@ export const buildPackage = async (root: string, name: PackageName, into: string
   const { files, notices } = await builds[name](root);
   for (const [file, code] of Object.entries(files))
     await writeFile(join(dist, file), code, { mode: name === "cli" ? 0o755 : 0o644 });
+  for (const [file, source] of Object.entries(copies[name] ?? {}))
+    await cp(join(folder, source), join(into, file), { recursive: true });
   if (notices !== "") await writeFile(join(into, "THIRD_PARTY_NOTICES"), `${notices}\n`);
   const project = typeProjects[name];
   if (project !== undefined) {

@@ -35,7 +35,7 @@ const opensOf = function* (of: Sender, ids: readonly string[], count: number, fr
       notificationId: ids[index % ids.length] as NotificationId,
       deviceId: newDeviceId(at),
       platform: platforms[Math.floor(index / ids.length) % platforms.length] ?? "ios",
-      openedAt: new Date(from + dayMs * (index / count) ** 3),
+      at: new Date(from + dayMs * (index / count) ** 3),
     };
 };
 

@@ -86,6 +86,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addDevices(group("device", "Manage devices"), add);
   addExport(group("delivery", "Export deliveries"), add, "deliveries");
   addExport(group("open", "Export opens"), add, "opens");
+  addExport(group("receipt", "Export receipts"), add, "receipts");
   addTemplates(group("template", "Manage templates; changes need a token with the scope templates"), add);
   addTopics(group("topic", "Manage topics and subscriptions"), add);
   addUsers(group("user", "Show and erase users"), add);

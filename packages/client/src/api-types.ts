@@ -148,11 +148,6 @@ export type ExportedDelivery = {
   at: string;
   /** The device was asked to report the arrival; absent: no */
   receipt_asked?: boolean;
-  /** When its app ran with this push */
-  received_at?: string;
-  dismissed_at?: string;
-  /** The button that opened it; absent: none */
-  button?: string;
 };
 
 export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
@@ -164,6 +159,18 @@ export type ExportedOpen = {
   device_id: string;
   platform?: Platform;
   opened_at: string;
+  /** The button that was pressed; absent: none */
+  button?: string;
+};
+
+export type ExportedReceipt = {
+  /** Of the row, for `after`: notification, device, and `r` or `d` */
+  id: string;
+  notification_id: string;
+  device_id: string;
+  platform: Platform;
+  kind: Open<"received" | "dismissed">;
+  at: string;
 };
 
 export type User = {
@@ -675,6 +682,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
   }[];
@@ -685,6 +698,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
     /** `failed` by reason */
@@ -699,6 +718,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
   }[];
@@ -710,6 +735,12 @@ export type Stats = {
     failed: number;
     /** Devices that opened */
     opened: number;
+    /** Devices of `sent` that were asked for a receipt */
+    receipts_asked: number;
+    /** Devices that reported the arrival */
+    received: number;
+    /** Devices whose user dismissed it */
+    dismissed: number;
     /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
     open_rate: number | null;
     values: string[];
@@ -1265,6 +1296,20 @@ export type EventData = {
     platform?: Platform;
     /** The user that the device belonged to when the push was sent; absent: none */
     user_id?: string;
+    /** The button that was pressed; absent: none */
+    button?: string;
+  };
+  "io.herald.notification.received.v1": NotificationEvent & {
+    platform: Platform;
+    devices: string[];
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
+    users?: (string | null)[];
+  };
+  "io.herald.notification.dismissed.v1": NotificationEvent & {
+    platform: Platform;
+    devices: string[];
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
+    users?: (string | null)[];
   };
   "io.herald.delivery.accepted.v1": DeliveryEvent & {
     devices: string[];
@@ -1836,6 +1881,8 @@ export const knownValues = {
     "io.herald.notification.cancelled.v1",
     "io.herald.notification.expired.v1",
     "io.herald.notification.opened.v1",
+    "io.herald.notification.received.v1",
+    "io.herald.notification.dismissed.v1",
     "io.herald.delivery.accepted.v1",
     "io.herald.delivery.failed.v1",
     "io.herald.template.published.v1",

@@ -6,7 +6,15 @@ import { HeraldAdmin } from "./admin.ts";
 import { Herald } from "./herald.ts";
 
 /** Routes for apps and browsers, which have a credential of their own or none. */
-const forApps = ["identify", "changeMetadata", "putMetadata", "openNotification", "getWebPushKey"];
+const forApps = [
+  "identify",
+  "changeMetadata",
+  "putMetadata",
+  "openNotification",
+  "notificationReceived",
+  "notificationDismissed",
+  "getWebPushKey",
+];
 /** A sign-in by the identity provider, which only a browser can go through. */
 const forBrowsers = ["getSignInWays", "beginSignIn", "finishSignIn"];
 /** Methods that sign or verify without a request. */

@@ -4,6 +4,7 @@ import type {
   ExportedDelivery,
   ExportedDevice,
   ExportedOpen,
+  ExportedReceipt,
   Notification,
 } from "./api-types.ts";
 import type { DeviceListOptions } from "./devices.ts";
@@ -36,6 +37,7 @@ type Exports = {
     options: OfNotification & TimeRange & { readonly status?: DeliveryStatus | undefined },
   ];
   opens: [row: ExportedOpen, options: OfNotification];
+  receipts: [row: ExportedReceipt, options: OfNotification];
 };
 export type ExportName = keyof Exports;
 
@@ -105,6 +107,8 @@ export const createExports = (http: Http) => {
     /** The result of each notification for each device. */
     deliveries: rows("deliveries"),
     opens: rows("opens"),
+    /** What arrived and what was dismissed. */
+    receipts: rows("receipts"),
     /** An export as lines of text, for files. */
     lines: <Name extends ExportName>(name: Name, format: ExportFormat, options: Exports[Name][1] = {}) =>
       openExport(http, name, format, options),

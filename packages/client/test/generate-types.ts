@@ -28,6 +28,7 @@ const answers = [
   contracts.ExportedDevice,
   contracts.ExportedDelivery,
   contracts.ExportedOpen,
+  contracts.ExportedReceipt,
   contracts.User,
   contracts.UserSummary,
   contracts.UserErasure,

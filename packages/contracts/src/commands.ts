@@ -218,6 +218,8 @@ export const OpenGroupV1 = defineMessage(
           /** Absent: unknown. */
           platform: Platform.optional(),
           openedAt: time,
+          /** The id of the button that was pressed, as the device says; absent: none. */
+          button: z.string().optional(),
         }),
       )
       .min(1)
@@ -225,6 +227,32 @@ export const OpenGroupV1 = defineMessage(
   }),
 );
 export type OpenGroupV1 = DataOf<typeof OpenGroupV1>;
+
+/** What a device reports of a push beside its open. */
+export const ReceiptKind = z.enum(["received", "dismissed"]);
+export type ReceiptKind = z.infer<typeof ReceiptKind>;
+
+/** Verified receipts and dismissals of one project that arrived within a few milliseconds of each other. */
+export const ReceiptGroupV1 = defineMessage(
+  "ReceiptGroupV1",
+  "push.receipts.v1.:projectId",
+  z.object({
+    projectId: ProjectId,
+    receipts: z
+      .array(
+        z.object({
+          notificationId: NotificationId,
+          deviceId: DeviceId,
+          platform: Platform,
+          kind: ReceiptKind,
+          at: time,
+        }),
+      )
+      .min(1)
+      .max(100),
+  }),
+);
+export type ReceiptGroupV1 = DataOf<typeof ReceiptGroupV1>;
 
 /** A line that the gateway could not read as text. */
 const brokenLine = z.object({ n: z.number().int().min(1), problem: z.enum(["too-long", "not-utf8"]) });
@@ -261,5 +289,6 @@ export const commands = {
   DeliverBatchV1,
   DueV1,
   OpenGroupV1,
+  ReceiptGroupV1,
   ImportChunkV1,
 } as const;

@@ -118,21 +118,37 @@ export const NotificationOpenedV1 = defineEvent("NotificationOpenedV1", {
     .string()
     .optional()
     .meta({ description: "The user that the device belonged to when the push was sent; absent: none" }),
+  button: z
+    .string()
+    .optional()
+    .meta({ description: "The button that was pressed; absent: none", examples: ["track"] }),
   ...tagFields,
   at: time,
 });
+
+const usersOfDevices = z
+  .array(z.string().nullable())
+  .optional()
+  .meta({
+    description: "The user of each of `devices`, in the same order; null: none; absent: none of them has one",
+    examples: [["u_8412"]],
+  });
+const reportedByDevices = {
+  ...notification,
+  platform: Platform,
+  devices: z.array(DeviceId),
+  users: usersOfDevices,
+};
+/** Devices whose app ran with the push, not that a person saw it. Each device and notification is in one such event. */
+export const NotificationReceivedV1 = defineEvent("NotificationReceivedV1", reportedByDevices, isDeviceId);
+/** Devices whose user dismissed the notification; on iOS explicitly. Each device and notification is in one such event. */
+export const NotificationDismissedV1 = defineEvent("NotificationDismissedV1", reportedByDevices, isDeviceId);
 
 const batch = { ...notification, batch_id: z.string(), platform: Platform };
 const accepted = {
   ...batch,
   devices: z.array(DeviceId),
-  users: z
-    .array(z.string().nullable())
-    .optional()
-    .meta({
-      description: "The user of each of `devices`, in the same order; null: none; absent: none of them has one",
-      examples: [["u_8412"]],
-    }),
+  users: usersOfDevices,
   asked: count.optional().meta({ description: "How many of `devices` were asked for a receipt; absent: none" }),
 };
 /** Devices of one batch that the provider accepted. */
@@ -235,6 +251,8 @@ export const events = {
   NotificationCancelledV1,
   NotificationExpiredV1,
   NotificationOpenedV1,
+  NotificationReceivedV1,
+  NotificationDismissedV1,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   TemplatePublishedV1,

@@ -54,6 +54,15 @@ export const streams = {
     retention: "workqueue",
     maxBytes: 1024 * mebibyte,
   },
+  /**
+   * Receipts and dismissals, separate from opens: those of a broadcast arrive within half a minute, and opens must not wait behind them.
+   * Beyond some three million, devices report later.
+   */
+  PUSH_RECEIPTS: {
+    subjects: ["push.receipts.v1.>"],
+    retention: "workqueue",
+    maxBytes: 512 * mebibyte,
+  },
   /** Lines of imported files. An import has room for sixteen chunks: a slow registry slows each sender, and no project fills it. */
   PUSH_IMPORT: {
     subjects: ["push.import.v1.>"],
@@ -187,6 +196,7 @@ export const durables = {
   "registry-expand": durable("PUSH_CMD", "push.cmd.v1.registry.expand.*.*.*"),
   "registry-import": { ...durable("PUSH_IMPORT", "push.import.v1.*.*"), maxAckPending: 1_000 },
   "analytics-open-groups": durable("PUSH_OPENS", "push.opens.v1.*"),
+  "analytics-receipt-groups": durable("PUSH_RECEIPTS", "push.receipts.v1.*"),
   "dispatch-direct-ios": durable("PUSH_DELIVER", "push.deliver.v1.direct.ios.>"),
   "dispatch-direct-android": durable("PUSH_DELIVER", "push.deliver.v1.direct.android.>"),
   "dispatch-direct-web": durable("PUSH_DELIVER", "push.deliver.v1.direct.web.>"),

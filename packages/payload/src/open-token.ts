@@ -76,7 +76,7 @@ export const createOpenTokens = (keys: readonly [OpenKey, ...OpenKey[]]) => {
       { projectId, notificationId }: Pick<OpenClaim, "projectId" | "notificationId">,
       token: string,
       now: Date,
-    ): { deviceId: DeviceId; platform: Platform } | { fault: OpenTokenFault } => {
+    ): { deviceId: DeviceId; platform: Platform; issuedAt: Date } | { fault: OpenTokenFault } => {
       const [, keyId = "", deviceId = "", letter = "", expiry = "", mac = ""] = form.exec(token) ?? [];
       const device = DeviceId.safeParse(deviceId);
       const platform = platforms[letter];
@@ -85,8 +85,9 @@ export const createOpenTokens = (keys: readonly [OpenKey, ...OpenKey[]]) => {
       if (project === undefined) return { fault: "unknown-key" };
       const signed = token.slice(0, -(mac.length + 1));
       if (!same(mac, project(projectId)(`${signed}.${projectId}.${notificationId}`))) return { fault: "forged" };
-      if (Number(expiry) * 1000 <= now.getTime()) return { fault: "expired" };
-      return { deviceId: device.data, platform };
+      const expiresAt = Number(expiry) * 1000;
+      if (expiresAt <= now.getTime()) return { fault: "expired" };
+      return { deviceId: device.data, platform, issuedAt: new Date(expiresAt - openTokenLifetimeMs) };
     },
     /** Length in bytes of every token that the first key signs. */
     length: `v2.${signer.id}.`.length + 30 + 1 + 1 + 1 + 10 + 1 + 43,

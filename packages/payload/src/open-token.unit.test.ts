@@ -20,7 +20,7 @@ describe("an open token", () => {
     "names the device and the platform it was signed for: %s",
     (platform) => {
       const signed = tokens.sign({ ...claim, platform }, now);
-      expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform });
+      expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform, issuedAt: now });
     },
   );
 
@@ -61,7 +61,7 @@ describe("an open token", () => {
 
   test("survives the rotation of the signing key", () => {
     const rotated = createOpenTokens([{ id: "k2", secret: randomBytes(32) }, key]);
-    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId, platform: "android" });
+    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId, platform: "android", issuedAt: now });
     expect(rotated.sign(claim, now)).toMatch(/^v2\.k2\./);
   });
 

@@ -12,9 +12,9 @@ import {
 } from "@herald/service";
 import type { AnalyticsConfig } from "./config.ts";
 import { recordEvents } from "./handlers/record-events.ts";
-import { recordOpens } from "./handlers/record-opens.ts";
+import { recordOpens, recordReceipts } from "./handlers/record-reports.ts";
 import { createAggregation } from "./jobs/aggregate-stats.ts";
-import { handleOpenRequests } from "./requests/opens.ts";
+import { handleReportRequests } from "./requests/reports.ts";
 import { handleStatsRequest } from "./requests/stats.ts";
 import { createStores, retentionRules } from "./stores/create-stores.ts";
 import { createWebhookSending, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
@@ -27,10 +27,11 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
   const { bus, db, log, now = () => new Date() } = deps;
 
   const stores = createStores(db);
-  const { opens, rollups, notificationFacts } = stores;
+  const { opens, receipts, notificationFacts } = stores;
   const erasures = createErasureStore(db);
   const webhooks = createWebhookSending(config, deps);
   const aggregation = createAggregation(stores, now, log);
+  const recording = { bus, storeDeltas: aggregation.store, notificationFacts };
   const rules = retentionRules(stores, config);
   const erase: EraseRows = async ({ projectId, key, at }) => {
     await notificationFacts.eraseUser(projectId, key, at);
@@ -44,7 +45,8 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
       await webhooks.prepare();
     },
     handlers: [
-      recordOpens(bus, opens, aggregation.store, notificationFacts),
+      recordOpens(recording, opens),
+      recordReceipts(recording, receipts),
       recordEvents(aggregation.store, notificationFacts, webhooks.createMessages),
       defineHandler({
         durable: "analytics-delete-project", // renaming a durable replays its stream
@@ -59,7 +61,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
       eraseUser("analytics-erase-user", erasing),
     ],
     begin: () => [
-      [...handleOpenRequests(bus, opens, rollups), handleStatsRequest(bus, stores), ...webhooks.handleRequests()],
+      [...handleReportRequests(bus, stores), handleStatsRequest(bus, stores), ...webhooks.handleRequests()],
       [
         startErasurePasses(erasing, log),
         aggregation.begin(),

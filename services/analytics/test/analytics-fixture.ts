@@ -115,9 +115,11 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
   // Replies as dispatch does, with the users and tags that a test sets.
   const users = new Map<string, string>();
   const tags = new Map<string, string[]>();
+  const buttons = new Map<string, string[]>();
   const answering = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
     users: deliveries.map(({ deviceId }) => users.get(deviceId) ?? null),
     tags: Object.fromEntries(tags),
+    buttons: Object.fromEntries(buttons),
   }));
   const db = database.client.db(database.name);
   const environment = environmentOf(broker, proxy.url, database);
@@ -153,6 +155,8 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     users,
     /** Kinds and labels of notifications, for future opens. */
     tags,
+    /** Ids of buttons of notifications, for future opens. */
+    buttons,
     stores: () => createStores(db),
     /** Starts a new analytics after the previous one was stopped. */
     restart: async (): Promise<void> => {
@@ -176,6 +180,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
       await eventually(
         async () => {
           expect(await hands.left("PUSH_OPENS", "analytics-open-groups")).toBe(0);
+          expect(await hands.left("PUSH_RECEIPTS", "analytics-receipt-groups")).toBe(0);
           expect(await hands.left("PUSH_EVENTS", "analytics-events")).toBe(0);
           expect(await db.collection("statsDeltas").countDocuments({ aggregated: false })).toBe(0);
         },

@@ -24,7 +24,7 @@ const record = async () => {
     notificationId: notificationIds[index % 2] ?? notificationIds[0],
     deviceId: newDeviceId(at(0)),
     // Thirty opens of one moment, and sixty in pairs.
-    openedAt: at(index < 30 ? 500 : Math.floor(index / 2)),
+    at: at(index < 30 ? 500 : Math.floor(index / 2)),
     report: "r1",
   }));
   await opens.record(batch);
@@ -47,7 +47,7 @@ test.each([1, 7, 40, 1_000])("every open of a project comes once, by time, in pa
   const found = await all({ projectId }, limit);
   expect(new Set(found.map(({ _id }) => _id)).size).toBe(batch.length);
   expect(found).toHaveLength(batch.length);
-  const times = found.map(({ openedAt }) => openedAt.getTime());
+  const times = found.map((open) => open.at.getTime());
   expect(times).toEqual(times.toSorted((one, other) => one - other));
 });
 

@@ -5,7 +5,7 @@ import { publish, sendRequest } from "@herald/bus";
 import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type Platform } from "@herald/contracts";
 import { eventually, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openedEvent } from "../src/domain/open.ts";
+import { openedEvent } from "../src/domain/report.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,
@@ -135,9 +135,7 @@ test(
 
       const ids = (await readPublished(t.broker, NotificationOpenedV1.filter)).map(({ headers }) => headers["ce-id"]);
       const facts = [one, other].flatMap((of) =>
-        wanted(of).map(
-          (open) => openedEvent({ ...open, projectId: of.projectId, openedAt: new Date(open.openedAt) }).id,
-        ),
+        wanted(of).map((open) => openedEvent({ ...open, projectId: of.projectId, at: new Date(open.openedAt) }).id),
       );
       expect(ids.length).toBe(opensInAll);
       expect(new Set(ids)).toEqual(new Set(facts));

@@ -44,7 +44,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
-import { openedEvent, openId } from "../src/domain/open.ts";
+import { openedEvent, reportRowId } from "../src/domain/report.ts";
 import { reportId } from "../src/domain/stats-delta.ts";
 import { environmentOf } from "./analytics-fixture.ts";
 
@@ -132,15 +132,15 @@ const opened = async (projectId: ProjectId, of: Partial<StatsRequest> = {}) => {
 };
 type Group = DataOf<typeof OpenGroupV1>;
 const eventOf = (projectId: ProjectId, open: Group["opens"][number]) =>
-  openedEvent({ ...open, projectId, openedAt: new Date(open.openedAt) });
+  openedEvent({ ...open, projectId, at: new Date(open.openedAt) });
 /** Leaves what a process leaves that is killed between the insert and everything else. */
 const killedAfterInsert = async (group: Group) => {
   const rows = group.opens.map((open) => ({
     ...open,
-    _id: openId(open),
+    _id: reportRowId(open),
     projectId: group.projectId,
-    openedAt: new Date(open.openedAt),
-    report: reportId(group),
+    at: new Date(open.openedAt),
+    report: reportId(group.projectId, group.opens),
   }));
   await database.client.db(database.name).collection<{ _id: string }>("opens").insertMany(rows);
 };
@@ -156,7 +156,7 @@ describe("an open", () => {
     if (open === undefined) throw new Error("no open");
     const event = publishedOf(notificationId).find(({ data }) => data.device_id === open.deviceId);
     expect(event).toEqual({
-      id: openedEvent({ ...open, projectId, openedAt: new Date(open.openedAt) }).id,
+      id: openedEvent({ ...open, projectId, at: new Date(open.openedAt) }).id,
       data: {
         project_id: projectId,
         notification_id: notificationId,
@@ -165,7 +165,10 @@ describe("an open", () => {
       },
     });
     const asked = { projectId, notificationId, deviceIds: [open.deviceId, newDeviceId(now())] };
-    expect(await sendRequest(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
+    expect(await sendRequest(bus, OpensOfDevices, asked)).toMatchObject({
+      openedAt: { [open.deviceId]: open.openedAt },
+      receivedAt: {},
+    });
   });
 
   test("is published with the kind and the labels of its notification, and its user and platform", async () => {

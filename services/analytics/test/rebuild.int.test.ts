@@ -108,7 +108,7 @@ test("rows older than the retention are removed; their figures survive a rebuild
   await removeRowsBefore(border);
   const rows = t.db.collection("opens");
   const mine = { projectId: { $in: [old.projectId, stranger.projectId] } };
-  expect(await rows.countDocuments({ ...mine, openedAt: { $lt: border } })).toBe(0);
+  expect(await rows.countDocuments({ ...mine, at: { $lt: border } })).toBe(0);
   expect(await rows.countDocuments(mine)).toBe(4);
   const kept = await t.db.collection("statsDeltas").find(mine).toArray();
   expect(kept.map(({ kind }) => kind).toSorted()).toEqual(["deliveries", "opens", "opens", "opens"]);

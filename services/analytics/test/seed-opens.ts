@@ -1,7 +1,7 @@
 import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { type Open, openId } from "../src/domain/open.ts";
-import { openIncrements, type StatsDelta, taggedOpenIncrements } from "../src/domain/stats-delta.ts";
+import { type Report, reportRowId } from "../src/domain/report.ts";
+import { reportIncrements, type StatsDelta, taggedIncrements } from "../src/domain/stats-delta.ts";
 import { statsDeltaDocuments } from "../src/stores/stats-delta-store.ts";
 
 /** Opens per write and delta: a large report. */
@@ -16,15 +16,15 @@ const concurrent = 4;
 export const seedOpens = async (
   db: Db,
   projectId: ProjectId,
-  opens: Iterable<Open>,
+  opens: Iterable<Report>,
   tagsOf: (id: NotificationId) => readonly Tag[] = () => [],
 ): Promise<void> => {
-  const write = async (page: readonly Open[]): Promise<void> => {
-    const report = openId(page[0] as Open);
-    const rows = page.map((open) => ({ ...open, report, _id: openId(open) }));
-    const tagged = taggedOpenIncrements(page, tagsOf);
+  const write = async (page: readonly Report[]): Promise<void> => {
+    const report = reportRowId(page[0] as Report);
+    const rows = page.map((open) => ({ ...open, report, _id: reportRowId(open) }));
+    const tagged = taggedIncrements(page, tagsOf);
     const deltas: StatsDelta[] = [
-      { _id: report, projectId, kind: "opens", increments: openIncrements(page, new Map()) },
+      { _id: report, projectId, kind: "opens", increments: reportIncrements(page, new Map()) },
       ...(tagged.length === 0
         ? []
         : [{ _id: `${report}/tags`, projectId, kind: "taggedOpens" as const, increments: tagged }]),

@@ -114,8 +114,14 @@ describe("statistics by kind and label", () => {
     ]);
     expect(await t.totals(projectId)).toEqual({ sent: 20, failed: 2, opened: 7 });
     const spring = await t.stats(projectId, { tag: "label/campaign/spring" });
-    expect(spring.totals).toEqual({ sent: 6, failed: 2, opened: 4, open_rate: 0.6667, failures: { internal: 2 } });
-    expect(spring.series.filter(({ sent, opened }) => sent + opened > 0)).toEqual([
+    expect(spring.totals).toMatchObject({
+      sent: 6,
+      failed: 2,
+      opened: 4,
+      open_rate: 0.6667,
+      failures: { internal: 2 },
+    });
+    expect(spring.series.filter(({ sent, opened }) => sent + opened > 0)).toMatchObject([
       { at: "2030-03-30T12:00:00.000Z", sent: 6, failed: 2, opened: 0, open_rate: 0 },
       { at: "2030-03-30T14:00:00.000Z", sent: 0, failed: 0, opened: 4, open_rate: null },
     ]);
@@ -211,14 +217,14 @@ describe("values beyond the limit", () => {
       count: 1_000,
       other: { sent: 4, failed: 0, opened: 0, open_rate: 0, values: expect.arrayContaining(["b1", "b2", "c"]) },
     };
-    expect(await read()).toEqual(expected);
+    expect(await read()).toMatchObject(expected);
     expect(await t.stats(projectId, { tag: "label/campaign/b1" })).toMatchObject({
       limit_reached: true,
       totals: { sent: 0 },
     });
     expect(await t.stats(projectId, { tag: "label/campaign/b0" })).not.toHaveProperty("limit_reached");
     await rebuild();
-    expect(await read()).toEqual(expected);
+    expect(await read()).toMatchObject(expected);
   });
 
   test("include labels beyond the hundredth, each device once", async () => {

@@ -8,6 +8,7 @@ import {
   ProjectRecord,
   ProvidersRecord,
   projectSettingsKey,
+  ReceiptGroupV1,
   SessionRecord,
   TokenRecord,
 } from "@herald/contracts";
@@ -56,7 +57,7 @@ import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createLimitsOfProject } from "./limits-of-project.ts";
 import { allRoutes } from "./routes/all-routes.ts";
-import { createGroupOpens, dedupeOpens } from "./sending/group-opens.ts";
+import { createGroupReports, dedupeReports } from "./sending/group-reports.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createTemplateDirectory } from "./sending/templates.ts";
 import { createGroupsFile } from "./sign-in/groups-file.ts";
@@ -147,8 +148,11 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     log,
   });
   const sendRequest = createSendRequest(connection.bus);
-  const groupOpens = createGroupOpens(async (group) => {
-    await publish(connection.bus(), OpenGroupV1, group, { id: randomUUID() });
+  const recordOpen = createGroupReports<OpenGroupV1["opens"][number]>(async (projectId, opens) => {
+    await publish(connection.bus(), OpenGroupV1, { projectId, opens }, { id: randomUUID() });
+  });
+  const recordReceipt = createGroupReports<ReceiptGroupV1["receipts"][number]>(async (projectId, receipts) => {
+    await publish(connection.bus(), ReceiptGroupV1, { projectId, receipts }, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectRecords, limits);
   const groupsFile = createGroupsFile(config.HERALD_GATEWAY_OIDC_GROUPS_FILE, log);
@@ -228,7 +232,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     exportStreams,
     auditGate: createFairGate({ total: 1, perKey: 1, line: auditLine }),
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
-    recordOpen: dedupeOpens(groupOpens),
+    recordOpen: dedupeReports(recordOpen),
+    recordReceipt: dedupeReports(recordReceipt),
   };
 
   const { HERALD_GATEWAY_TRUST_PROXY: publicProxies, HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;

@@ -1,4 +1,4 @@
-import type { OpenGroupV1, ProjectId } from "@herald/contracts";
+import type { OpenGroupV1, ReceiptGroupV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
 import type { createAuthenticate } from "./auth/authenticate.ts";
@@ -12,6 +12,7 @@ import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
+import type { RecordReport } from "./sending/group-reports.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 import type { TemplateDirectory } from "./sending/templates.ts";
 import type { GroupsFile } from "./sign-in/groups-file.ts";
@@ -53,6 +54,6 @@ export type RouteDeps = {
   /** Permits one request at a time that reads many audit rows; operators take turns. */
   readonly auditGate: FairGate;
   readonly openTokens: OpenTokens;
-  /** Resolves when the open is on disk. */
-  readonly recordOpen: (projectId: ProjectId, open: OpenGroupV1["opens"][number]) => Promise<void>;
+  readonly recordOpen: RecordReport<OpenGroupV1["opens"][number]>;
+  readonly recordReceipt: RecordReport<ReceiptGroupV1["receipts"][number]>;
 };

@@ -241,6 +241,18 @@ export const table: Record<string, Case> = {
     body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
     bad: { project_id: { $ne: null }, token: { $gt: "" } },
   },
+  notificationReceived: {
+    route: ({ notification }) => `PUT /api/v1/notifications/${notification.id}/received`,
+    status: 204,
+    body: ({ project, openToken }) => ({ project_id: project.id, token: openToken, ago: 60 }),
+    bad: { project_id: { $ne: null }, token: { $gt: "" }, ago: -1 },
+  },
+  notificationDismissed: {
+    route: ({ notification }) => `PUT /api/v1/notifications/${notification.id}/dismissed`,
+    status: 204,
+    body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
+    bad: { project_id: [], token: "", ago: 1.5 },
+  },
   followEvents: {
     route: () => "GET /api/v1/events?types=io.herald.notification.opened.v1",
     status: 200,
@@ -266,6 +278,7 @@ export const table: Record<string, Case> = {
     foreign: 200,
   },
   exportOpens: { route: () => "GET /api/v1/exports/opens", status: 200, badQuery: "?page=1", foreign: 200 },
+  exportReceipts: { route: () => "GET /api/v1/exports/receipts", status: 200, badQuery: "?after=x", foreign: 200 },
   createWebhook: {
     route: () => "POST /api/v1/webhooks",
     status: 201,

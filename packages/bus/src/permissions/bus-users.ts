@@ -63,7 +63,15 @@ type Grants = {
 /** A new contract or bucket fails a test until a service has it here. */
 export const grants: Readonly<Record<BusService, Grants>> = {
   gateway: {
-    publishes: ["SendV1", "SendGroupV1", "SendOneV1", "OpenGroupV1", "ImportChunkV1", "AuditRecordedV1"],
+    publishes: [
+      "SendV1",
+      "SendGroupV1",
+      "SendOneV1",
+      "OpenGroupV1",
+      "ReceiptGroupV1",
+      "ImportChunkV1",
+      "AuditRecordedV1",
+    ],
     requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
     reads: ["PUSH_EVENTS"],
     measures: ["PUSH_CMD", "PUSH_IMPORT", "PUSH_DLQ", "KV_push_idempotency"],
@@ -134,9 +142,9 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     also: ["push.sched.v1.>"],
   },
   analytics: {
-    publishes: ["NotificationOpenedV1", "WebhookDisabledV1"],
+    publishes: ["NotificationOpenedV1", "NotificationReceivedV1", "NotificationDismissedV1", "WebhookDisabledV1"],
     requests: ["push.req.v1.dispatch.deliveries.users"],
-    measures: ["PUSH_OPENS", "PUSH_EVENTS"],
+    measures: ["PUSH_OPENS", "PUSH_RECEIPTS", "PUSH_EVENTS"],
     // Makes room in the stream that all projects share: reads its messages and durables, and removes the oldest.
     also: [
       `$JS.API.STREAM.PURGE.${consumedStream}`,

@@ -85,6 +85,11 @@ const exports = {
     options: [notificationOption],
     example: "open export --notification ntf_… > opens.ndjson",
   },
+  receipts: {
+    what: "every receipt and dismissal: which notification arrived on which device, and when",
+    options: [notificationOption],
+    example: "receipt export --notification ntf_… > receipts.ndjson",
+  },
 } as const;
 
 type Filters = { status?: string; notification?: string; kind?: string; label?: string };

@@ -25,6 +25,9 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
     rate === undefined || rate === null
       ? counts.opened
       : `${formatNumber(counts.opened)} (${Math.round(rate * 100)} %)`;
+  const asked = counts.receipts_asked;
+  const received =
+    asked + counts.received === 0 ? undefined : `${formatNumber(counts.received)} of ${formatNumber(asked)} asked`;
   return fields(
     [
       ["id", id],
@@ -46,7 +49,10 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ["expired", counts.expired || undefined],
       ["cancelled", counts.cancelled || undefined],
       ["skipped", reasons(skips)],
+      ["received", received],
       ["opened", opened],
+      ["by button", reasons(counts.buttons ?? {})],
+      ["dismissed", counts.dismissed || undefined],
     ],
     terminal,
   );

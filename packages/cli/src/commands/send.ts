@@ -9,6 +9,7 @@ import { exitCodes, UsageError } from "../failures.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
+import { parseShare } from "./projects.ts";
 
 type Options = {
   readonly to?: string[];
@@ -33,6 +34,8 @@ type Options = {
   readonly thread?: string;
   readonly androidChannel?: string;
   readonly icon?: string;
+  readonly receipts?: string;
+  readonly button?: string[];
   readonly silent?: boolean;
   readonly file?: string;
   readonly key?: string;
@@ -67,11 +70,19 @@ export const parseVariables = (pairs: readonly string[] | undefined) =>
     }),
   );
 
+/** A button of `--button track=Track,/orders/42`. */
+const parseButton = (text: string) => {
+  const [, id, title, link] = /^([^=]+)=([^,]+)(?:,(.+))?$/.exec(text) ?? [];
+  if (id === undefined || title === undefined)
+    throw new UsageError(`--button ${text}: must be id=title, or id=title,link.`);
+  return { id, title, ...(link !== undefined && { link_to: link }) };
+};
+
 /** Flags take precedence over the file. */
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
-  const { template, var: variables, app, pushType, pushName } = options;
+  const { template, var: variables, app, receipts, button, pushType, pushName } = options;
   const flags = {
     template,
     variables: parseVariables(variables),
@@ -96,6 +107,8 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     thread,
     android_channel: androidChannel,
     silent,
+    receipts: receipts === undefined ? undefined : parseShare(receipts),
+    buttons: button?.map(parseButton),
   };
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
   const { targets = [], ...content } = { ...(file === undefined ? {} : await readNotification(file)), ...given };
@@ -170,6 +183,8 @@ export const addSend = (program: Command, add: Add) =>
       option("--thread <id>", "grouped with others of this thread"),
       option("--android-channel <id>", "notification channel of the Android app"),
       option("--icon <url>", "https URL of an icon, for browsers"),
+      option("--receipts <share>", "share of devices asked to report the arrival: on, off or 0 to 1"),
+      repeated("--button <id=title>", "button, with a link after a comma: track=Track,/orders/42; up to three"),
       option("--silent", "wake the app without showing anything"),
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),

@@ -53,7 +53,15 @@ export const statsInWords = (stats: Stats, terminal: Terminal): string => {
     const painted = lines.map((line) => paint(name === "failed" ? "red" : "cyan", line));
     return ["", title, ...painted, ...(name === "failed" ? reasons : [])];
   });
-  return [`By ${interval}, ${time_zone}`, ...parts, ...groupsInWords(stats, terminal)].join("\n");
+  const { receipts_asked: asked, received, dismissed } = totals;
+  const receipts =
+    asked + received + dismissed === 0
+      ? []
+      : [
+          "",
+          `received ${formatNumber(received)} of ${formatNumber(asked)} asked, dismissed ${formatNumber(dismissed)}`,
+        ];
+  return [`By ${interval}, ${time_zone}`, ...parts, ...receipts, ...groupsInWords(stats, terminal)].join("\n");
 };
 
 export const addStats = (program: Command, add: Add) =>

@@ -75,7 +75,10 @@ export default function DeliveryTracePage() {
                 "Matched target": mono(data.matched),
                 User: data.user_id,
                 "Next attempt": exactTime(data.next_attempt_at),
+                Received: exactTime(data.received_at),
                 Opened: exactTime(data.opened_at),
+                Button: data.button,
+                Dismissed: exactTime(data.dismissed_at),
               }}
             />
           </Panel>

@@ -27,6 +27,16 @@ const Funnel = ({ notification }: { readonly notification: Notification }) => {
       color: "var(--good)",
       note: counts.devices ? percent(counts.accepted / counts.devices) : "",
     },
+    ...(counts.receipts_asked + counts.received > 0
+      ? [
+          {
+            name: "Received",
+            value: counts.received,
+            color: "var(--good)",
+            note: `of ${count(counts.receipts_asked)} asked`,
+          },
+        ]
+      : []),
     {
       name: "Opened",
       value: counts.opened,
@@ -54,6 +64,15 @@ const Funnel = ({ notification }: { readonly notification: Notification }) => {
           </li>
         ))}
       </ul>
+      {counts.buttons && (
+        <Note>
+          Opened by button:{" "}
+          {Object.entries(counts.buttons)
+            .map(([id, opens]) => `${id} ${count(opens)}`)
+            .join(", ")}
+        </Note>
+      )}
+      {counts.dismissed > 0 && <Note>Dismissed: {count(counts.dismissed)}</Note>}
       {rest.length > 0 && (
         <Group gap={8} fz="xs">
           {rest.map((name) => (

@@ -13,6 +13,8 @@ import {
 } from "../http/v1/webhooks.ts";
 import { DeviceId, NotificationId, ProjectId, WebhookId, WebhookMessageId } from "../ids.ts";
 
+const count = z.number().int().min(0);
+
 /** The number of devices that opened each of up to 100 notifications, with further figures about the opens. */
 export const CountOpens = defineRequest(
   "analytics.opens.count",
@@ -21,21 +23,38 @@ export const CountOpens = defineRequest(
     counts: z.record(z.string(), z.number().int().min(0)),
     /** Absent for a notification without opens, and when analytics is older than the field. */
     totals: z.record(z.string(), OpenTotals).optional(),
+    /** Receipts, dismissals and opens by button; absent as for `totals`. */
+    reports: z
+      .record(
+        z.string(),
+        z.object({ received: count, dismissed: count, buttons: z.record(z.string(), count).optional() }),
+      )
+      .optional(),
   }),
 );
 
-/** When each of up to 1,000 devices opened one notification; devices that did not are absent. */
+const times = z.record(z.string(), z.iso.datetime());
+/** By device or notification; without a report it is absent. All but `openedAt` are absent when analytics is older than them. */
+const reportTimes = z.object({
+  openedAt: times,
+  receivedAt: times.optional(),
+  dismissedAt: times.optional(),
+  /** The button of an open. */
+  buttons: z.record(z.string(), z.string()).optional(),
+});
+
+/** When each of up to 1,000 devices received, opened and dismissed one notification. */
 export const OpensOfDevices = defineRequest(
   "analytics.opens.of-devices",
   { projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) },
-  z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
+  reportTimes,
 );
 
-/** When one device opened each of up to 100 notifications. Notifications that it did not open are absent. */
+/** When one device received, opened and dismissed each of up to 100 notifications. */
 export const OpensOfNotifications = defineRequest(
   "analytics.opens.of-notifications",
   { projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) },
-  z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
+  reportTimes,
 );
 
 /** Figures of up to this many days take milliseconds to read, but not by group, or for a topic, which adds up its notifications. */

@@ -72,3 +72,9 @@ export const ExportOpens = defineRequest(
   { ...page, notificationId: NotificationId.optional() },
   answer,
 );
+/** Rows are `ExportedReceipt`. */
+export const ExportReceipts = defineRequest(
+  "analytics.receipts.export",
+  { ...page, notificationId: NotificationId.optional() },
+  answer,
+);

@@ -61,10 +61,14 @@ export const UsersOfDeliveries = defineRequest(
       .array(z.object({ notificationId: NotificationId, deviceId: DeviceId }))
       .min(1)
       .max(1000),
+    /** Of these notifications, the ids of the buttons. */
+    buttonsOf: z.array(NotificationId).optional(),
   },
   z.object({
     users: z.array(z.string().nullable()),
     /** {@link Tag}s by notification; absent for notifications without tags. */
     tags: z.record(z.string(), z.array(z.string())).optional(),
+    /** By notification; absent for notifications without buttons. */
+    buttons: z.record(z.string(), z.array(z.string())).optional(),
   }),
 );

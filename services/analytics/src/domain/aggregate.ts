@@ -1,6 +1,6 @@
 import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
 import { unitMs } from "./intervals.ts";
-import { addCount, type Increment, type StatsDelta } from "./stats-delta.ts";
+import { addCount, type Increment, isInTotal, type StatsDelta } from "./stats-delta.ts";
 import { type Dimension, fieldOfValue, partsOf } from "./tags.ts";
 
 /** A kind, a value of a label, or all values of a dimension beyond its limit. */
@@ -8,7 +8,7 @@ export type TagScope = Tag | `other/${string}`;
 
 /**
  * What a rollup covers: one hour of a project, notification or tag; one hour or day of all values of a dimension, so that few rollups
- * cover a month; or all opens of a notification.
+ * cover a month; or all reports of a notification.
  */
 export type RollupScope =
   | "project"
@@ -70,9 +70,11 @@ export const aggregateDeltas = (
     }
   };
   const addTotal = (projectId: ProjectId, { notificationId, adds, opens }: Increment): void => {
-    if (opens === undefined) return;
+    const counted = adds.filter(([path]) => isInTotal(path));
+    if (counted.length === 0) return;
     const total = rollup(projectId, `total/${notificationId}`);
-    for (const [path, count] of adds) if (path === "opened") addCount(total.adds, path, count);
+    for (const [path, count] of counted) addCount(total.adds, path, count);
+    if (opens === undefined) return;
     for (const [bucket, count] of opens.times) addCount(total.adds, `times.${bucket}`, count);
     if (total.first === undefined || opens.first < total.first) total.first = opens.first;
     if (total.last === undefined || opens.last > total.last) total.last = opens.last;

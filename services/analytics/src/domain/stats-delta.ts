@@ -5,12 +5,11 @@ import {
   type DeliveryFailedV1,
   idTime,
   type NotificationId,
-  type OpenGroupV1,
   type ProjectId,
   type Tag,
   toTags,
 } from "@herald/contracts";
-import type { Open } from "./open.ts";
+import type { Report } from "./report.ts";
 
 /** The end of a bucket is 5 % above its start, so that its middle is at most 2.5 % off. */
 const growth = Math.log(1.05);
@@ -53,7 +52,7 @@ export type Increment = {
   readonly only?: "hours" | "total" | "tags";
   /** Kind and labels of the notification; absent: none. */
   readonly tags?: readonly Tag[];
-  /** Counter paths, such as `sent.ios`, `failed.ios.unregistered`, `opened` or `openedOn.ios`, and what to add. */
+  /** Counter paths, such as `sent.ios`, `failed.ios.unregistered`, `opened`, `received.ios` or `buttons.track`, and what to add. */
   readonly adds: readonly (readonly [path: string, count: number])[];
   readonly opens?: {
     readonly first: Date;
@@ -67,7 +66,7 @@ export type Increment = {
 export type StatsDelta = {
   readonly _id: string;
   readonly projectId: ProjectId;
-  readonly kind: "deliveries" | "opens" | "taggedOpens";
+  readonly kind: "deliveries" | "opens" | "receipts" | "taggedOpens" | "taggedReceipts";
   readonly increments: readonly Increment[];
 };
 
@@ -98,7 +97,10 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
   const { project_id: projectId, notification_id: notificationId, batch_id: batchId, platform } = data;
   const adds: [string, number][] =
     "devices" in data
-      ? [[`sent.${platform}`, data.devices.length]]
+      ? [
+          [`sent.${platform}`, data.devices.length],
+          ...(data.asked ? ([[`asked.${platform}`, data.asked]] as [string, number][]) : []),
+        ]
       : tally(
           data.failures
             .filter(({ status }) => status === "failed")
@@ -113,28 +115,41 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
   };
 };
 
-/** Derived from the content, because a group of opens that is replayed from the dead letters has a new message id. */
-export const reportId = ({ projectId, opens }: DataOf<typeof OpenGroupV1>): string =>
+/** Derived from the content, because a group of reports that is replayed from the dead letters has a new message id. */
+export const reportId = (projectId: ProjectId, reports: readonly unknown[]): string =>
   createHash("sha256")
-    .update(JSON.stringify([projectId, opens]))
+    .update(JSON.stringify([projectId, reports]))
     .digest("base64url");
 
-const openCounts = (opens: readonly Open[]): [path: string, count: number][] => [
-  ["opened", opens.length],
-  ...tally(opens.flatMap(({ platform }) => (platform === undefined ? [] : `openedOn.${platform}`))),
-];
+const countsOf = (reports: readonly Report[]): [path: string, count: number][] =>
+  tally(
+    reports.flatMap(({ kind, platform }) => {
+      // A receipt always has a platform.
+      if (kind !== undefined) return `${kind}.${platform}`;
+      return platform === undefined ? "opened" : ["opened", `openedOn.${platform}`];
+    }),
+  );
+
+/** Whether a counter belongs to the figures of a whole notification, too. */
+export const isInTotal = (path: string): boolean => path === "opened" || /^(received|dismissed|buttons)\./.test(path);
 
 /** `sendTimes`: `send_at` of the notifications that have one. */
-export const openIncrements = (opens: readonly Open[], sendTimes: ReadonlyMap<NotificationId, Date>): Increment[] => {
-  const groups = groupsOf(opens, ({ notificationId, openedAt }) => `${notificationId}/${slotOf(openedAt).getTime()}`);
+export const reportIncrements = (
+  reports: readonly Report[],
+  sendTimes: ReadonlyMap<NotificationId, Date>,
+): Increment[] => {
+  const groups = groupsOf(
+    reports,
+    ({ notificationId, kind, at }) => `${notificationId}/${kind}/${slotOf(at).getTime()}`,
+  );
   return groups.map((group): Increment => {
-    const [{ notificationId, openedAt: at }] = group;
+    const [{ notificationId, kind, at }] = group;
+    const slot = { notificationId, slot: slotOf(at), adds: countsOf(group) };
+    if (kind !== undefined) return slot;
     const start = (sendTimes.get(notificationId) ?? idTime(notificationId)).getTime();
-    const times = group.map(({ openedAt }) => openedAt.getTime());
+    const times = group.map((open) => open.at.getTime());
     return {
-      notificationId,
-      slot: slotOf(at),
-      adds: openCounts(group),
+      ...slot,
       opens: {
         first: new Date(Math.min(...times)),
         last: new Date(Math.max(...times)),
@@ -145,20 +160,35 @@ export const openIncrements = (opens: readonly Open[], sendTimes: ReadonlyMap<No
 };
 
 /**
- * The counts that opens add to the figures of their kinds and labels; empty if they have none. Opens of the same tags and quarter share an
- * increment: a campaign would otherwise need one for each notification.
+ * The counts that reports add to the figures of their kinds and labels; empty if they have none. Reports of the same tags and quarter
+ * share an increment: a campaign would otherwise need one for each notification.
  */
-export const taggedOpenIncrements = (
-  opens: readonly Open[],
+export const taggedIncrements = (
+  reports: readonly Report[],
   tagsOf: (id: NotificationId) => readonly Tag[],
 ): Increment[] => {
-  const tagged = opens.flatMap((open) => {
-    const tags = tagsOf(open.notificationId);
-    return tags.length === 0 ? [] : [{ ...open, slot: slotOf(open.openedAt), tags }];
+  const tagged = reports.flatMap((report) => {
+    const tags = tagsOf(report.notificationId);
+    return tags.length === 0 ? [] : [{ ...report, slot: slotOf(report.at), tags }];
   });
   const groups = groupsOf(tagged, ({ slot, tags }) => `${slot.getTime()}\n${tags.join("\n")}`);
   return groups.map((group): Increment => {
     const [{ notificationId, slot, tags }] = group;
-    return { notificationId, slot, only: "tags", tags, adds: openCounts(group) };
+    return { notificationId, slot, only: "tags", tags, adds: countsOf(group) };
   });
 };
+
+/** The counts of opens by button, in the figures of their notification alone. */
+export const buttonIncrements = (reports: readonly Report[]): Increment[] =>
+  groupsOf(
+    reports.filter(({ button }) => button !== undefined),
+    ({ notificationId }) => notificationId,
+  ).map((group): Increment => {
+    const [{ notificationId, at }] = group;
+    return {
+      notificationId,
+      slot: slotOf(at),
+      only: "total",
+      adds: tally(group.map(({ button }) => `buttons.${button}`)),
+    };
+  });

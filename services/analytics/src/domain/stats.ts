@@ -1,7 +1,17 @@
-import { maxStatsGroups, type OpenTotals, type Platform, type Stats, type StatsRequest } from "@herald/contracts";
+import {
+  maxStatsGroups,
+  type OpenTotals,
+  type Platform,
+  type ReceiptKind,
+  type Stats,
+  type StatsRequest,
+} from "@herald/contracts";
 import type { Interval } from "./intervals.ts";
 import { timesToOpen } from "./stats-delta.ts";
 import { maxNamed } from "./tags.ts";
+
+/** Reports by platform. */
+type ReceiptFigures = { readonly [Kind in ReceiptKind]?: Partial<Record<Platform, number>> };
 
 export type Quarter = {
   readonly sent?: Partial<Record<Platform, number>>;
@@ -9,12 +19,16 @@ export type Quarter = {
   readonly opened?: number;
   /** Opens whose platform is known. */
   readonly openedOn?: Partial<Record<Platform, number>>;
-};
+  /** Accepted devices that were asked for a receipt. */
+  readonly asked?: Partial<Record<Platform, number>>;
+} & ReceiptFigures;
 
 /** Figures of one hour, by the first minute of each quarter. */
 export type HourFigures = { readonly hour: Date; readonly quarters?: Readonly<Record<string, Quarter>> };
 
-export type OpenFigures = {
+export type OpenFigures = ReceiptFigures & {
+  /** Opens by the id of the button that was pressed. */
+  readonly buttons?: Readonly<Record<string, number>>;
   readonly opened?: number;
   readonly first?: Date;
   readonly last?: Date;
@@ -24,34 +38,55 @@ export type OpenFigures = {
 /** Figures of all values of a dimension in a whole hour or day, by the field of a value. */
 export type ValueFigures = { readonly hour: Date; readonly values?: Readonly<Record<string, Quarter>> };
 
-type Sum = { sent: number; opened: number; failures: Record<string, number> };
+type Counts = { sent: number; opened: number; asked: number; received: number; dismissed: number };
+type Sum = Counts & { failures: Record<string, number> };
+
+/** The count of a platform, or of all. */
+const countOn = (counts: Partial<Record<Platform, number>> = {}, platform?: Platform): number =>
+  platform === undefined ? Object.values(counts).reduce((all, count) => all + count, 0) : (counts[platform] ?? 0);
 
 const addQuarter = (
   sum: Sum,
-  { sent = {}, failed = {}, opened = 0, openedOn = {} }: Quarter,
+  { sent, failed = {}, opened = 0, openedOn, asked, received, dismissed }: Quarter,
   platform: Platform | undefined,
 ): void => {
-  for (const [of, count] of Object.entries(sent)) if (platform === undefined || of === platform) sum.sent += count;
+  sum.sent += countOn(sent, platform);
+  sum.asked += countOn(asked, platform);
+  sum.received += countOn(received, platform);
+  sum.dismissed += countOn(dismissed, platform);
   for (const [of, reasons] of Object.entries(failed)) {
     if (platform !== undefined && of !== platform) continue;
     for (const [reason, count] of Object.entries(reasons)) sum.failures[reason] = (sum.failures[reason] ?? 0) + count;
   }
-  sum.opened += platform === undefined ? opened : (openedOn[platform] ?? 0);
+  sum.opened += platform === undefined ? opened : countOn(openedOn, platform);
 };
 
-const figuresOf = ({ sent, opened, failures }: Sum) => ({
+const figuresOf = ({ sent, opened, failures, asked, received, dismissed }: Sum) => ({
   sent,
   failed: Object.values(failures).reduce((all, count) => all + count, 0),
   opened,
+  receipts_asked: asked,
+  received,
+  dismissed,
   open_rate: sent === 0 ? null : Math.round((opened / sent) * 10_000) / 10_000,
 });
 
-const nothing = (): Sum => ({ sent: 0, opened: 0, failures: {} });
+const hasFigures = ({ sent, failed, opened, received, dismissed }: ReturnType<typeof figuresOf>): boolean =>
+  sent + failed + opened + received + dismissed > 0;
+
+const nothing = (): Sum => ({ sent: 0, opened: 0, asked: 0, received: 0, dismissed: 0, failures: {} });
 
 const addSums = (one: Sum, other: Sum): Sum => {
   const failures = { ...one.failures };
   for (const [reason, count] of Object.entries(other.failures)) failures[reason] = (failures[reason] ?? 0) + count;
-  return { sent: one.sent + other.sent, opened: one.opened + other.opened, failures };
+  return {
+    sent: one.sent + other.sent,
+    opened: one.opened + other.opened,
+    asked: one.asked + other.asked,
+    received: one.received + other.received,
+    dismissed: one.dismissed + other.dismissed,
+    failures,
+  };
 };
 
 /** The index of the interval that contains a time, otherwise -1. `intervals` are in order and have no gaps. */
@@ -110,7 +145,7 @@ export const groupsView = (
 ): Pick<Stats, "groups" | "other"> => {
   const sorted = [...groups]
     .map(([value, { total }]) => ({ value, total, ...figuresOf(total) }))
-    .filter(({ sent, failed, opened }) => sent + failed + opened > 0)
+    .filter(hasFigures)
     .toSorted((a, b) => b.sent - a.sent || b.opened - a.opened || (a.value < b.value ? -1 : 1));
   const rest = sorted.slice(maxStatsGroups);
   const sum = rest.reduce((all, { total }) => addSums(all, total), other.total);
@@ -118,9 +153,16 @@ export const groupsView = (
   const values = [...new Set([...named, ...rest.map(({ value }) => value)])].slice(0, maxNamed);
   return {
     groups: sorted.slice(0, maxStatsGroups).map(({ total: _, ...group }) => group),
-    ...(figures.sent + figures.failed + figures.opened > 0 && { other: { ...figures, values } }),
+    ...(hasFigures(figures) && { other: { ...figures, values } }),
   };
 };
+
+/** Receipts, dismissals and buttons of one notification, as the API shows them. */
+export const reportTotals = ({ received, dismissed, buttons }: OpenFigures) => ({
+  received: countOn(received),
+  dismissed: countOn(dismissed),
+  ...(buttons && { buttons: { ...buttons } }),
+});
 
 /** All opens of one notification, as the API shows them. */
 export const openTotals = ({ first, last, times = {} }: OpenFigures): OpenTotals => {

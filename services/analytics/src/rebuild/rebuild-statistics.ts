@@ -3,7 +3,7 @@ import { idTime } from "@herald/contracts";
 import { type MongoHandle, readRetentionMark } from "@herald/mongo";
 import { aggregateDeltas } from "../domain/aggregate.ts";
 import { unitMs } from "../domain/intervals.ts";
-import type { Increment } from "../domain/stats-delta.ts";
+import { type Increment, isInTotal } from "../domain/stats-delta.ts";
 import { createAggregate } from "../jobs/aggregate-stats.ts";
 import type { Stores } from "../stores/create-stores.ts";
 
@@ -15,8 +15,10 @@ const waitMs = 500;
 /** Drops the parts of an increment whose rollups are not rebuilt, because retention has removed some of their deltas. */
 const clip = (increment: Increment, since: Date): Increment[] => {
   const inHours = increment.slot >= since;
-  if (increment.opens === undefined) return inHours ? [increment] : [];
   const inTotal = idTime(increment.notificationId) >= since;
+  if (increment.only === "total") return inTotal ? [increment] : [];
+  if (increment.only !== undefined || !increment.adds.some(([path]) => isInTotal(path)))
+    return inHours ? [increment] : [];
   if (inHours && inTotal) return [increment];
   return inHours ? [{ ...increment, only: "hours" }] : inTotal ? [{ ...increment, only: "total" }] : [];
 };

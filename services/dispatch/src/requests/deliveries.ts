@@ -31,7 +31,9 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
       return { rows: rows.map((row) => JSON.stringify(row)), next };
     }),
 
-    handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),
+    handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries, buttonsOf }) =>
+      usersOf(projectId, deliveries, buttonsOf),
+    ),
 
     handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
       const found = await find(projectId, notificationId);

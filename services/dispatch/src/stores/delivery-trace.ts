@@ -1,4 +1,12 @@
-import type { Delivery, DeliveryAttempt, DeviceId, NotificationId, ProjectId, Tag } from "@herald/contracts";
+import type {
+  Delivery,
+  DeliveryAttempt,
+  DeviceId,
+  NotificationContent,
+  NotificationId,
+  ProjectId,
+  Tag,
+} from "@herald/contracts";
 import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { DeviceResult } from "../domain/settle-row.ts";
@@ -95,12 +103,28 @@ export const createDeliveryUsers = (db: Db) => {
     return (await Promise.all(small)).flat();
   };
 
+  const buttonIds = async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<Record<string, string[]>> => {
+    if (ids.length === 0) return {};
+    const found = await findByIds(notifications, ids, { projectId }, { projection: { content: 1 } });
+    return Object.fromEntries(
+      found.flatMap(({ _id, content }) => {
+        const { buttons } = JSON.parse(content) as NotificationContent;
+        return buttons ? [[_id, buttons.map(({ id }) => id)]] : [];
+      }),
+    );
+  };
+
   return guardStore({
-    /** `users` in the order of `asked`; null: no user, or a large audience. `tags` by notification, only for notifications with tags. */
+    /**
+     * `users` in the order of `asked`; null: no user, or a large audience. `tags` by notification, only for notifications with tags.
+     * `buttons`: the ids of the buttons of `buttonsOf`.
+     */
     usersOf: async (
       projectId: ProjectId,
       asked: readonly DeliveryOf[],
-    ): Promise<{ users: (string | null)[]; tags: Record<string, Tag[]> }> => {
+      buttonsOf: readonly NotificationId[] = [],
+    ): Promise<{ users: (string | null)[]; tags: Record<string, Tag[]>; buttons: Record<string, string[]> }> => {
+      const buttons = await buttonIds(projectId, buttonsOf);
       const found = await findNotifications(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
       const users = new Map<string, string>();
       for (const row of await rowsWithUsers(projectId, await smallOnes(projectId, found)))
@@ -109,6 +133,7 @@ export const createDeliveryUsers = (db: Db) => {
       return {
         users: asked.map(({ notificationId, deviceId }) => users.get(`${notificationId}/${deviceId}`) ?? null),
         tags: Object.fromEntries(found.flatMap(({ _id, tags }) => (tags ? [[_id, tags]] : []))),
+        buttons,
       };
     },
   });

@@ -134,7 +134,7 @@ test("a send that ends at once stays one document", async () => {
       projectId,
       [one, two].map((each) => ({ notificationId: id, deviceId: each.id })),
     ),
-  ).toEqual({ users: ["anna", null], tags: {} });
+  ).toEqual({ users: ["anna", null], tags: {}, buttons: {} });
   const row = await notificationCollection(db).findOne({ _id: id });
   expect(row?.rows?.[0]).not.toHaveProperty("devices");
   for (const field of ["step", "nextAt", "claim"]) expect(row).not.toHaveProperty(field);

@@ -31,7 +31,7 @@ const exceptions: Readonly<Record<string, Need>> = {
 };
 
 /** Routes under `/api/v1` whose body, not a credential, says who the caller is. */
-const forApps = ["identify", "openNotification", "getWebPushKey"];
+const forApps = ["identify", "openNotification", "notificationReceived", "notificationDismissed", "getWebPushKey"];
 /** Routes that sign people in, so they have no credential yet. */
 const withoutCredential = ["getSignInWays", "beginSignIn", "finishSignIn"];
 

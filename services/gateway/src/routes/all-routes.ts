@@ -2,7 +2,7 @@ import type { Route } from "../http/route.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes, deviceRoutes } from "./device-routes.ts";
-import { followEvents, openNotification } from "./event-routes.ts";
+import { followEvents, reportRoutes } from "./event-routes.ts";
 import { exportRoutes } from "./export-routes.ts";
 import { furtherTokenRoutes } from "./further-token-routes.ts";
 import { identificationRoutes, identityKeyRoutes } from "./identification-routes.ts";
@@ -34,7 +34,7 @@ export const allRoutes: readonly Route[] = [
   sendNotifications,
   ...deliveryTraceRoutes,
   ...templateRoutes,
-  openNotification,
+  ...reportRoutes,
   getStats,
   followEvents,
   ...exportRoutes,

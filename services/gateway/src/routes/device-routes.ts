@@ -31,8 +31,8 @@ import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { deliveryTrace } from "../views/delivery-trace.ts";
+import { reportedOf, withReported } from "../views/reported.ts";
 import { identifiersOfApp, identifiersOfBackend } from "./identifiers.ts";
-import { withOpenedAt } from "./notification-routes.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
 const Registered = dataOf(Device).extend({
@@ -172,7 +172,7 @@ const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notificati
       sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
     const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
-    return ok(deliveryTrace({ ...trace, ...explained, matched, openedAt: opens.openedAt[deviceId] }));
+    return ok(deliveryTrace({ ...trace, ...explained, matched, reported: reportedOf(opens, deviceId) }));
   },
 });
 
@@ -191,7 +191,7 @@ const listDeviceNotifications = defineRoute("listDeviceNotifications", "get /api
       sendRequest(GetDevice, one),
     ]);
     const notificationIds = page.data.map(({ notification }) => notification.id);
-    const data = await withOpenedAt(
+    const data = await withReported(
       page.data,
       ({ notification }) => notification.id,
       () => sendRequest(OpensOfNotifications, { ...one, notificationIds }),

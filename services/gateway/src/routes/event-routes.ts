@@ -1,6 +1,15 @@
-import { EventMessage, EventsQuery, OpenNotification } from "@herald/contracts";
+import {
+  EventMessage,
+  EventsQuery,
+  type NotificationId,
+  OpenNotification,
+  type ReceiptKind,
+  ReportNotification,
+} from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { z } from "zod";
 import { project, shareOwner, signedBody } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { notificationParam } from "./path-params.ts";
@@ -29,26 +38,61 @@ const faults = {
   malformed: "is not an open token",
   "unknown-key": "is not signed with a current key",
   forged: "does not belong to this project and notification",
-  expired: "has expired: opens are taken for 30 days",
+  expired: "has expired: reports are taken for 30 days",
 } as const;
 
-export const openNotification = defineRoute("openNotification", "put /api/v1/notifications/{id}/open", {
-  summary: "Report that a notification was opened",
-  description:
-    "Send `project_id` and `token` from the payload that the device received. An open counts once per device and notification.",
+/** What the token of a report proves, and when it happened: not before the push was sent. */
+const verifyReport = (
+  { openTokens, now }: RouteDeps,
+  notificationId: NotificationId,
+  { project_id: projectId, token, ago = 0 }: z.output<typeof ReportNotification>,
+) => {
+  const at = now();
+  const verified = openTokens.verify({ projectId, notificationId }, token, at);
+  if ("fault" in verified) throw new HeraldError("open-token-invalid", `token: ${faults[verified.fault]}`);
+  const { issuedAt, ...device } = verified;
+  const happened = new Date(Math.max(issuedAt.getTime(), at.getTime() - ago * 1_000));
+  // A clock that is behind the one that signed must not put a report into the future.
+  return { ...device, notificationId, at: (happened < at ? happened : at).toISOString() };
+};
+
+const reportRoute = {
   access: signedBody,
   params: { id: notificationParam },
-  body: OpenNotification,
-  // Room for a project id, and a token of at most 512 characters.
+  // Room for a project id, a token of at most 512 characters and a button.
   bodyLimitBytes: 2_048,
-  responses: { 204: { description: "The open is recorded" } },
   errors: ["open-token-invalid"],
-  handle: async ({ openTokens, recordOpen, now }, { params, body }) => {
-    const projectId = body.project_id;
-    const openedAt = now();
-    const verified = openTokens.verify({ projectId, notificationId: params.id }, body.token, openedAt);
-    if ("fault" in verified) throw new HeraldError("open-token-invalid", `token: ${faults[verified.fault]}`);
-    await recordOpen(projectId, { notificationId: params.id, ...verified, openedAt: openedAt.toISOString() });
+} as const;
+
+const openNotification = defineRoute("openNotification", "put /api/v1/notifications/{id}/open", {
+  ...reportRoute,
+  summary: "Report that a notification was opened",
+  description:
+    "Send `project_id` and `token` from the payload that the device received. An open counts once per device and notification: the first one, with its `button`. A `503` has a `Retry-After`: report again then, with `ago`.",
+  body: OpenNotification,
+  responses: { 204: { description: "The open is recorded" } },
+  handle: async (deps, { params, body: { button, ...body } }) => {
+    const { at: openedAt, ...report } = verifyReport(deps, params.id, body);
+    await deps.recordOpen(body.project_id, { ...report, openedAt, ...(button !== undefined && { button }) });
     return noContent();
   },
 });
+
+const receiptRoute = (kind: ReceiptKind, operation: "notificationReceived" | "notificationDismissed", text: string) =>
+  defineRoute(operation, `put /api/v1/notifications/{id}/${kind}`, {
+    ...reportRoute,
+    summary: `Report that a notification was ${kind}`,
+    description: `${text} Send \`project_id\` and \`token\` from the payload, at a random time within its \`receipt\` seconds. Counts once per device and notification, also if the device was not asked.`,
+    body: ReportNotification,
+    responses: { 204: { description: "The report is recorded" } },
+    handle: async (deps, { params, body }) => {
+      await deps.recordReceipt(body.project_id, { ...verifyReport(deps, params.id, body), kind });
+      return noContent();
+    },
+  });
+
+export const reportRoutes = [
+  openNotification,
+  receiptRoute("received", "notificationReceived", "The app ran with this push; not that a person saw it."),
+  receiptRoute("dismissed", "notificationDismissed", "The user dismissed it; iOS tells only of explicit dismissals."),
+];

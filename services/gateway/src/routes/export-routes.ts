@@ -7,13 +7,16 @@ import {
   ExportedDevice,
   ExportedNotification,
   ExportedOpen,
+  ExportedReceipt,
   type ExportFormat,
   ExportNotifications,
   ExportOpens,
+  ExportReceipts,
   type Notification,
   notificationExportQuery,
   openExportQuery,
   type ProjectId,
+  receiptExportQuery,
 } from "@herald/contracts";
 import { z } from "zod";
 import { type CallerOf, project, shareOwner } from "../auth/caller.ts";
@@ -141,4 +144,18 @@ const exportOpens = defineRoute("exportOpens", "get /api/v1/exports/opens", {
   },
 });
 
-export const exportRoutes = [exportDevices, exportNotifications, exportDeliveries, exportOpens];
+const exportReceipts = defineRoute("exportReceipts", "get /api/v1/exports/receipts", {
+  summary: "Export receipts and dismissals: which notification arrived where, and when",
+  description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
+  access: project("export"),
+  query: z.strictObject(receiptExportQuery),
+  responses: { 200: { description: "The receipts", schema: ExportedReceipt, download } },
+  handle: (deps, request) => {
+    const { notification: notificationId } = request.query;
+    return exportReply(deps, request, ExportedReceipt, (page) =>
+      deps.sendRequest(ExportReceipts, { ...page, notificationId }),
+    );
+  },
+});
+
+export const exportRoutes = [exportDevices, exportNotifications, exportDeliveries, exportOpens, exportReceipts];

@@ -37,6 +37,7 @@ import { dryRun } from "../sending/dry-run.ts";
 import { renderSend } from "../sending/render-send.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
+import { withReported } from "../views/reported.ts";
 import { notificationParam } from "./path-params.ts";
 
 /** Two thousand recipients with fifty values each have more, and do not fit into the body. */
@@ -108,10 +109,10 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
   },
 });
 
-/** Adds opens to a notification. */
+/** Adds what devices reported to a notification. */
 const withOpens = (
   notification: Notification,
-  { counts, totals = {} }: z.output<typeof CountOpens.answer>,
+  { counts, totals = {}, reports = {} }: z.output<typeof CountOpens.answer>,
 ): Notification => {
   const { accepted } = notification.counts;
   const opened = counts[notification.id] ?? 0;
@@ -119,7 +120,7 @@ const withOpens = (
   const openRate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
   return {
     ...notification,
-    counts: { ...notification.counts, opened },
+    counts: { ...notification.counts, opened, ...reports[notification.id] },
     opens: { open_rate: openRate, ...totals[notification.id] },
   };
 };
@@ -133,20 +134,6 @@ export const withOpensOfAll = async (
   if (page.length === 0) return page;
   const opens = await deps.sendRequest(CountOpens, { projectId, notificationIds: page.map(({ id }) => id) });
   return page.map((notification) => withOpens(notification, opens));
-};
-
-/** Adds the time of the open to rows that have one. `read` asks analytics for the times, by the id that `idOf` gives. */
-export const withOpenedAt = async <Row extends object>(
-  rows: Row[],
-  idOf: (row: Row) => string,
-  read: () => Promise<{ readonly openedAt: Readonly<Record<string, string>> }>,
-): Promise<(Row & { opened_at?: string })[]> => {
-  if (rows.length === 0) return rows;
-  const { openedAt } = await read();
-  return rows.map((row) => {
-    const opened = openedAt[idOf(row)];
-    return opened === undefined ? row : { ...row, opened_at: opened };
-  });
 };
 
 /** A page of notifications, with their opens. */
@@ -192,8 +179,10 @@ const getNotification = defineRoute("getNotification", "get /api/v1/notification
   },
 });
 
-/** Needs only dispatch, so that a send can be stopped while analytics is unavailable. Hence the response has no opens. */
-const Cancelled = Notification.extend({ counts: NotificationCounts.omit({ opened: true }) });
+/** Needs only dispatch, so that a send can be stopped while analytics is unavailable. Hence the response has no opens and receipts. */
+const Cancelled = Notification.extend({
+  counts: NotificationCounts.omit({ opened: true, received: true, dismissed: true, buttons: true }),
+});
 
 const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
   summary: "Cancel the rest of a notification",
@@ -206,7 +195,7 @@ const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/not
   handle: async ({ sendRequest }, { caller, params: { id } }) => {
     const { projectId } = caller;
     const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
-    const { opened: _, ...known } = counts;
+    const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
     return ok({ ...notificationFor(caller)(notification), counts: known });
   },
 });
@@ -226,7 +215,7 @@ const listDeliveries = defineRoute("listDeliveries", "get /api/v1/notifications/
     const one = { projectId, notificationId: params.id };
     const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
     const deviceIds = page.data.map(({ device_id }) => device_id);
-    const data = await withOpenedAt(
+    const data = await withReported(
       page.data,
       ({ device_id }) => device_id,
       () => sendRequest(OpensOfDevices, { ...one, deviceIds }),

@@ -10,6 +10,7 @@ import {
   servingProvider,
   topicsOf,
 } from "@herald/contracts";
+import type { Reported } from "./reported.ts";
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
 export type TraceFacts = {
@@ -30,7 +31,7 @@ export type TraceFacts = {
   readonly otherApp?: boolean | undefined;
   /** The device of the same app installation that gets the push instead. */
   readonly reachedThrough?: string | undefined;
-  readonly openedAt?: string | undefined;
+  readonly reported?: Reported | undefined;
 };
 
 const names: Record<Provider, string> = { apns: "APNs", fcm: "FCM", webpush: "the push service" };
@@ -105,6 +106,24 @@ const absence = (facts: TraceFacts): string[] => {
   return [...reasons, "So it was not addressed."];
 };
 
+const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Reported = {}): string[] =>
+  [
+    ...(received_at === undefined ? [] : [{ at: received_at, sentence: `The app received it at ${received_at}.` }]),
+    ...(dismissed_at === undefined
+      ? []
+      : [{ at: dismissed_at, sentence: `The user dismissed it at ${dismissed_at}.` }]),
+    ...(opened_at === undefined
+      ? []
+      : [
+          {
+            at: opened_at,
+            sentence: `Opened at ${opened_at}${button === undefined ? "" : `, with the button \`${button}\``}.`,
+          },
+        ]),
+  ]
+    .toSorted((one, other) => (one.at < other.at ? -1 : 1))
+    .map(({ sentence }) => sentence);
+
 /** Whom the notification is for, and whether the device is among them. */
 const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string => {
   if (notification.recipients !== undefined)
@@ -117,7 +136,7 @@ const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string =
 
 /** The events of the notification on this device, in sentences, oldest first. */
 export const explain = (facts: TraceFacts): string[] => {
-  const { notification, device, delivery, attempts, nextAttemptAt, openedAt } = facts;
+  const { notification, device, delivery, attempts, nextAttemptAt } = facts;
   const provider = names[notification.push_type === undefined ? servingProvider(device) : "apns"];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
   const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
@@ -133,7 +152,8 @@ export const explain = (facts: TraceFacts): string[] => {
       : waits
         ? ["It waits for its turn."]
         : []),
-    ...(openedAt === undefined ? [] : [`Opened at ${openedAt}.`]),
+    ...(delivery?.receipt_asked ? ["It asked the device to report the arrival."] : []),
+    ...reportSentences(facts.reported),
   ];
 };
 
@@ -149,7 +169,7 @@ const statusOf = (facts: TraceFacts): DeliveryTrace["status"] => {
 
 /** The delivery trace of one notification on one device. */
 export const deliveryTrace = (facts: TraceFacts): DeliveryTrace => {
-  const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
+  const { notification, device, delivery, matched, attempts, nextAttemptAt, reported } = facts;
   return {
     notification: { id: notification.id, status: notification.status },
     device: { id: device.id, platform: device.platform, status: device.status },
@@ -158,7 +178,8 @@ export const deliveryTrace = (facts: TraceFacts): DeliveryTrace => {
     ...(delivery?.user_id === undefined ? {} : { user_id: delivery.user_id }),
     attempts: [...attempts],
     ...(nextAttemptAt === undefined ? {} : { next_attempt_at: nextAttemptAt }),
-    ...(openedAt === undefined ? {} : { opened_at: openedAt }),
+    ...(delivery?.receipt_asked === undefined ? {} : { receipt_asked: delivery.receipt_asked }),
+    ...reported,
     explanation: explain(facts),
   };
 };

@@ -41,7 +41,12 @@ describe("the delivery trace of a device", () => {
   test.each<[string, Parameters<typeof traceOf>[0], string, string[]]>([
     [
       "accepted and opened",
-      { matched: "news", delivery: delivery("accepted"), attempts: [attempt(3, "accepted")], openedAt: t(5) },
+      {
+        matched: "news",
+        delivery: delivery("accepted"),
+        attempts: [attempt(3, "accepted")],
+        reported: { opened_at: t(5) },
+      },
       "accepted",
       ["Its target `news` names the device.", `Sent at ${t(3)} to APNs, which accepted it.`, `Opened at ${t(5)}.`],
     ],

@@ -2,6 +2,7 @@ import {
   CountOpens,
   type DeviceId,
   ExportOpens,
+  ExportReceipts,
   GetStats,
   OpensOfDevices,
   OpensOfNotifications,
@@ -26,13 +27,23 @@ export const serveAnalytics = (serve: Serve, opens: Opens): void => {
     };
   });
   serve(ExportOpens, () => ({ rows: [], next: null }));
+  serve(ExportReceipts, () => ({ rows: [], next: null }));
   serve(GetStats, ({ request: { from, to, interval, timeZone } }) => ({
     from,
     to,
     interval,
     time_zone: timeZone,
     series: [],
-    totals: { sent: 0, failed: 0, opened: 0, open_rate: null, failures: {} },
+    totals: {
+      sent: 0,
+      failed: 0,
+      opened: 0,
+      receipts_asked: 0,
+      received: 0,
+      dismissed: 0,
+      open_rate: null,
+      failures: {},
+    },
   }));
   serve(OpensOfNotifications, ({ notificationIds, deviceId }) => ({
     openedAt: Object.fromEntries(

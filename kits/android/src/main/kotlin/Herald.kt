@@ -173,9 +173,9 @@ class Herald internal constructor(private val context: Context, sealer: Sealer, 
         return push["link_to"]
     }
 
-    /** Sends what is pending. The kit does it itself when there is a network again. */
-    fun settle() {
-        settled()
+    /** Sends what is pending; [done] gets the result. The kit does it itself when there is a network again. */
+    @JvmOverloads fun settle(done: (Status) -> Unit = {}) {
+        settled().whenComplete { _, _ -> done(status) }
     }
 
     /** Done when all that was called before is stored and was sent, or could not be sent. */

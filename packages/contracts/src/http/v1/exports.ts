@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ReceiptKind } from "../../commands.ts";
 import { DeviceId, NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Platform, WebPushKeys } from "../../platforms.ts";
@@ -70,6 +71,11 @@ export const openExportQuery = {
   ...ofNotification,
 };
 
+export const receiptExportQuery = {
+  ...exportQuery(/^(ntf_[0-9a-z]{26}\/dev_[0-9a-z]{26}\/[rd])?$/, `${notificationExample}/${deviceExample}/r`),
+  ...ofNotification,
+};
+
 /** A row of an export of devices. */
 export const ExportedDevice = Device.extend({
   keys: WebPushKeys.optional().meta({ description: "Only with `include=keys`" }),
@@ -78,10 +84,10 @@ export type ExportedDevice = z.infer<typeof ExportedDevice>;
 
 export const ExportedNotification = Notification;
 
-/** A row of an export of deliveries. The time of the open is in the export of opens. */
+/** A row of an export of deliveries. What devices reported is in the exports of opens and receipts. */
 export const ExportedDelivery = z
   .object({ id: z.string().meta({ description: "Of the row, for `after`" }), notification_id: NotificationId })
-  .extend(Delivery.omit({ opened_at: true }).shape)
+  .extend(Delivery.omit({ opened_at: true, received_at: true, dismissed_at: true, button: true }).shape)
   .meta({ id: "ExportedDelivery" });
 export type ExportedDelivery = z.infer<typeof ExportedDelivery>;
 
@@ -92,6 +98,20 @@ export const ExportedOpen = named("ExportedOpen", {
   device_id: DeviceId,
   platform: Platform.optional(),
   opened_at: z.iso.datetime(),
+  button: z
+    .string()
+    .optional()
+    .meta({ description: "The button that was pressed; absent: none", examples: ["track"] }),
+});
+
+/** A row of an export of receipts and dismissals. */
+export const ExportedReceipt = named("ExportedReceipt", {
+  id: z.string().meta({ description: "Of the row, for `after`: notification, device, and `r` or `d`" }),
+  notification_id: NotificationId,
+  device_id: DeviceId,
+  platform: Platform,
+  kind: ReceiptKind,
+  at: z.iso.datetime(),
 });
 
 /**

@@ -4,6 +4,7 @@ import { named, namedBody } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
 import { content } from "./notification-content.ts";
+import { ButtonId } from "./receipt-fields.ts";
 import { OpenTotals } from "./stats.ts";
 
 export const NotificationStatus = z
@@ -316,8 +317,29 @@ export const DryRun = named(
 );
 export type DryRun = z.infer<typeof DryRun>;
 
-/** Body of `PUT /notifications/{id}/open`: the open token is in the payload of the push. */
-export const OpenNotification = namedBody("OpenNotification", {
+/** The open token is in the payload of the push. */
+const report = {
   project_id: ProjectId,
   token: z.string().min(1).max(512),
+  ago: z
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .meta({
+      description:
+        "Seconds since it happened, for a report that comes later; absent: now. At most back to the time when the push was sent",
+      examples: [90],
+    }),
+};
+
+/** Body of `PUT /notifications/{id}/received` and `…/dismissed`. */
+export const ReportNotification = namedBody("ReportNotification", report);
+
+/** Body of `PUT /notifications/{id}/open`. */
+export const OpenNotification = namedBody("OpenNotification", {
+  ...report,
+  button: ButtonId.optional().meta({
+    description: "The id of the button that was pressed. Another id than one of the notification's counts as none",
+  }),
 });

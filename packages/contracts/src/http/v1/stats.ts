@@ -123,6 +123,9 @@ const figures = {
   sent: count.meta({ description: "Devices whose provider accepted" }),
   failed: count.meta({ description: "Devices that failed; expired and cancelled ones are not among them" }),
   opened: count.meta({ description: "Devices that opened" }),
+  receipts_asked: count.default(0).meta({ description: "Devices of `sent` that were asked for a receipt" }),
+  received: count.default(0).meta({ description: "Devices that reported the arrival" }),
+  dismissed: count.default(0).meta({ description: "Devices whose user dismissed it" }),
   open_rate: z
     .number()
     .min(0)

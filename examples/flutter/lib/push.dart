@@ -1,10 +1,10 @@
-// Not compiled here: needs `firebase_core`, `firebase_messaging` and `flutter_secure_storage`. Connects `herald.dart` to an app: await
-// `startPush()` in `main()`, after `Firebase.initializeApp()`.
+// Connects `herald.dart` to Firebase Messaging and the phone.
 
 import 'dart:io';
 
 import 'package:firebase_messaging/firebase_messaging.dart';
 import 'package:flutter_secure_storage/flutter_secure_storage.dart';
+import 'package:flutter_timezone/flutter_timezone.dart';
 
 import 'herald.dart';
 
@@ -24,7 +24,8 @@ final herald = Herald(
   project: 'prj_…',
   platform: Platform.isIOS ? 'ios' : 'android',
   provider: Platform.isIOS && iosThroughFcm ? 'fcm' : null,
-  locale: Platform.localeName,
+  locale: () => Platform.localeName.replaceAll('_', '-').split('.').first,
+  timeZone: () async => (await FlutterTimezone.getLocalTimezone()).identifier,
   store: SecureStore(),
 );
 
@@ -35,13 +36,19 @@ Future<void> _register() async {
   if (token != null) await herald.register(token);
 }
 
-Future<void> _open(RemoteMessage message) => herald.opened(message.data);
+/// [onOpen] gets the link of a notification that the user opened, also of the one that started the app.
+Future<void> startPush({required void Function(String link) onOpen}) async {
+  Future<void> open(RemoteMessage message) async {
+    final link = message.data['link_to'];
+    if (link is String) onOpen(link);
+    await herald.open(message.data);
+  }
 
-Future<void> startPush() async {
   _messaging.onTokenRefresh.listen((_) => _register());
-  FirebaseMessaging.onMessageOpenedApp.listen(_open);
+  FirebaseMessaging.onMessageOpenedApp.listen(open);
+  await _messaging.setForegroundNotificationPresentationOptions(alert: true, badge: true, sound: true);
   final first = await _messaging.getInitialMessage();
-  if (first != null) await _open(first);
+  if (first != null) await open(first);
   await _register();
 }
 

@@ -1,11 +1,12 @@
-// A device at Herald, for Flutter on iOS and Android. Copy it: it needs the package `http`, and a store for one text.
-// Not compiled here. `push.dart` beside it connects it to Firebase Messaging.
+// A device at Herald, for Flutter on iOS and Android. Not compiled here: this repository has no Dart toolchain. A test compares its routes and
+// fields with Herald's OpenAPI document.
 //
 // Every call stores a change and then sends it to Herald. Changes that cannot be sent now are sent by the next call or by `settle()`, which
 // you call when the app is resumed.
 
 import 'dart:convert';
 
+import 'package:flutter/foundation.dart';
 import 'package:http/http.dart' as http;
 
 /// `flutter_secure_storage` or the like: the credential acts for this device.
@@ -22,19 +23,28 @@ class Refused implements Exception {
 }
 
 class Herald {
-  Herald({required this.gateway, required this.project, required this.platform, required this.locale, required this.store, this.provider});
+  Herald({required this.gateway, required this.project, required this.platform, required this.locale, required this.timeZone, required this.store, this.provider});
 
   final String gateway;
   final String project;
 
   /// `ios` or `android`.
   final String platform;
-  final String locale;
+  final String Function() locale;
+  final Future<String> Function() timeZone;
   final HeraldStore store;
 
   /// `fcm` if an iPhone has a push token of FCM. Default: the platform's own provider.
   final String? provider;
   Future<void> _last = Future.value();
+
+  /// User tokens are never stored.
+  String? _userToken;
+
+  /// What Herald refused last; null if nothing.
+  final ValueNotifier<String?> problem = ValueNotifier(null);
+
+  late final topics = HeraldTopics._(this);
 
   /// Call it at every start, and when the platform issues a new push token.
   Future<void> register(String pushToken) => _run((state) => state
@@ -42,20 +52,22 @@ class Herald {
     ..['due'] = true);
 
   /// [userToken]: a JWT from your backend.
-  Future<void> login(String userToken) => _run((state) => state['userToken'] = userToken);
+  Future<void> login(String userToken) => _run((_) => _userToken = userToken);
 
-  Future<void> logout() => _run((state) => state
-    ..['loggingOut'] = true
-    ..remove('userToken'));
+  Future<void> logout() {
+    _userToken = null;
+    return _run((state) => state['loggingOut'] = true);
+  }
 
-  Future<void> subscribe(String topic) => _run((state) => _topics(state)[topic] = 'add');
-
-  Future<void> unsubscribe(String topic) => _run((state) => _topics(state)[topic] = 'remove');
-
-  /// Call it when the user opens the notification with this data.
-  Future<void> opened(Map<String, dynamic> data) async {
+  /// Reports that the user opened the notification with this data.
+  Future<void> open(Map<String, dynamic> data) async {
     final open = [data['notification_id'], data['project_id'], data['token']];
-    if (open.every((part) => part is String)) await _run((state) => _opens(state).add(open));
+    if (!open.every((part) => part is String)) return;
+    await _run((state) {
+      _opens(state).add([...open, DateTime.now().millisecondsSinceEpoch]);
+      // Herald accepts opens for 30 days.
+      if (_opens(state).length > 100) _opens(state).removeAt(0);
+    });
   }
 
   /// Sends pending changes to Herald.
@@ -87,8 +99,9 @@ class Herald {
   }
 
   Future<void> _sync(Map<String, dynamic> state) async {
+    problem.value = null;
     while (_opens(state).isNotEmpty) {
-      final [notification, project, token] = _opens(state).first as List;
+      final [notification, project, token, _] = _opens(state).first as List;
       await _attempt(() => _call('PUT', '/notifications/$notification/open', body: {'project_id': project, 'token': token}));
       _opens(state).removeAt(0);
       await _save(state);
@@ -109,7 +122,7 @@ class Herald {
         'identifier': pushToken,
         // With the credential this keeps the device.
         if (registered != null && registered != pushToken) 'previous_identifier': registered,
-        'identifiers': {'current_locale': locale},
+        'identifiers': {'current_locale': locale(), 'current_time_zone': await timeZone()},
       });
       state
         ..['device'] = answer['data']['id']
@@ -125,20 +138,19 @@ class Herald {
     final device = state['device'];
     final credential = state['credential'];
     if (device == null || credential == null) return;
-    final userToken = state['userToken'];
+    final userToken = _userToken;
     if (userToken != null) {
       final login = {'device': {'user_token': userToken}};
       await _attempt(() => _call('PATCH', '/devices/$device', credential: credential, body: login));
-      state.remove('userToken');
-      await _save(state);
+      if (_userToken == userToken) _userToken = null;
     }
     for (final MapEntry(key: name, value: topic) in Map.of(_topics(state)).entries) {
-      final path = '/devices/$device/topics/${Uri.encodeComponent(name)}';
+      final encoded = Uri.encodeComponent(name);
       if (topic == 'add') {
-        final taken = await _attempt(() => _call('PUT', path, credential: credential));
+        final taken = await _attempt(() => _call('PUT', '/devices/$device/topics/$encoded', credential: credential));
         taken ? _topics(state)[name] = 'subscribed' : _topics(state).remove(name);
       } else if (topic == 'remove') {
-        await _attempt(() => _call('DELETE', path, credential: credential));
+        await _attempt(() => _call('DELETE', '/devices/$device/topics/$encoded', credential: credential));
         _topics(state).remove(name);
       }
       await _save(state);
@@ -152,6 +164,7 @@ class Herald {
       return true;
     } on Refused catch (refused) {
       if (refused.status == 401) rethrow;
+      problem.value = refused.errors.join('; ');
       return false;
     }
   }
@@ -174,4 +187,13 @@ class Herald {
   Map<String, dynamic> _topics(Map<String, dynamic> state) => state.putIfAbsent('topics', () => <String, dynamic>{});
   List<dynamic> _opens(Map<String, dynamic> state) => state.putIfAbsent('opens', () => <dynamic>[]);
   Future<void> _save(Map<String, dynamic> state) => store.write(jsonEncode(state));
+}
+
+class HeraldTopics {
+  HeraldTopics._(this._herald);
+  final Herald _herald;
+
+  Future<void> add(String name) => _herald._run((state) => _herald._topics(state)[name] = 'add');
+
+  Future<void> remove(String name) => _herald._run((state) => _herald._topics(state)[name] = 'remove');
 }

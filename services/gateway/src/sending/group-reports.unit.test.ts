@@ -1,7 +1,7 @@
 import { newDeviceId, newNotificationId, newProjectId, type OpenGroupV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createGroupOpens, dedupeOpens, openGroups } from "./group-opens.ts";
+import { createGroupReports, dedupeReports, reportGroups } from "./group-reports.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "performance"] });
@@ -20,8 +20,11 @@ const open = () => ({
 /** A writer whose writes the test ends one by one. */
 const recorder = () => {
   const writes: { group: OpenGroupV1; succeed: () => void; fail: (error: Error) => void }[] = [];
-  const record = createGroupOpens(
-    (group) => new Promise((succeed, fail) => writes.push({ group, succeed: () => succeed(undefined), fail })),
+  const record = createGroupReports<OpenGroupV1["opens"][number]>(
+    (projectId, opens) =>
+      new Promise((succeed, fail) =>
+        writes.push({ group: { projectId, opens }, succeed: () => succeed(undefined), fail }),
+      ),
   );
   return { writes, record, sizes: () => writes.map(({ group }) => group.opens.length) };
 };
@@ -55,7 +58,7 @@ describe("opens", () => {
     const recorded = [record(project, open())];
     await vi.advanceTimersByTimeAsync(0);
     recorded.push(record(project, open()));
-    await vi.advanceTimersByTimeAsync(2 * openGroups.intervalMs);
+    await vi.advanceTimersByTimeAsync(2 * reportGroups.intervalMs);
     recorded.push(record(project, open()));
     expect(sizes()).toEqual([1]);
     writes[0]?.succeed();
@@ -63,7 +66,7 @@ describe("opens", () => {
     expect(sizes()).toEqual([1, 2]);
     recorded.push(record(project, open()));
     writes[1]?.succeed();
-    await vi.advanceTimersByTimeAsync(openGroups.intervalMs - 1);
+    await vi.advanceTimersByTimeAsync(reportGroups.intervalMs - 1);
     expect(sizes()).toEqual([1, 2]);
     await vi.advanceTimersByTimeAsync(1);
     expect(sizes()).toEqual([1, 2, 1]);
@@ -81,7 +84,7 @@ describe("opens", () => {
     writes[1]?.succeed();
     expect(await Promise.all(outcomes)).toEqual(["away", "away", "recorded"]);
     const next = outcomeOf(record(failing, open()));
-    await vi.advanceTimersByTimeAsync(openGroups.intervalMs);
+    await vi.advanceTimersByTimeAsync(reportGroups.intervalMs);
     writes[2]?.succeed();
     expect(await next).toBe("recorded");
   });
@@ -109,7 +112,7 @@ const newOpen = () => ({
 /** A writer whose writes the test ends one by one. */
 const writer = (max?: number) => {
   const writes: { deviceId: string; succeed: () => void; fail: (error: Error) => void }[] = [];
-  const record = dedupeOpens(
+  const record = dedupeReports(
     (_, { deviceId }) =>
       new Promise((succeed, fail) => {
         writes.push({ deviceId, succeed, fail });

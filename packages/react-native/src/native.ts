@@ -1,0 +1,30 @@
+import type { Herald, Push, Status } from "./types.ts";
+
+/** The native module of Android, on the kit for Android. Its calls return the status after they are stored and sent, or failed. */
+export type NativeHerald = {
+  readonly start: () => void;
+  readonly register: (pushToken: string) => Promise<Status>;
+  readonly login: (userToken: string) => Promise<Status>;
+  readonly logout: () => Promise<Status>;
+  readonly addTopic: (name: string) => Promise<Status>;
+  readonly removeTopic: (name: string) => Promise<Status>;
+  readonly report: (kind: string, push: Readonly<Record<string, string>>, button: string | null) => Promise<Status>;
+  readonly settle: () => Promise<Status>;
+  /** The link of the notification that started the app; null without one. */
+  readonly takeLink: () => string | null;
+  readonly addListener: (event: "onChange" | "onOpen", listener: (event: never) => void) => void;
+};
+
+const texts = (push: Push): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(push).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+
+export const onAndroid = (native: NativeHerald): Herald => ({
+  register: native.register,
+  login: native.login,
+  logout: native.logout,
+  topics: { add: native.addTopic, remove: native.removeTopic },
+  received: (push) => native.report("received", texts(push), null),
+  dismissed: (push) => native.report("dismissed", texts(push), null),
+  open: (push, button) => native.report("open", texts(push), button ?? null),
+  settle: native.settle,
+});
