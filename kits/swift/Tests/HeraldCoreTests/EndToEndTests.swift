@@ -125,21 +125,17 @@ struct EndToEnd {
         #expect(await app.register(token: token).problem?.slug == "offline")
         await app.topics.add("news")
         await phone.network.answer(nil)
-        let (device, push) = try await { () -> (String, HeraldPush) in
-            // The app starts again.
-            let app = phone.app()
-            let status = await app.settle()
-            #expect(status.topics == ["news"] && !status.pending)
-            let device = try #require(status.device)
-            let push = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
+        // The app starts again.
+        let again = phone.app()
+        let status = await again.settle()
+        #expect(status.topics == ["news"] && !status.pending)
+        let device = try #require(status.device)
+        let push = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
 
-            await phone.network.goOffline()
-            #expect(await app.open(push).pending)
-            await app.dismissed(push)
-            await app.topics.remove("news")
-            return (device, push)
-        }()
-        // Its process has ended.
+        await phone.network.goOffline()
+        #expect(await again.open(push).pending)
+        await again.dismissed(push)
+        await again.topics.remove("news")
         phone.clock.advance(90)
         #expect(try await system.counts(push)["opened"] as? Int == 0)
         await phone.network.answer(nil)

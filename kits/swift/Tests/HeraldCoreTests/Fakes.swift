@@ -136,10 +136,11 @@ actor Categories: HeraldCategories {
     func register(_ category: HeraldCategory, keeping kept: Set<String>) { waiting = kept.union([category.id]) }
 }
 
-/// Polls until a condition holds. Fails after ten seconds.
+/// Polls until a condition holds. Fails after a minute.
 func eventually(_ what: String, _ holds: () async throws -> Bool) async throws {
     struct Never: Error, CustomStringConvertible { let description: String }
-    for _ in 0..<500 {
+    let end = Date().addingTimeInterval(60)
+    while Date() < end {
         if try await holds() { return }
         try await Task.sleep(nanoseconds: 20_000_000)
     }
