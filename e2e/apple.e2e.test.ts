@@ -185,6 +185,20 @@ describe("two apps of one team", () => {
     }
   });
 
+  test("a push that waits keeps its app", async () => {
+    const { alert = "" } = await system.simulators.phone(driver);
+    const { device } = await project.register({ token: alert, app: driver });
+    await system.simulators.script([
+      { provider: "apns", tokenPrefix: alert, status: 503, times: 1, headers: { "retry-after": "1" } },
+    ]);
+    const { id } = await project.send({ title: "Hello", targets: [device.id] });
+    expect((await project.final(id)).counts.accepted).toBe(1);
+    expect((await pushesOf(id)).map(({ status, headers }) => [status, headers["apns-topic"]])).toEqual([
+      [503, driver],
+      [200, driver],
+    ]);
+  });
+
   test("an app that the settings do not list, or that Apple refuses, stops no other", async () => {
     const topics = ["refused"];
     const register = async (app?: string) => {

@@ -73,6 +73,7 @@ providers:
     team_id: E2ETEAM001
     key_id: E2EKEY0001
     bundle_id: com.example.shop
+    bundle_ids: [com.example.driver]
     environment: sandbox
     private_key: { file: AuthKey_E2EKEY0001.p8 }
     endpoint: ${apns}
@@ -182,10 +183,10 @@ test("what cannot be applied is refused before anything is changed", async () =>
     return stderr;
   };
   await writeFile(join(folder, "backend.token"), "not a token\n");
-  expect(await refusal(first(file))).toMatch(/^shop\.yaml:15:5: tokens\[0\]: backend\.token exists and has no token/m);
+  expect(await refusal(first(file))).toMatch(/^shop\.yaml:16:5: tokens\[0\]: backend\.token exists and has no token/m);
   await rm(join(folder, "backend.token"));
   expect(await refusal(first(file).replace("AuthKey_E2EKEY0001.p8 }", "none.p8 }"))).toMatch(
-    /^shop\.yaml:10:18: providers\.apns\.private_key: there is no file .*none\.p8$/m,
+    /^shop\.yaml:11:18: providers\.apns\.private_key: there is no file .*none\.p8$/m,
   );
   await writeFile(join(folder, "shop.yaml"), first(file));
   await done();

@@ -118,6 +118,9 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run("template versions shipped", /^ +1 +20/m);
   await run("template preview shipped --var n:=42", /"title": "Order 42"/);
   await run(`template pull --dir ${join(system.folder, "pulled")}`, /shipped\.json\.$/m);
+  await run("send --push-type voip --app com.example.e2e --data call=17 --to topic:news --dry-run", /^devices +0$/m);
+  await run("device list --app com.example.e2e", /^There are none/m);
+  await run("stats --by push_type", /sent/i);
   await run("send --template shipped --var n:=7 --to topic:news --dry-run", /"title": "Order 7"/);
   await run(`template delete shipped --yes ${templates}`, /^Deleted shipped\.$/m);
 

@@ -98,6 +98,8 @@ test("the page on sending many works as written: recipients get their own texts,
     const [push] = await system.simulators.pushes({ token: device.token });
     expect(JSON.stringify(push?.payload)).toContain("Ann, your invoice over €12.30 is ready.");
   });
+  const many = await runPage("send-many.md", ["More than 2,000 recipients"], env);
+  expect(JSON.parse(many.stdout).data).toMatchObject({ recipients: 2, refused: 0, complete: true });
   const { stdout } = await runPage("send-many.md", ["Many notifications in one request"], env);
   expect(JSON.parse(stdout).data).toEqual([
     { id: expect.stringMatching(/^ntf_/) },

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { Herald } from "@herald/client";
 import { Scope } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
@@ -204,4 +205,127 @@ test("two thousand recipients are two pages, and each gets one push", async () =
     expect((await pushesTo(sent.id, device.token)).map((push) => push.aps?.alert)).toEqual([
       { title: `No. ${at * 100}` },
     ]);
+});
+
+/** Uploads a file of recipients. */
+const upload = async (id: string, body: string | Buffer, query = "", type = "application/x-ndjson") => {
+  const response = await fetch(`${system.gateway}/api/v1/notifications/${id}/recipients${query}`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${project.token}`, "content-type": type },
+    body: body as string,
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it
+  return { status: response.status, body: (await response.json()) as any };
+};
+const ndjson = (rows: readonly unknown[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+const waiting = () =>
+  project.send({ template: "invoice", variables: { amount: 1 }, recipients: { upload: "user" } } as unknown as Content);
+
+describe("an upload of recipients", () => {
+  test("is sent line by line, and says what was wrong with which", async () => {
+    const [ann, bea] = [await customer(), await customer()];
+    const sent = await waiting();
+    expect(sent).toMatchObject({ targets: [], recipients: { kind: "user", upload: true } });
+    const file = ndjson([
+      { target: `user:${ann.user}`, variables: { number: "1" } },
+      { target: `user:${ann.user}`, variables: { number: "again" } },
+      { target: "user:nobody", variables: { number: "2" } },
+      { target: "topic:news" },
+      { target: `user:${bea.user}`, variables: { nubmer: "3" } },
+      { target: `user:${bea.user}`, variables: { number: "4", amount: 5 } },
+    ]);
+    const whole = `${file}not JSON\n\n`;
+    const dry = await upload(sent.id, whole, "?dry_run=true");
+    expect(dry.body.data).toMatchObject({ lines_stored: 8, recipients: 3, refused: 3, duplicates: 1, complete: false });
+    expect((await herald.notifications.recipients(sent.id)).lines_stored).toBe(0);
+
+    const stored = await upload(sent.id, whole);
+    expect(stored).toMatchObject({ status: 200, body: { data: { lines_stored: 8, recipients: 3, complete: true } } });
+    expect(await pushTo(sent.id, ann.device.token)).toMatchObject({ aps: { alert: { title: "Invoice 1" } } });
+    expect(await pushTo(sent.id, bea.device.token)).toMatchObject({ aps: { alert: { title: "Invoice 4" } } });
+    expect(await project.final(sent.id)).toMatchObject({ status: "completed", counts: { devices: 2, accepted: 2 } });
+    expect(await herald.notifications.recipients(sent.id)).toEqual({
+      ...{ kind: "user", lines_stored: 8, recipients: 3, processed: 3, refused: 3, duplicates: 1, unmatched: 1 },
+      ...{ errors_left_out: 0, complete: true },
+    });
+    const errors = await herald.notifications.recipientErrors(sent.id).page();
+    expect(errors.data.map(({ line, field, code }) => [line, field, code])).toEqual([
+      [3, "target", "unmatched"],
+      [4, "target", "invalid-value"],
+      [5, "variables.nubmer", "invalid-value"],
+      [5, "variables.number", "missing"],
+      [7, "", "invalid-format"],
+    ]);
+    const late = await upload(sent.id, whole);
+    expect([late.status, late.body.type]).toEqual([409, expect.stringContaining("recipients-complete")]);
+  });
+
+  test("continues after its stored lines, also as CSV and gzip, and reaches nobody twice", async () => {
+    const known = await Promise.all(Array.from({ length: 4 }, () => customer()));
+    const sent = await waiting();
+    const rows = Array.from({ length: 2_500 }, (_, at) => `user:${known[at / 600]?.user ?? `unknown-${at}`},${at},`);
+    const file = `target,number,name\n${rows.join("\n")}\n`;
+    const cut = Buffer.from(file).subarray(0, 40_000);
+    const broken = await fetch(`${system.gateway}/api/v1/notifications/${sent.id}/recipients`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${project.token}`, "content-type": "text/csv" },
+      duplex: "half",
+      body: new ReadableStream({
+        start: (controller) => controller.enqueue(cut),
+        pull: (controller) =>
+          eventually(async () => {
+            if ((await herald.notifications.recipients(sent.id)).lines_stored === 0)
+              throw new Error("nothing is stored");
+          }).then(() => controller.error(new Error("broken"))),
+      }),
+    } as RequestInit).catch(() => undefined);
+    expect(broken).toBeUndefined();
+    const { lines_stored: at } = await herald.notifications.recipients(sent.id);
+    expect(at).toBeGreaterThan(0);
+    const wrong = await upload(sent.id, file, "", "text/csv");
+    expect([wrong.status, wrong.body.errors]).toEqual([
+      409,
+      [
+        `after_line: must be ${at}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
+      ],
+    ]);
+    const done = await herald.notifications.uploadRecipients(sent.id, () => new Blob([gzipSync(file)]), {
+      contentType: "text/csv",
+    });
+    expect(done).toMatchObject({ lines_stored: 2_501, recipients: 2_500, refused: 0, duplicates: 0, complete: true });
+    expect(await project.final(sent.id)).toMatchObject({ counts: { devices: 4, accepted: 4 } });
+    for (const [index, { device }] of known.entries())
+      expect((await pushesTo(sent.id, device.token)).map((push) => push.aps?.alert)).toMatchObject([
+        { title: `Invoice ${index * 600}` },
+      ]);
+  });
+
+  test("ends with a cancel, and takes no more lines then", async () => {
+    const { user, device } = await customer();
+    const sent = await waiting();
+    await herald.notifications.cancel(sent.id);
+    expect(await project.final(sent.id)).toMatchObject({ status: "cancelled" });
+    const late = await upload(sent.id, ndjson([{ target: `user:${user}`, variables: { number: "1" } }]));
+    expect([late.status, late.body.type]).toEqual([
+      409,
+      expect.stringMatching(/notification-final|recipients-complete/),
+    ]);
+    expect(await herald.notifications.recipients(sent.id)).toMatchObject({ complete: false });
+    expect(await pushesTo(sent.id, device.token)).toHaveLength(0);
+  });
+
+  test("is one of four of its project", async () => {
+    const other = await system.project("Uploads", ["apns"]);
+    const notification = { title: "Hi", recipients: { upload: "device" } };
+    const open = () => other.call("POST /notifications", { body: { notification } });
+    const sent = await Promise.all(Array.from({ length: 4 }, open));
+    expect(sent.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
+    await eventually(async () => expect((await open()).status).toBe(429));
+    expect(await refused({ title: "a", recipients: { upload: "topic" } })).toHaveLength(1);
+    expect(await refused({ title: "a", recipients: { upload: "user" }, send_at: "2099-01-01T00:00:00Z" })).toHaveLength(
+      1,
+    );
+    expect(await refused({ title: "a", recipients: { upload: "user" }, dry_run: true })).toHaveLength(1);
+    for (const { body } of sent) await other.call(`DELETE /notifications/${body.data.id}`);
+  });
 });

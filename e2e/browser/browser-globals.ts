@@ -26,7 +26,10 @@ export type WorkerScope = EventTarget & {
   readonly ExtendableEvent: new (type: string) => ExtendableEvent;
   readonly clients: { openWindow(url: string): Promise<unknown> };
   readonly WindowClient: { readonly prototype: { focus(this: { readonly url: string }): Promise<unknown> } };
-  readonly heraldWorker: { click(notification: Shown | undefined): Promise<unknown> };
+  readonly heraldWorker: {
+    click(notification: Shown | undefined, action?: string): Promise<unknown>;
+    dismiss(notification: Shown | undefined): Promise<unknown>;
+  };
 };
 
 /** The globals of a page, or of a worker before the push service is replaced. */

@@ -1,5 +1,7 @@
+import { generateKeyPairSync } from "node:crypto";
 import { eventually, expectStatus } from "@herald/testing";
 import { expect, test } from "vitest";
+import { apnsToken } from "../harness/project.ts";
 import { expectCalm, useConsole } from "./console-page.ts";
 
 /** Changes in the console's settings, in a real Chromium against a running system. */
@@ -26,6 +28,32 @@ test("the settings show how much of a limit is in use, and refuse a wrong time b
   await page.getByRole("tab", { name: "Limits" }).click();
   const devices = page.getByRole("row").filter({ hasText: "HERALD_REGISTRY_QUOTA_DEVICES" });
   await devices.getByRole("cell", { name: "1", exact: true }).waitFor();
+  expectCalm(page);
+});
+
+test("a further app of the team is added to APNs, and a device shows its app and its push types", async () => {
+  const project = await herald.system.project("Apps");
+  const app = "com.example.driver";
+  const { device } = await project.register({ app });
+  for (const type of ["voip", "controls/gate"])
+    expectStatus(
+      await project.call(`PUT /devices/${device.id}/tokens/${type}`, { body: { token: { token: apnsToken() } } }),
+      204,
+    );
+  const page = await herald.browser.signedIn(`/p/${project.id}/devices/${device.id}`);
+  await page.getByText(app, { exact: true }).waitFor();
+  await page.getByText("voip, controls (gate)", { exact: true }).waitFor();
+
+  await page.goto(page.url().replace(/\/devices.*/, "/settings/providers"));
+  await page.getByRole("button", { name: "Replace" }).first().click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel("Further bundle ids").fill(`${app}\ncom.example.rider`);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  await form.getByLabel("Private key").fill(privateKey.export({ type: "pkcs8", format: "pem" }).toString());
+  await form.getByRole("button", { name: "Save" }).click();
+  await form.waitFor({ state: "detached" });
+  const { data } = expectStatus(await herald.system.admin(`GET /projects/${project.id}/providers/apns`), 200).body;
+  expect(data.settings.bundle_ids).toEqual([app, "com.example.rider"]);
   expectCalm(page);
 });
 

@@ -77,27 +77,40 @@ const createPerson = (system: System, project: Project, browser: Browser) => {
     expect((await shown()).map((one) => one.title)).toContain(title);
   };
 
-  /** Clicks the shown notification. Returns the pages that the worker asked the browser to open or focus. */
-  const click = async (title: string): Promise<string[]> => {
+  /** Clicks the shown notification, or its button. Returns the pages that the worker asked the browser to open or focus. */
+  const click = async (title: string, button?: string): Promise<string[]> => {
     const worker = await browser.worker();
-    return worker.evaluate(async (wanted) => {
-      const scope = globalThis as unknown as WorkerScope;
-      const asked: string[] = [];
-      // Browsers open and focus windows only after a real click, so both are replaced.
-      scope.clients.openWindow = async (url: string) => void asked.push(`open ${url}`);
-      scope.WindowClient.prototype.focus = async function focus() {
-        asked.push(`focus ${this.url}`);
-      };
-      const all = await scope.registration.getNotifications();
-      await scope.heraldWorker.click(all.find((one) => one.title === wanted));
-      return asked;
-    }, title);
+    return worker.evaluate(
+      async ([wanted, action]) => {
+        const scope = globalThis as unknown as WorkerScope;
+        const asked: string[] = [];
+        // Browsers open and focus windows only after a real click, so both are replaced.
+        scope.clients.openWindow = async (url: string) => void asked.push(`open ${url}`);
+        scope.WindowClient.prototype.focus = async function focus() {
+          asked.push(`focus ${this.url}`);
+        };
+        const all = await scope.registration.getNotifications();
+        const found = all.find((one) => one.title === wanted);
+        await scope.heraldWorker.click(found, action);
+        return asked;
+      },
+      [title, button] as const,
+    );
   };
 
   const opened = (id: string): Promise<void> =>
     eventually(async () => expect((await project.notification(id)).counts.opened).toBe(1));
 
-  return { allow, subscribed, logIn, send, shown, isShown, click, opened };
+  /** Dismisses the shown notification. */
+  const dismiss = async (title: string): Promise<void> => {
+    const worker = await browser.worker();
+    await worker.evaluate(async (wanted) => {
+      const { registration, heraldWorker } = globalThis as unknown as WorkerScope;
+      await heraldWorker.dismiss((await registration.getNotifications()).find((one) => one.title === wanted));
+    }, title);
+  };
+
+  return { allow, subscribed, logIn, send, shown, isShown, click, dismiss, opened };
 };
 
 type WebKit = {

@@ -139,3 +139,50 @@ test("a forged open does not count, and an address of the site's own is left alo
   expect(page.url()).toBe(`${kit.system.example.url}/inbox?herald=crest&page=2#herald`);
   expect((await kit.project.notification(id)).counts.opened).toBe(0);
 });
+
+const buttons = [
+  { id: "track", title: "Track", link_to: "/orders/42" },
+  { id: "later", title: "Later", opens: false },
+];
+
+test("reports what it shows and what is dismissed, and which button opened it", async () => {
+  const page = await kit.person.subscribed();
+  const { device } = await statusOf(page);
+  const target = { targets: [`device:${device}`], receipts: true, buttons };
+  const counts = async (id: string) => (await kit.project.notification(id)).counts;
+
+  const first = await kit.person.send({ title: "Pressed", ...target });
+  await kit.browser.deliver(first.pushes[0] as Push);
+  await kit.person.isShown("Pressed");
+  await eventually(async () =>
+    expect(await counts(first.id)).toMatchObject({ receipts_asked: 1, received: 1, opened: 0 }),
+  );
+  expect(await kit.person.click("Pressed", "track")).toEqual([`open ${kit.system.example.url}/orders/42`]);
+  await eventually(async () => expect(await counts(first.id)).toMatchObject({ opened: 1, buttons: { track: 1 } }));
+
+  const second = await kit.person.send({ title: "Quiet", ...target });
+  await kit.browser.deliver(second.pushes[0] as Push);
+  await kit.person.isShown("Quiet");
+  expect(await kit.person.click("Quiet", "later")).toEqual([]);
+  await eventually(async () => expect(await counts(second.id)).toMatchObject({ opened: 1, buttons: { later: 1 } }));
+
+  const third = await kit.person.send({ title: "Dismissed", ...target });
+  await kit.browser.deliver(third.pushes[0] as Push);
+  await kit.person.isShown("Dismissed");
+  await kit.person.dismiss("Dismissed");
+  await eventually(async () => expect(await counts(third.id)).toMatchObject({ received: 1, dismissed: 1, opened: 0 }));
+  expect(kit.browser.errors).toEqual([]);
+});
+
+test("reports without a network are sent later, with the time at which they happened", async () => {
+  const page = await kit.person.subscribed();
+  const { device } = await statusOf(page);
+  const { id, pushes } = await kit.person.send({ title: "Offline", targets: [`device:${device}`], receipts: true });
+  await kit.browser.setOffline(true);
+  await kit.browser.deliver(pushes[0] as Push);
+  await kit.person.isShown("Offline");
+  expect((await kit.project.notification(id)).counts.received).toBe(0);
+  await kit.browser.setOffline(false);
+  await page.reload();
+  await eventually(async () => expect((await kit.project.notification(id)).counts.received).toBe(1));
+});

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort, images } from "@herald/local-stack";
 import { must } from "../../infra/release/must.ts";
+import { shellBlocks } from "../harness/shell-blocks.ts";
 import { tryArchive } from "./archive.ts";
 import { makeBaseImages } from "./engine/base-images.ts";
 import { startLocalEngine } from "./engine/local-engine.ts";
@@ -35,16 +36,30 @@ type Engine = { env: NodeJS.ProcessEnv; local: boolean; stop: () => Promise<void
 /** Without its digest: an image that is made here has another one. */
 const withoutDigests = (text: string) => text.replaceAll(/@sha256:[0-9a-f]{64}/g, "");
 
-const nodeImage = async (): Promise<string> => {
-  const [, image] = /^FROM (?:--\S+ )?(node:\S+)/m.exec(await readFile(join(root, "infra/Dockerfile"), "utf8")) ?? [];
+/** The files that name images of others. */
+const builtFrom = [
+  "docker-compose.yml",
+  "infra/Dockerfile",
+  "infra/postgresql/compose.yaml",
+  "infra/postgresql/Dockerfile",
+];
+
+const imageIn = async (file: string, pattern: RegExp): Promise<string> => {
+  const [, image] = pattern.exec(await readFile(join(root, file), "utf8")) ?? [];
   return withoutDigests(String(image));
 };
+const imagesOfOthers = async () => ({
+  ...images,
+  node: await imageIn("infra/Dockerfile", /^FROM (?:--\S+ )?(node:\S+)/m),
+  debian: await imageIn("infra/postgresql/Dockerfile", /^FROM (debian:\S+)/m),
+  ferretdb: await imageIn("infra/postgresql/compose.yaml", /^ +image: (\S+\/ferretdb:\S+)/m),
+});
 
 const findEngine = async (): Promise<Engine | undefined> => {
   if (process.env.HERALD_COMPOSE_ENGINE === "local") {
     const engine = await startLocalEngine({ env: process.env, progress: say });
     try {
-      await makeBaseImages({ engine, progress: say }, { ...images, node: await nodeImage() });
+      await makeBaseImages({ engine, progress: say }, await imagesOfOthers());
     } catch (error) {
       await engine.stop();
       throw error;
@@ -109,7 +124,7 @@ async function test(
 ): Promise<void> {
   await copyTree(tree);
   if (local)
-    for (const file of ["docker-compose.yml", "infra/Dockerfile"].map((name) => join(tree, name)))
+    for (const file of builtFrom.map((name) => join(tree, name)))
       await writeFile(file, withoutDigests(await readFile(file, "utf8")));
   await assert.rejects(compose("config", "--quiet"), /run infra\/init first/);
   await must("infra/init", ["--simulators"], here);
@@ -171,6 +186,13 @@ async function test(
     await assert.rejects(compose(...read), /not authorized/i);
     say("a service is refused the database of another");
   }
+  const page = await readFile(join(tree, "docs/how-to/use-postgresql.md"), "utf8");
+  const [move = ""] = shellBlocks(page, "Move from MongoDB");
+  await timed("move to PostgreSQL", () => must("sh", ["-ec", move], here));
+  await sendAndOpen(readDemo(await compose("run", "--rm", "demo")), shell);
+  assert.match(await compose("ps", "--services"), /^postgresql$/m);
+  assert.deepEqual(readDemo(await compose("run", "--rm", "demo")), first, "the project has moved");
+  say("moved to PostgreSQL as the page says, and sent and opened a push");
   await refusedCertificate(second, admin, shell);
   say(
     "a refused certificate is in the provider's state, the delivery trace, the log and the metrics; new settings send what waited",

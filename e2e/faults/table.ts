@@ -10,7 +10,7 @@ import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
-import { rotate } from "./rows/rotate.ts";
+import { rotate, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
@@ -39,4 +39,5 @@ export const rows: readonly Row[] = [
   sideBySide,
   upgrade,
   rotate,
+  rotatePasswords,
 ];

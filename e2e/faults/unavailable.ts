@@ -3,10 +3,14 @@ import { apnsToken } from "../harness/project.ts";
 import type { ServiceName, System } from "../harness/system.ts";
 import type { Trial } from "./trial.ts";
 
+/** Seconds. Clients that wait longer than the outage lasts make it longer. */
+const maxRetryAfter = 10;
+
 /** The problem of a refusal, which must have a Retry-After and a reason. */
 const problemOf = ({ status, headers, body, text }: HttpAnswer): string | undefined =>
   status === 503 &&
   Number(headers.get("retry-after")) > 0 &&
+  Number(headers.get("retry-after")) <= maxRetryAfter &&
   headers.get("content-type")?.includes("application/problem+json") &&
   body.errors.length === 1
     ? undefined

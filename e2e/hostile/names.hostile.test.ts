@@ -130,6 +130,22 @@ const places: Record<
   }),
   "a device in a path": (name) => ({ route: `GET /devices/${encoded(name)}` }),
   "a device to subscribe": (name) => ({ route: `PUT /topics/${world.topic.id}/devices`, body: { devices: [name] } }),
+  "a push type": (name) => ({
+    route: `PUT /devices/${world.device.id}/tokens/${encoded(name)}`,
+    body: { token: { token: apnsToken() } },
+  }),
+  "a control": (name) => ({
+    route: `PUT /devices/${world.device.id}/tokens/controls/${encoded(name)}`,
+    body: { token: { token: apnsToken() } },
+  }),
+  "an app, a push type and a control of a send": (name) => ({
+    route: "POST /notifications",
+    body: { notification: { targets: [world.device.id], app: name, push_type: "controls", push_name: name } },
+  }),
+  "the app of a device": (name) => ({
+    route: "POST /devices",
+    body: { device: { token: apnsToken(), platform: "ios", app: name } },
+  }),
   "a target": (name) => ({ route: "POST /notifications", body: { notification: { title: "x", targets: [name] } } }),
   "a topic as a target": (name) => ({
     route: "POST /notifications",
@@ -153,6 +169,22 @@ const places: Record<
   "an open token": (name) => ({
     route: `PUT /notifications/${world.notification.id}/open`,
     body: { project_id: world.project.id, token: name },
+  }),
+  "the token of a receipt": (name) => ({
+    route: `PUT /notifications/${world.notification.id}/received`,
+    body: { project_id: world.project.id, token: name },
+  }),
+  "a button of an open": (name) => ({
+    route: `PUT /notifications/${world.notification.id}/open`,
+    body: { project_id: world.project.id, token: world.openToken, button: name },
+  }),
+  "a button": (name) => ({
+    route: "POST /notifications",
+    body: { notification: { title: "x", targets: [world.device.id], buttons: [{ id: name, title: name }] } },
+  }),
+  "a capability": (name) => ({
+    route: "PUT /identification",
+    body: { project_id: world.project.id, identifier: apnsToken(), platform: "ios", capabilities: [name] },
   }),
   "types of events": (name) => ({ route: `GET /events?types=${encoded(name)}` }),
   "events of a webhook": (name) => ({

@@ -123,14 +123,17 @@ test("every route with another project's ids and every credential: 401, 403 or 4
   expect(wrong).toEqual([]);
   expect(await settled()).toEqual(before);
 
-  // Opens with the token of another device, of this project and of another.
-  const open = `PUT /api/v1/notifications/${attacked.notification.id}/open`;
+  // Opens and receipts with the token of another device, of this project and of another.
+  const reports = ["open", "received", "dismissed"].map(
+    (verb) => `PUT /api/v1/notifications/${attacked.notification.id}/${verb}`,
+  );
   for (const body of [
     { project_id: attacked.project.id, token: attacker.openToken },
     { project_id: attacker.project.id, token: attacked.openToken },
     { project_id: attacker.project.id, token: attacker.openToken },
   ])
-    expect((await request(system.gateway, open, { body })).status).toBeGreaterThanOrEqual(400);
+    for (const report of reports)
+      expect((await request(system.gateway, report, { body })).status).toBeGreaterThanOrEqual(400);
   expect(await settled()).toEqual(before);
 
   for (const { route, method, path } of calls.filter(

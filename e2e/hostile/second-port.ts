@@ -7,7 +7,12 @@ import type { System } from "../harness/system.ts";
 
 const main = join(import.meta.dirname, "../../services/gateway/dist/main.js");
 
-export type TwoPorts = { readonly apps: string; readonly operators: string; readonly stop: () => Promise<void> };
+export type TwoPorts = {
+  readonly apps: string;
+  readonly operators: string;
+  readonly pid: number;
+  readonly stop: () => Promise<void>;
+};
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -34,6 +39,7 @@ export const startTwoPorts = async (
   await eventually(ready, { timeoutMs: 30_000 });
   return {
     ...ports,
+    pid: gateway.pid ?? 0,
     stop: async () => {
       gateway.kill();
       await ended;

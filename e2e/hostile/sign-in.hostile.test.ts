@@ -4,6 +4,7 @@ import { expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
+import { memoryOfProcess } from "./memory.ts";
 import { startTwoPorts, type TwoPorts } from "./second-port.ts";
 import { startStrangeProvider } from "./strange-identity-provider.ts";
 
@@ -122,6 +123,31 @@ const tampered = (nonce: string): string => {
 const isSignedIn = async (cookie: string | undefined) =>
   (await request(gateway.operators, "GET /admin/v1/sessions/current", { headers: { cookie: cookie ?? "" } })).status ===
   200;
+
+test("100 ordinary sign-ins cost the gateway little time and memory", async ({ task }) => {
+  const memory = async () => (await memoryOfProcess(gateway.pid)) ?? "unknown";
+  for (let request = 0; request < 100; request++) await fetch(`${gateway.operators}/admin/v1/sign-in`);
+  const before = await memory();
+  const times: number[] = [];
+  let first: string | number = "";
+  for (let person = 0; person < 100; person++) {
+    const begun = performance.now();
+    const sent = await begin();
+    answer(sent.nonce, { sub: `person-${person % 10}` });
+    expect((await finish(sent)).session).toBeDefined();
+    times.push(performance.now() - begun);
+    if (person === 0) first = await memory();
+  }
+  times.sort((one, other) => one - other);
+  const [p50, p99] = [times[50], times[99]].map((ms) => Math.round(ms ?? 0));
+  show(task, {
+    "p50 ms": p50 ?? 0,
+    "p99 ms": p99 ?? 0,
+    "MB before": before,
+    "MB after the first": first,
+    "MB after": await memory(),
+  });
+});
 
 test("no bad token of an identity provider begins a session, and a good one does, also with rotated keys", async ({
   task,

@@ -40,6 +40,10 @@ export async function newWorld(system: System, name: string): Promise<World> {
   const webhook = { url: "http://127.0.0.1:9/closed", events: ["io.herald.notification.opened.v1"] };
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
   const started = await project.call("POST /imports", { body: { import: { format: "herald" } } });
+  const recipients = await project.send({
+    title: "Hi",
+    recipients: [{ target: `device:${device.id}` }],
+  } as unknown as Parameters<typeof project.send>[0]);
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
   const template = await newTemplate(system, project);
   return {
@@ -50,6 +54,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     user,
     credential,
     importId: expectStatus(started, 201).body.data.id,
+    recipientsId: recipients.id,
     topic: topic.body.data,
     template,
     notification,

@@ -6,13 +6,18 @@ const element = (id) => document.getElementById(id);
 const hints = {
   unsupported: "This browser cannot receive notifications on this page.",
   denied: "You blocked notifications. Allow them in your browser's settings for this site.",
-  default: "Subscribe to receive notifications.",
+  default: "",
   granted: "",
 };
 
 const show = (status) => {
   const { permission, problem, subscribed, topics } = status;
-  element("hint").textContent = problem?.message ?? (subscribed ? "Subscribed." : hints[permission]);
+  element("hint").textContent = problem?.message ?? (subscribed ? "" : hints[permission]);
+  element("badge").textContent = subscribed ? "Notifications are on" : "Notifications are off";
+  element("badge").dataset.on = subscribed;
+  element("subscribe").classList.toggle("primary", !subscribed);
+  element("subscribe").textContent = subscribed ? "Register again" : "Turn on notifications";
+  element("unsubscribe").hidden = !subscribed;
   element("news").checked = topics.includes("news");
   element("status").textContent = JSON.stringify(status, null, 2);
 };
@@ -36,7 +41,19 @@ const post = async (path, body) => {
   return response.json();
 };
 const send = (...targets) =>
-  post("/send", { notification: { title: "Hello", body: `To ${targets}`, link_to: "/inbox", targets } });
+  post("/send", {
+    notification: {
+      title: "Order 42 has shipped",
+      body: "It arrives tomorrow before noon.",
+      link_to: "/inbox",
+      targets,
+      receipts: true,
+      buttons: [
+        { id: "track", title: "Track", link_to: "/orders/42" },
+        { id: "later", title: "Remind me", opens: false },
+      ],
+    },
+  });
 
 element("subscribe").onclick = () => herald.subscribe();
 element("unsubscribe").onclick = () => herald.unsubscribe();

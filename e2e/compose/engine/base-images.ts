@@ -4,10 +4,11 @@ import { dirname, join } from "node:path";
 import { cacheFolder, debianSite, provision, resolveMongo, resolveNats, runCommand } from "@herald/local-stack";
 import type { LocalEngine } from "./local-engine.ts";
 
-const suite = "bookworm";
+/** The suite below all images but PostgreSQL's, and that one's. */
+const suites = ["bookworm", "forky"] as const;
 const timeoutMs = 600_000;
 
-export type BaseImages = { readonly node: string; readonly nats: string; readonly mongo: string };
+export type BaseImages = Readonly<Record<"node" | "nats" | "mongo" | "debian" | "ferretdb", string>>;
 type Settings = { readonly engine: LocalEngine; readonly progress: (line: string) => void };
 
 const must = async ({ engine }: Settings, command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
@@ -17,7 +18,7 @@ const must = async ({ engine }: Settings, command: string, args: readonly string
 };
 
 /** Builds a minimal Debian with debootstrap and this machine's certificate authorities. */
-const importDebian = async (settings: Settings): Promise<string> => {
+const importDebian = async (settings: Settings, suite: (typeof suites)[number], image: string): Promise<string> => {
   const { engine, progress } = settings;
   const { root } = engine.programs;
   const folder = await provision(
@@ -27,14 +28,15 @@ const importDebian = async (settings: Settings): Promise<string> => {
       const args = ["--variant=minbase", "--include=ca-certificates", suite, join(folder, "root")];
       const site = await debianSite(engine.env);
       const bootstrap = { DEBOOTSTRAP_DIR: join(root, "usr/share/debootstrap"), LC_ALL: "C" };
-      await must(settings, join(root, "usr/sbin/debootstrap"), [...args, site], bootstrap);
+      // By its script, because an older debootstrap does not know a newer suite.
+      const script = join(bootstrap.DEBOOTSTRAP_DIR, "scripts/sid");
+      await must(settings, join(root, "usr/sbin/debootstrap"), [...args, site, script], bootstrap);
       await rm(join(folder, "root/var/cache/apt"), { recursive: true, force: true });
       await rm(join(folder, "root/var/lib/apt/lists"), { recursive: true, force: true });
     },
   );
   const authorities = "/etc/ssl/certs/ca-certificates.crt";
   await cp(authorities, join(folder, "root", authorities));
-  const image = "herald-test/debian";
   progress(`importing ${image}`);
   await must(settings, "sh", ["-c", `tar -C "$1" -c . | docker import - "$2"`, "import", join(folder, "root"), image]);
   return image;
@@ -128,10 +130,20 @@ ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "/opt/stand-in/mong
   );
 };
 
+const buildFerretdb = async (settings: Settings, debian: string, image: string) => {
+  const { choice } = await resolveMongo({ env: { ...process.env, HERALD_MONGO_URL: "" }, progress: settings.progress });
+  if (choice?.kind !== "ferretdb") throw new Error("FerretDB is not used here, so no image can be made of it");
+  const dockerfile = `FROM ${debian}\nCOPY ferretdb /ferretdb\nENTRYPOINT ["/ferretdb"]\n`;
+  await build(settings, image, { ferretdb: choice.programs.ferretdb }, dockerfile);
+};
+
 /** Builds the images that docker-compose.yml and the Dockerfile name, for machines without access to a registry. */
 export const makeBaseImages = async (settings: Settings, images: BaseImages): Promise<void> => {
-  const debian = await importDebian(settings);
+  const [bookworm, forky] = suites;
+  const debian = await importDebian(settings, bookworm, "herald-test/debian");
+  await importDebian(settings, forky, images.debian);
   await buildNode(settings, debian, images.node);
   await buildNats(settings, debian, images.nats);
   await buildMongo(settings, images.node, images.mongo);
+  await buildFerretdb(settings, debian, images.ferretdb);
 };

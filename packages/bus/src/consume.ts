@@ -40,6 +40,8 @@ const maxPrefetched = 64;
 const maxActiveBytes = 16 * 1_048_576;
 /** Bytes of blocked messages. Above this the consumer stops pulling: further messages would be blocked too. */
 const maxBlockedBytes = 64 * 1_048_576;
+/** How long a stop waits if the broker is unavailable: nothing can be acknowledged, and what still runs may wait for the broker. */
+const disconnectedStopMs = 5_000;
 /** How soon the broker redelivers the messages that a stopping replica returns. */
 const returnDelayMs = 50;
 
@@ -214,7 +216,10 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
       for (const end of limiter.sleepers) end(false);
       await pulling.stop();
       returnMessages(unstarted.splice(0));
-      const inTime = await withTimeout(deadlineMs, Promise.all(running));
+      const ended = Promise.all(running);
+      const firstMs = Math.min(deadlineMs, disconnectedStopMs);
+      const atOnce = await withTimeout(firstMs, ended);
+      const inTime = atOnce || (connection.connected && (await withTimeout(deadlineMs - firstMs, ended)));
       const late = inTime ? [] : [...tasks.values()];
       limiter.deadline.abort();
       returnMessages(late);

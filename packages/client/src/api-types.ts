@@ -117,6 +117,36 @@ export type ImportError = {
   code: string;
 };
 
+export type Recipients = {
+  kind: RecipientKind;
+  /** Lines that Herald has read, with header and blank lines */
+  lines_stored: number;
+  /** Lines that were accepted */
+  recipients: number;
+  /** Recipients whose devices were found */
+  processed: number;
+  refused: number;
+  /** Lines with the target of an earlier one, which counts */
+  duplicates: number;
+  /** Processed recipients without an active device */
+  unmatched: number;
+  /** Errors beyond the 10,000 that are kept */
+  errors_left_out: number;
+  /** Herald has all lines. False at the end: 24 hours passed without a line, or the notification was cancelled or expired */
+  complete: boolean;
+};
+
+export type RecipientKind = Open<"user" | "device" | "token">;
+
+export type RecipientError = {
+  /** Counted from 1. In CSV a line is a row, and the header is row 1 */
+  line: number;
+  /** Of the recipient; empty: the whole line */
+  field: string;
+  reason: string;
+  code: string;
+};
+
 export type ExportedDevice = Device & {
   /** Only with `include=keys` */
   keys?: WebPushKeys;
@@ -488,9 +518,9 @@ export type RecipientList = {
   kind: RecipientKind;
   /** How many came with the request */
   lines?: number;
+  /** They are uploaded as a file */
+  upload?: true;
 };
-
-export type RecipientKind = Open<"user" | "device" | "token">;
 
 /** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
@@ -1446,6 +1476,8 @@ export type NewNotification = {
         kind: "user" | "device" | "token";
         /** How many came with the request */
         lines?: number | undefined;
+        /** They are uploaded as a file */
+        upload?: true | undefined;
       }
     | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
@@ -1859,6 +1891,7 @@ export const knownValues = {
   notificationStatus: ["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"],
   deliveryStatus: ["pending", "accepted", "failed", "expired", "cancelled", "skipped"],
   messageStatus: ["waiting", "delivered", "failed"],
+  recipientKind: ["user", "device", "token"],
   importFormat: ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"],
   scope: ["send", "read", "devices", "export", "templates"],
   role: ["member", "viewer", "operator", "admin"],

@@ -1,27 +1,7 @@
 import type { Import, ImportError, NewImport } from "./api-types.ts";
-import { HeraldError } from "./error.ts";
-import {
-  backoffMs,
-  type CallOptions,
-  type FileBody,
-  type Http,
-  isTemporary,
-  type PostOptions,
-  path,
-  sleep,
-} from "./http.ts";
+import { type CallOptions, type FileBody, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
-
-export type UploadOptions = CallOptions & {
-  /** Default: `application/x-ndjson`. `text/csv` for CSV, `text/plain` for one token or XML element per line. Herald detects gzip. */
-  readonly contentType?: string | undefined;
-  /** How often a broken upload is resumed without storing a new line. Default: 5. */
-  readonly maxRetries?: number | undefined;
-};
-
-/** Whether an upload may be resumed: the connection broke, or Herald is busy or unavailable. */
-const mayContinue = (error: unknown): error is HeraldError =>
-  error instanceof HeraldError && (isTemporary(error) || error.status === 429 || error.slug === "malformed-request");
+import { resumeUpload, type UploadOptions } from "./uploads.ts";
 
 export const createImports = (http: Http) => {
   const get = (id: string, options?: CallOptions) => http.get<Import>(path`/imports/${id}`, options);
@@ -34,24 +14,12 @@ export const createImports = (http: Http) => {
      * Uploads the file of an import, and resumes a broken upload after the last stored line. `open` must return the whole file each time.
      * Resolves when Herald has stored all lines; it may still process them.
      */
-    upload: async (id: string, open: () => FileBody, options: UploadOptions = {}): Promise<Import> => {
-      const { signal, contentType = "application/x-ndjson", maxRetries = 5 } = options;
-      let stored = -1;
-      for (let tries = 1; ; tries++) {
-        const { status, lines_stored: line, ...rest } = await get(id, { signal });
-        if (status === "processing" || status === "completed") return { status, lines_stored: line, ...rest };
-        if (line > stored) tries = 1;
-        stored = line;
-        try {
-          const query = { afterLine: line };
-          const headers = { "content-type": contentType };
-          return await http.upload<Import>(path`/imports/${id}/content`, open(), { query, headers, signal });
-        } catch (error) {
-          if (!mayContinue(error) || tries > maxRetries) throw error;
-          await sleep(backoffMs(tries, error.retryAfter), signal);
-        }
-      }
-    },
+    upload: (id: string, open: () => FileBody, options: UploadOptions = {}): Promise<Import> =>
+      resumeUpload<Import>(http, open, options, {
+        target: path`/imports/${id}/content`,
+        read: (signal) => get(id, { signal }),
+        isWhole: ({ status }) => status === "processing" || status === "completed",
+      }),
     /** The refused lines, each with the reason. */
     errors: (id: string, options?: ListOptions) => list<ImportError>(http, path`/imports/${id}/errors`, options),
   };

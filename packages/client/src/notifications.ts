@@ -6,12 +6,15 @@ import type {
   NewNotification,
   Notification,
   NotificationStatus,
+  RecipientError,
+  Recipients,
   SentNotification,
 } from "./api-types.ts";
 import { type CompletedOptions, createCompletions } from "./completions.ts";
 import { HeraldError } from "./error.ts";
-import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
+import { type CallOptions, type FileBody, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list, type TimeListOptions } from "./list.ts";
+import { resumeUpload, type UploadOptions } from "./uploads.ts";
 
 /** A notification that Herald has accepted. */
 export type Sent = Notification & {
@@ -28,6 +31,8 @@ export type NotificationListOptions = TimeListOptions & {
 
 export const createNotifications = (http: Http) => {
   const get = (id: string, options?: CallOptions) => http.get<Notification>(path`/notifications/${id}`, options);
+  const recipients = (id: string, options?: CallOptions) =>
+    http.get<Recipients>(path`/notifications/${id}/recipients`, options);
   const completed = createCompletions(http);
 
   return {
@@ -65,6 +70,24 @@ export const createNotifications = (http: Http) => {
       }
       return get(id, options);
     },
+
+    /** How far the recipients of a notification are. */
+    recipients,
+
+    /** The recipients that were refused or have no device, by line. */
+    recipientErrors: (id: string, options?: ListOptions) =>
+      list<RecipientError>(http, path`/notifications/${id}/recipients/errors`, options),
+
+    /**
+     * Uploads the recipients of a notification that was sent with `recipients: { upload }`, and resumes a broken upload. `open` must return
+     * the whole file each time. Resolves when Herald has stored all lines; it may still send to them.
+     */
+    uploadRecipients: (id: string, open: () => FileBody, options: UploadOptions = {}): Promise<Recipients> =>
+      resumeUpload<Recipients>(http, open, options, {
+        target: path`/notifications/${id}/recipients`,
+        read: (signal) => recipients(id, { signal }),
+        isWhole: ({ complete }) => complete,
+      }),
 
     /** One row for each device. */
     deliveries: (id: string, options?: ListOptions & { readonly status?: DeliveryStatus | undefined }) =>

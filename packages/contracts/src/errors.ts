@@ -63,6 +63,7 @@ export const errors = {
   "template-limit": refused(409, "The project has too many templates"),
   "import-completed": refused(409, "The import has its whole file"),
   "import-position-mismatch": refused(409, "The upload continues at another line"),
+  "recipients-complete": refused(409, "The notification has all its recipients"),
   "notification-final": refused(409, "The notification has already ended"),
   "replay-refused": refused(409, "The dead letter cannot be replayed"),
   "vapid-key-staged": refused(409, "Another key is already staged"),

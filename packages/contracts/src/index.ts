@@ -31,6 +31,7 @@ export * from "./http/v1/provider-test.ts";
 export * from "./http/v1/providers.ts";
 export * from "./http/v1/put-devices.ts";
 export * from "./http/v1/receipt-fields.ts";
+export * from "./http/v1/recipients.ts";
 export * from "./http/v1/send-notification.ts";
 export * from "./http/v1/sessions.ts";
 export * from "./http/v1/stats.ts";

@@ -8,10 +8,21 @@ export const RecipientKind = z.enum(recipientKinds).meta({ id: "RecipientKind" }
 export type RecipientKind = z.infer<typeof RecipientKind>;
 
 /**
- * The limits of one notification's recipients. `inline`: in the request that sends it. A chunk is looked up in one step, and the values of
- * two are in one batch of pushes.
+ * The limits of one notification's recipients. `inline`: in the request that sends it. `lines`: of an uploaded file. `uploads`: of a project
+ * that wait for lines. `waitingChunks`: of a notification, that are stored and not expanded. `errors`: of lines, that are kept.
+ * `uploadMs` and `inlineMs`: after this time without a new line, a list that is not whole ends.
  */
-export const recipientLimits = { inline: 2_000, chunkLines: 1_000, chunkBytes: 262_144 } as const;
+export const recipientLimits = {
+  inline: 2_000,
+  lines: 2_000_000,
+  uploads: 4,
+  chunkLines: 1_000,
+  chunkBytes: 262_144,
+  waitingChunks: 16,
+  errors: 10_000,
+  uploadMs: 86_400_000,
+  inlineMs: 600_000,
+} as const;
 
 /** A recipient on its way. `n`: its place in the request or the line in its file, from 1. `key`: the part of its target after the kind, empty after an erasure, and the values of its texts. */
 export const RecipientLine = z.object({

@@ -27,6 +27,8 @@ export type Broker = {
   /** Suspends it without closing its connections, as on an overloaded machine. */
   freeze: () => Promise<void>;
   thaw: () => Promise<void>;
+  /** Gives every user a new password, which `loginOf` has from then on; the server ends the connections with the old ones. */
+  changePasswords?: () => Promise<void>;
   /** Stops it and removes the store. */
   stop: () => Promise<void>;
 };
@@ -56,7 +58,8 @@ export async function startBroker(
   }
 }
 
-const passwords = newPasswords(() => randomBytes(12).toString("hex"));
+const somePasswords = () => newPasswords(() => randomBytes(12).toString("hex"));
+const passwords = somePasswords();
 const logins = ownLogins(passwords);
 const environmentOf = ({ user, password }: Pick<Broker, "user" | "password">) => ({
   ...(user && { HERALD_NATS_USER: user }),
@@ -64,7 +67,9 @@ const environmentOf = ({ user, password }: Pick<Broker, "user" | "password">) =>
 });
 const loginOf = (name: BusUserName) => environmentOf(logins.of(name));
 /** Tests inspect everything and act as every part, so a client without a user is the administrator. */
-const accounts = `${natsAccounts(passwords)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
+const accountsOf = (known: typeof passwords) =>
+  `${natsAccounts(known)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
+const accounts = accountsOf(passwords);
 
 /** Starts a broker with Herald's users from this binary. */
 export async function processBroker(
@@ -74,11 +79,13 @@ export async function processBroker(
   const dataDir = await mkdtemp(join(folder, "herald-test-nats-"));
   removeAtExit(dataDir);
   const port = await freePort(); // nobody else takes it during a restart
-  const start = () => startNatsServer(binary, { dataDir, port, extraConfig: `${accounts}${extraConfig}`, syncAlways });
+  let current = passwords;
+  const configured = () => `${accountsOf(current)}${extraConfig}`;
+  const start = () => startNatsServer(binary, { dataDir, port, extraConfig: configured(), syncAlways });
   let running = await start();
   return {
     url: `nats://127.0.0.1:${port}`,
-    loginOf,
+    loginOf: (name) => environmentOf(ownLogins(current).of(name)),
     dataDir,
     kill: async () => {
       running.process.signal("SIGKILL");
@@ -95,6 +102,10 @@ export async function processBroker(
       });
     },
     thaw: async () => running.process.signal("SIGCONT"),
+    changePasswords: async () => {
+      current = somePasswords();
+      await running.reload(configured());
+    },
     stop: async () => {
       await running.process.stop();
       const refused = await refusedToServices(dataDir);

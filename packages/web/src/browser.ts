@@ -1,4 +1,4 @@
-import type { PendingOpen } from "./state.ts";
+import type { PendingReport } from "./state.ts";
 
 export const isSupported = (): boolean =>
   isSecureContext && "serviceWorker" in navigator && "PushManager" in self && "Notification" in self;
@@ -32,10 +32,10 @@ export const closeShown = async (registration: ServiceWorkerRegistration | undef
 const mark = /([?#&])herald=(ntf_[0-9a-z]{26})\.([\w.-]+)(&?)/;
 
 /** Takes the open out of the page's address: Safari shows some pushes without the worker, and a click on one opens the page directly. */
-export const takeOpenFromAddress = (project: string): PendingOpen | undefined => {
+export const takeOpenFromAddress = (project: string): PendingReport | undefined => {
   const [, before, notification, token, after] = mark.exec(location.href) ?? [];
   if (!notification || !token) return undefined;
   const rest = location.href.replace(mark, before === "?" && after ? "?" : (after ?? ""));
   history.replaceState(history.state, "", rest);
-  return { notification, project, token };
+  return { notification, project, token, verb: "open", at: Date.now() };
 };

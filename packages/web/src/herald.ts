@@ -1,8 +1,8 @@
 import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
 import type { CallProblem } from "./call.ts";
-import { sendOpens } from "./opens.ts";
+import { sendReports } from "./reports.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
-import { addOpen, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
+import { addReport, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
 import type { PushPayload } from "./wire.ts";
 
@@ -125,7 +125,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     clearTimeout(retry);
     if (status.pending) retry = setTimeout(start, retryAfterMs());
     // What fails stays stored.
-    sendOpens().catch(() => undefined);
+    sendReports().catch(() => undefined);
     others.postMessage("changed");
     onChange?.(status);
     return status;
@@ -133,7 +133,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
 
   const start = async () => {
     const opened = takeOpenFromAddress(project);
-    if (opened) await addOpen(opened).catch(() => undefined);
+    if (opened) await addReport(opened).catch(() => undefined);
     return run((state) => state);
   };
 

@@ -9,6 +9,12 @@ const keyOf = ({ options }: PushSubscription): string =>
     .replaceAll("/", "_")
     .replace(/=+$/, "");
 
+/** What the worker does: an older one registered without it, so a change registers the device again. */
+const capabilities = ["receipts", "buttons"];
+
+/** What the device registers with, as a text to compare. */
+export const registrationOf = ({ data }: State): string => JSON.stringify([data, capabilities]);
+
 /**
  * Subscribes with the project's current key, or keeps a subscription that has this key, and registers it with Herald. Without
  * a device credential that Herald accepts, it replaces the subscription: Herald gives a credential only for a push endpoint that it has
@@ -32,6 +38,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
       identifier: subscription.endpoint,
       ...(device && endpoint && endpoint !== subscription.endpoint && { previous_identifier: endpoint }),
       keys: { p256dh, auth, vapid_key: key.public_key },
+      capabilities,
       ...state.data,
     };
     const answer = await call<IdentificationAnswer>(gateway, "PUT identification", body, state.credential).catch(
@@ -44,7 +51,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
       ...state,
       endpoint: subscription.endpoint,
       registeredAt: Date.now(),
-      registeredData: JSON.stringify(state.data),
+      registeredData: registrationOf(state),
     };
     if (answer && answer.data.id === device) return registered;
     if (answer?.credential)

@@ -1,6 +1,6 @@
 import { activeWorker, browserPermission, workerOf } from "./browser.ts";
 import { type CallProblem, call } from "./call.ts";
-import { register } from "./register.ts";
+import { register, registrationOf } from "./register.ts";
 import { type State, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
 import type { LoginAnswer, LoginBody } from "./wire.ts";
@@ -60,7 +60,7 @@ export const settle = async (
       force ||
       !state.device ||
       subscription?.endpoint !== state.endpoint ||
-      JSON.stringify(state.data) !== state.registeredData ||
+      registrationOf(state) !== state.registeredData ||
       Date.now() - (state.registeredAt ?? 0) > registerEveryMs
     );
   };

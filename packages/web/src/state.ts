@@ -28,10 +28,22 @@ export type State = {
   readonly topics?: Readonly<Record<string, "subscribed" | "add" | "remove">>;
 };
 
-/** An open that Herald has not accepted yet. */
-export type PendingOpen = { readonly notification: string; readonly project: string; readonly token: string };
+/** A report that Herald has not accepted yet. */
+export type PendingReport = {
+  readonly notification: string;
+  readonly project: string;
+  readonly token: string;
+  readonly verb: "open" | "received" | "dismissed";
+  /** When it happened, in ms since 1970. */
+  readonly at: number;
+  /** Of an open: the button that was pressed. */
+  readonly button?: string;
+};
 
-type Stores = { state: State; opens: PendingOpen };
+/** Reports of a month offline: older ones give way. */
+const maxReports = 100;
+
+type Stores = { state: State; reports: PendingReport };
 
 const done = <Value>(request: IDBRequest<Value>): Promise<Value> =>
   new Promise((resolve, reject) => {
@@ -48,7 +60,7 @@ const use = async <Value>(
   const opening = indexedDB.open("herald", 1);
   opening.onupgradeneeded = () => {
     opening.result.createObjectStore("state");
-    opening.result.createObjectStore("opens", { autoIncrement: true });
+    opening.result.createObjectStore("reports", { autoIncrement: true });
   };
   const database = await done(opening);
   try {
@@ -76,12 +88,15 @@ export const markLoggedOut = (): Promise<unknown> => use("state", "readwrite", (
 /** Call it after writing the state that contains the log-out. */
 export const unmarkLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.delete("loggedOut"));
 
-export const addOpen = (open: PendingOpen): Promise<unknown> => use("opens", "readwrite", (store) => store.add(open));
-export const openKeys = (): Promise<IDBValidKey[]> => use("opens", "readonly", (store) => store.getAllKeys());
-export const getOpen = (key: IDBValidKey): Promise<PendingOpen | undefined> =>
-  use("opens", "readonly", (store) => store.get(key));
-export const deleteOpen = (key: IDBValidKey): Promise<unknown> =>
-  use("opens", "readwrite", (store) => store.delete(key));
+export const reportKeys = (): Promise<IDBValidKey[]> => use("reports", "readonly", (store) => store.getAllKeys());
+export const getReport = (key: IDBValidKey): Promise<PendingReport | undefined> =>
+  use("reports", "readonly", (store) => store.get(key));
+export const deleteReport = (key: IDBValidKey): Promise<unknown> =>
+  use("reports", "readwrite", (store) => store.delete(key));
+export const addReport = async (report: PendingReport): Promise<void> => {
+  await use("reports", "readwrite", (store) => store.add(report));
+  for (const key of (await reportKeys()).slice(0, -maxReports)) await deleteReport(key);
+};
 
 /** Runs one `work` at a time across all tabs and the worker. */
 export const exclusively = <Value>(work: () => Promise<Value>): Promise<Value> =>

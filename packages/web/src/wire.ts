@@ -14,6 +14,7 @@ export type IdentificationBody = DeviceData & {
   readonly identifier: string;
   readonly previous_identifier?: string;
   readonly keys: { readonly p256dh: string; readonly auth: string; readonly vapid_key: string };
+  readonly capabilities: string[];
 };
 
 /** `credential`: only for a new device. */
@@ -23,7 +24,22 @@ export type LoginBody = { readonly device: { readonly user_token: string } };
 
 export type LoginAnswer = { readonly data: { readonly user_id: string | null } };
 
-export type OpenBody = { readonly project_id: string; readonly token: string };
+/** Of an open, a receipt or a dismissal; only an open has a `button`. */
+export type ReportBody = {
+  readonly project_id: string;
+  readonly token: string;
+  /** Seconds since it happened. */
+  readonly ago?: number;
+  readonly button?: string;
+};
+
+export type PushButton = {
+  readonly id: string;
+  readonly title: string;
+  readonly link_to?: string;
+  /** False: a press is reported, and the site stays closed. */
+  readonly opens?: boolean;
+};
 
 /** The payload of a push. Later versions of Herald may add or omit fields. */
 export type PushPayload = {
@@ -36,4 +52,7 @@ export type PushPayload = {
   readonly app_badge?: number;
   readonly link_to?: string;
   readonly data?: Readonly<Record<string, string>>;
+  readonly buttons?: readonly PushButton[];
+  /** Herald asks for a receipt, at a random time within this many seconds. */
+  readonly receipt?: number;
 };

@@ -16,8 +16,8 @@ import type {
   IdentificationBody,
   LoginAnswer,
   LoginBody,
-  OpenBody,
   PushPayload,
+  ReportBody,
   WebPushKeyAnswer,
 } from "../src/wire.ts";
 
@@ -26,13 +26,14 @@ import type {
 test("what the kit sends is what the contracts take", () => {
   expectTypeOf<Omit<IdentificationBody, "project_id">>().toExtend<Omit<z.input<typeof Identification>, "project_id">>();
   expectTypeOf<LoginBody>().toExtend<z.input<typeof ChangeDevice>>();
-  expectTypeOf<OpenBody>().toExtend<{ [Field in keyof z.input<typeof OpenNotification>]: string }>();
+  expectTypeOf<Omit<ReportBody, "project_id">>().toExtend<Omit<z.input<typeof OpenNotification>, "project_id">>();
   const body: IdentificationBody = {
     project_id: "prj_06bq4ghm31tz5d2ns8y7k9w0ac",
     platform: "web",
     identifier: "https://push.example.com/1",
     previous_identifier: "https://push.example.com/0",
     keys: { p256dh: `B${"A".repeat(86)}`, auth: "A".repeat(22), vapid_key: `B${"A".repeat(86)}` },
+    capabilities: ["receipts", "buttons"],
     identifiers: { current_locale: "de", current_time_zone: "Europe/Berlin" },
     metadata: { plan: "pro" },
   };

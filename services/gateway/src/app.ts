@@ -52,6 +52,7 @@ import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
+import { createHashMemory } from "./imports/hash-set.ts";
 import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
@@ -78,6 +79,9 @@ const drainTimeoutMs = 30_000;
 
 /** Requests that read many audit rows wait for each other: of one operator, and of all. */
 const auditLine = { perKey: 4, total: 64 };
+
+/** Two files of two million recipients each. */
+const hashBytes = 64 * 1_048_576;
 
 /** Concurrent file uploads. Each holds a chunk of half a mebibyte. */
 const uploadSlots = { perProject: () => 4, total: 32 };
@@ -226,6 +230,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     sends: createSendCommands(connection.bus, keyRecords),
     templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
+    hashMemory: createHashMemory(hashBytes),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
     prepareChunk: createPrepareChunk(connection.bus),
     eventStreams,

@@ -9,6 +9,7 @@ import type { Sessions } from "./auth/sessions.ts";
 import type { SendRequest } from "./bus-connection.ts";
 import type { Audit } from "./http/audit.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
+import type { createHashMemory } from "./imports/hash-set.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
@@ -44,6 +45,8 @@ export type RouteDeps = {
   readonly sends: SendCommands;
   readonly templates: TemplateDirectory;
   readonly deadLetters: DeadLetters;
+  /** What uploads of recipients remember of their targets. */
+  readonly hashMemory: ReturnType<typeof createHashMemory>;
   /** Takes a slot for the upload of a file. Throws rate-limited. */
   readonly acquireUpload: (owner: ShareOwner) => () => void;
   /** Resolves when the stream has stored the lines. Throws bus-unavailable or queue-full. */

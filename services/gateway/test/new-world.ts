@@ -71,6 +71,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     user,
     credential: registered.body.credential,
     importId: started.body.data.id,
+    recipientsId: notification.id,
     topic: topic.body.data,
     template,
     notification,

@@ -10,6 +10,8 @@ export type World = {
   user: string;
   credential: string;
   importId: string;
+  /** A notification with recipients. */
+  recipientsId: string;
   topic: { id: string; name: string };
   /** The name of a published template. */
   template: string;

@@ -38,6 +38,21 @@ export const table: Record<string, Case> = {
     status: 415,
     badQuery: "?after_line=x",
   },
+  getRecipients: {
+    route: ({ recipientsId }) => `GET /api/v1/notifications/${recipientsId}/recipients`,
+    status: 200,
+    badQuery: "?verbose=1",
+  },
+  listRecipientErrors: {
+    route: ({ recipientsId }) => `GET /api/v1/notifications/${recipientsId}/recipients/errors`,
+    status: 200,
+    badQuery: query,
+  },
+  uploadRecipients: {
+    route: ({ recipientsId }) => `PUT /api/v1/notifications/${recipientsId}/recipients`,
+    status: 415,
+    badQuery: "?after_line=x",
+  },
   getDevice: { route: ({ device: { id } }) => `GET /api/v1/devices/${id}`, status: 200, badQuery: "?verbose=1" },
   listDeviceNotifications: {
     route: ({ device: { id } }) => `GET /api/v1/devices/${id}/notifications`,

@@ -1,6 +1,7 @@
 import {
   ChangeDeviceRequest,
   CountAudience,
+  DeleteDevice,
   DeleteFurtherToken,
   type DeviceId,
   DeviceUpdatedV1,
@@ -74,6 +75,9 @@ describe("a token of a push type", () => {
     await registry.register(projectId, apnsToken(`${projectId}/one`), { metadata: { n: 1 } });
     expect((await stored(device))?.facets).toContain("p:voip");
     expect(await tokensOf(device)).toHaveLength(1);
+    await registry.ask(DeleteDevice, { projectId, deviceId: device });
+    expect(await stored(device)).not.toHaveProperty("tokens");
+    await put(other, "voip");
   });
 
   test("is not written again within a minute", async () => {

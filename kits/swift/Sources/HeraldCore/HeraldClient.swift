@@ -111,19 +111,19 @@ public actor HeraldClient {
     /// Reports that a push arrived. The notification service extension does it.
     @discardableResult
     public func received(_ push: HeraldPush) async -> HeraldStatus {
-        await report(.received, push)
+        await keep(.received, push)
     }
 
     /// Reports that a person dismissed a notification.
     @discardableResult
     public func dismissed(_ push: HeraldPush) async -> HeraldStatus {
-        await report(.dismissed, push)
+        await keep(.dismissed, push)
     }
 
     /// Reports that a person opened a notification, or pressed one of its buttons.
     @discardableResult
     public func open(_ push: HeraldPush, button: String? = nil) async -> HeraldStatus {
-        await report(.open, push, button: button)
+        await keep(.open, push, button: button)
     }
 
     /// Reports what a person did with a notification.
@@ -199,7 +199,8 @@ public actor HeraldClient {
         return await settle()
     }
 
-    private func report(_ kind: Report.Kind, _ push: HeraldPush, button: String? = nil) async -> HeraldStatus {
+    /// Not named `report`: `.dismissed` is a case of ``HeraldResponse`` too.
+    private func keep(_ kind: Report.Kind, _ push: HeraldPush, button: String? = nil) async -> HeraldStatus {
         await reports.add(kind, push, button: button)
         return await settle()
     }

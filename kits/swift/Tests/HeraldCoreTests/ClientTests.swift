@@ -188,6 +188,20 @@ private struct Phone {
     #expect(await app.status.pending == false)
 }
 
+@Test(.timeLimit(.minutes(1)))
+func reportsWhatAPersonDid() async {
+    let phone = Phone()
+    let app = phone.app()
+    let push = HeraldPush(userInfo: userInfo(more: ["buttons": [["id": "track", "title": "Track"]]]))!
+    await app.received(push)
+    await app.report(HeraldResponse(action: "track", push: push), push)
+    await app.report(.dismissed, push)
+    let calls = await phone.network.calls
+    #expect(calls == ["received", "open", "dismissed"].map { "PUT /notifications/ntf_1/\($0)" })
+    let bodies = await phone.network.bodies
+    #expect(bodies[1].contains(#""button":"track""#) && !bodies[2].contains("button"))
+}
+
 @Test func registersAnUnchangedDeviceOnceADay() async {
     let phone = Phone()
     await phone.app().register(token: deviceToken)

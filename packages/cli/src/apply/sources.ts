@@ -34,7 +34,7 @@ export const readSources = async (
     return value;
   };
   const readValue = async (name: string, value: unknown): Promise<unknown> => {
-    if (typeof value !== "object" || value === null) return value;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
     try {
       const text = await read(value as Source);
       return name === jsonField ? JSON.parse(text) : text;

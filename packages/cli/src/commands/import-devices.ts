@@ -15,7 +15,7 @@ const pollMs = 500;
 const barWidth = 24;
 
 /** Derived from the file's name, with or without `.gz`. */
-const contentTypeOf = (file: string): string => {
+export const contentTypeOf = (file: string): string => {
   const name = file.replace(/\.gz$/i, "");
   if (/\.csv$/i.test(name)) return "text/csv";
   return /\.(txt|xml)$/i.test(name) ? "text/plain" : "application/x-ndjson";
@@ -52,7 +52,7 @@ const watch = async (
   }
 };
 
-const openFile = async (file: string): Promise<Blob> => {
+export const openFile = async (file: string): Promise<Blob> => {
   try {
     // The error of openAsBlob does not say why.
     await access(file, constants.R_OK);

@@ -10,6 +10,7 @@ import { fields, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
+import { uploadRecipients, uploadWords } from "./send-recipients.ts";
 
 type Options = {
   readonly to?: string[];
@@ -22,6 +23,9 @@ type Options = {
   readonly image?: string;
   readonly template?: string;
   readonly var?: string[];
+  readonly recipients?: string;
+  readonly recipientKind?: string;
+  readonly resume?: string;
   readonly data?: string[];
   readonly kind?: string;
   readonly label?: string[];
@@ -82,9 +86,10 @@ const parseButton = (text: string) => {
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
-  const { template, var: variables, app, receipts, button, pushType, pushName } = options;
+  const { template, var: variables, app, receipts, button, pushType, pushName, recipients, recipientKind } = options;
   const flags = {
     template,
+    recipients: recipients === undefined ? undefined : { upload: recipientKind },
     variables: parseVariables(variables),
     title,
     body,
@@ -111,8 +116,9 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     buttons: button?.map(parseButton),
   };
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
-  const { targets = [], ...content } = { ...(file === undefined ? {} : await readNotification(file)), ...given };
-  return { ...content, targets } as NewNotification;
+  const { targets, ...content } = { ...(file === undefined ? {} : await readNotification(file)), ...given };
+  if (targets === undefined && content.recipients !== undefined) return content as NewNotification;
+  return { ...content, targets: targets ?? [] } as NewNotification;
 };
 
 const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Context): string =>
@@ -171,6 +177,14 @@ export const addSend = (program: Command, add: Add) =>
       option("--image <url>", "https URL of an image"),
       option("--template <name>", "published template with its texts and settings"),
       repeated("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
+      option(
+        "--recipients <file>",
+        "instead of --to: a recipient with values of its own a line, as NDJSON or CSV, also as .gz",
+      ),
+      option("--recipient-kind <kind>", "what the recipients of the file are")
+        .choices(knownValues.recipientKind)
+        .default("user"),
+      option("--resume <id>", "continue the upload of --recipients for a notification whose upload broke"),
       repeated("--data <name=value>", "for the app; repeatable"),
       option("--kind <kind>", "what sort of message it is, for lists and statistics, such as order-shipped"),
       repeated("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),
@@ -194,14 +208,29 @@ export const addSend = (program: Command, add: Add) =>
     examples: [
       ["send --title Hello --to topic:news --dry-run", "count the audience and render the payloads"],
       ["send --title 'Order shipped' --to user:u-17 --link /orders/1 --watch", "send to one user and wait"],
+      ["send --template invoice --recipients invoices.csv", "a text for each line of a file"],
       ["send --title 'Good morning' --to all --at 2030-01-31T09:00:00+01:00", "schedule it"],
     ],
     run: async (context, _, options) => {
       const { signal, terminal, result } = context;
+      const { recipients: file, resume } = options;
+      if (resume !== undefined && file === undefined) throw new UsageError("--resume needs --recipients <file>.");
+      if (file !== undefined && options.dryRun)
+        throw new UsageError("--dry-run is not accepted with --recipients: the API reads a file with `dry_run=true`.");
+      const herald = context.herald();
+      if (resume !== undefined && file !== undefined)
+        return result(uploadRecipients(context, herald, resume, file), uploadWords);
       const notification = await contentOf(options);
-      const { notifications } = context.herald();
+      const { notifications } = herald;
       if (options.dryRun) return result(notifications.dryRun(notification), (found) => dryRunWords(found, context));
       const sent = await notifications.send(notification, { idempotencyKey: options.key });
+      if (file !== undefined) {
+        context.onStop(`Continue with: herald send --recipients ${file} --resume ${sent.id}`);
+        terminal.note(`Accepted as ${sent.id}.`);
+        const uploaded = await uploadRecipients(context, herald, sent.id, file);
+        if (!options.watch) return result({ ...sent, recipients: uploaded }, () => uploadWords(uploaded));
+        terminal.note(uploadWords(uploaded));
+      }
       if (!options.watch)
         return result(sent, () =>
           [

@@ -32,7 +32,7 @@ const columns = (project: string): readonly Column<TemplateSummary>[] => [
   {
     title: "Name",
     cell: ({ name }) => (
-      <Link to="/p/$project/templates/$template" params={{ project, template: name }} className="break">
+      <Link to="/p/$project/templates/$template" params={{ project, template: name }} className="link break">
         {name}
       </Link>
     ),

@@ -32,12 +32,19 @@ const styleOf = <Row,>({ right, wide }: Column<Row>) => ({
   ...(wide && { visibleFrom: "sm" as const }),
 });
 
-/** Rows as a table, which scrolls if it is wider than the screen. */
+/** The title stands before the cell where rows are stacked. */
+const cellOf = <Row,>(column: Column<Row>, index: number) => ({
+  ...styleOf(column),
+  ...(index > 0 && typeof column.title === "string" && { "data-title": column.title }),
+});
+
+/** Rows as a table, which scrolls if it is wider than the screen. On a phone rows with buttons are stacked, each cell with its title. */
 export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
+  const hasActions = columns.some(({ title }) => title === "");
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
     <section className="scroll" aria-label={label} tabIndex={0}>
-      <Table className="table">
+      <Table className={hasActions ? "table stacked" : "table"}>
         <Table.Thead>
           <Table.Tr>
             {columns.map((column, index) => (
@@ -53,7 +60,7 @@ export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
             <Table.Tr key={keyOf(row)}>
               {columns.map((column, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
-                <Table.Td key={index} {...styleOf(column)}>
+                <Table.Td key={index} {...cellOf(column, index)}>
                   {column.cell(row)}
                 </Table.Td>
               ))}

@@ -1,9 +1,12 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
+import { PageRequest } from "../http/v1/pagination.ts";
+import { RecipientError, Recipients } from "../http/v1/recipients.ts";
 import { NotificationId, ProjectId } from "../ids.ts";
-import { RecipientLine } from "../recipients.ts";
+import { PersonalTexts, RecipientKind, RecipientLine } from "../recipients.ts";
 
-const page = { projectId: ProjectId, notificationId: NotificationId, page: z.number().int().min(0) };
+const notification = { projectId: ProjectId, notificationId: NotificationId };
+const page = { ...notification, page: z.number().int().min(0) };
 
 /**
  * A chunk of recipients, which registry expands. `state`: `waiting` for the chunk to be stored; `ended`: no page of the notification is
@@ -24,4 +27,41 @@ export const RecordRecipients = defineRequest(
   "dispatch.recipients.record",
   { ...page, unmatched: z.array(z.number().int().min(0)) },
   z.object({}),
+);
+
+/** How far its recipients are. `texts`: how lines of an upload are read; absent: they came with the request. */
+export const GetRecipients = defineRequest(
+  "dispatch.recipients.get",
+  notification,
+  z.object({ recipients: Recipients, texts: PersonalTexts.pick({ values: true, declared: true }).optional() }),
+);
+export const ListRecipientErrors = defineList(
+  "dispatch.recipients.errors",
+  { ...notification, page: PageRequest },
+  RecipientError,
+);
+/** Lines of an upload, in order: a chunk follows the lines that are stored. `kind`: of the upload. */
+export const AppendRecipients = defineRequest(
+  "dispatch.recipients.append",
+  {
+    ...notification,
+    kind: RecipientKind,
+    firstLine: z.number().int().min(1),
+    lastLine: z.number().int().min(0),
+    lines: z.array(RecipientLine),
+    errors: z.array(RecipientError),
+    refused: z.number().int().min(0),
+    duplicates: z.number().int().min(0),
+    /** It ends the file. */
+    last: z.boolean(),
+  },
+  z.object({}),
+);
+export type AppendRecipients = z.infer<typeof AppendRecipients.request>;
+
+/** How many uploads of a project wait for lines; at most `limit`. */
+export const CountUploads = defineRequest(
+  "dispatch.recipients.count-uploads",
+  { projectId: ProjectId, limit: z.number().int().min(1) },
+  z.object({ uploads: z.number().int().min(0) }),
 );

@@ -112,7 +112,15 @@ export async function startNatsServer(
   const portsFile = join(dataDir, `nats-server_${process.pid}.ports`);
   const actual = await waitUntilReady(process, () => listeningPort(portsFile), readyWithinMs);
   await rm(portsFile, { force: true });
-  return { process, port: actual };
+  return {
+    process,
+    port: actual,
+    /** Has the running server read its configuration again, with another `extraConfig`. */
+    reload: async (extraConfig: string) => {
+      await writeFile(configFile, natsConfig({ ...options, extraConfig }), { mode: 0o600 });
+      process.signal("SIGHUP");
+    },
+  };
 }
 
 /** Appends `extraConfig` unchanged. */

@@ -2,11 +2,11 @@
 import { parsedJson } from "../call.ts";
 import { register } from "../register.ts";
 import { exclusively, readState, writeState } from "../state.ts";
-import type { PushPayload } from "../wire.ts";
-import { flushOpens, reportOpen } from "./opens.ts";
+import type { PushButton, PushPayload } from "../wire.ts";
+import { flushReports, report } from "./reports.ts";
 
 declare const self: ServiceWorkerGlobalScope & {
-  heraldWorker: { readonly click: typeof click };
+  heraldWorker: { readonly click: typeof click; readonly dismiss: typeof dismiss };
 };
 
 /** False if the user has logged out or unsubscribed, or if the push was sent to a former device of this browser. */
@@ -36,7 +36,9 @@ const receive = async (text: string | undefined): Promise<void> => {
   for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))
     page.postMessage({ herald: "push", payload });
   await show(payload);
-  await flushOpens();
+  const { receipt } = payload;
+  if (payload.notification && typeof receipt === "number") await report("received", payload, { seconds: receipt });
+  else await flushReports();
 };
 
 /** The URL of a link; the worker's scope if a browser should not open the link. */
@@ -58,15 +60,27 @@ const openPage = async (link: unknown): Promise<unknown> => {
   return found ? found.focus() : self.clients.openWindow(page);
 };
 
-/** Handles a click on a notification: opens its link, or focuses the tab that shows it, and reports the open to Herald. */
-const click = async (notification: Notification): Promise<void> => {
-  const { notification_id, project_id, token, link_to } = notification.data ?? {};
-  if (typeof notification_id !== "string") return;
+const isHeralds = ({ data }: Notification): boolean => typeof data?.notification_id === "string";
+
+/**
+ * Handles a click on a notification or on its button `action`: opens its link, or focuses the tab that shows it, and reports the open to
+ * Herald.
+ */
+const click = async (notification: Notification, action = ""): Promise<void> => {
+  if (!isHeralds(notification)) return;
+  const { data } = notification;
+  const pressed = (Array.isArray(data.buttons) ? (data.buttons as PushButton[]) : []).find(({ id }) => id === action);
   notification.close();
   await Promise.allSettled([
-    openPage(link_to),
-    reportOpen({ notification: notification_id, project: project_id, token }),
+    pressed?.opens === false ? undefined : openPage(pressed?.link_to ?? data.link_to),
+    report("open", data, pressed && { button: pressed.id }),
   ]);
+};
+
+/** Reports that the user closed a notification, if Herald asked for its receipt. */
+const dismiss = async (notification: Notification): Promise<void> => {
+  if (isHeralds(notification) && typeof notification.data.receipt === "number")
+    await report("dismissed", notification.data);
 };
 
 /** Registers a subscription that the browser has replaced. If that fails, the next page that starts the kit registers it. */
@@ -76,12 +90,13 @@ const subscribeAgain = () =>
     if (state?.wanted) await writeState(await register(self.registration, state));
   }).catch(() => undefined);
 
-self.heraldWorker = { click };
+self.heraldWorker = { click, dismiss };
 self.addEventListener("push", (event) => event.waitUntil(receive(event.data?.text())));
-self.addEventListener("notificationclick", (event) => event.waitUntil(click(event.notification)));
+self.addEventListener("notificationclick", (event) => event.waitUntil(click(event.notification, event.action)));
+self.addEventListener("notificationclose", (event) => event.waitUntil(dismiss(event.notification)));
 self.addEventListener("pushsubscriptionchange", (event) => (event as ExtendableEvent).waitUntil(subscribeAgain()));
-self.addEventListener("activate", (event) => event.waitUntil(flushOpens()));
+self.addEventListener("activate", (event) => event.waitUntil(flushReports()));
 self.addEventListener("sync", (event) => {
   const { tag, waitUntil } = event as ExtendableEvent & { tag: string };
-  if (tag === "herald") waitUntil.call(event, flushOpens({ throws: true }));
+  if (tag === "herald") waitUntil.call(event, flushReports({ throws: true }));
 });

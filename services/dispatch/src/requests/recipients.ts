@@ -1,18 +1,127 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { ReadRecipients, RecordRecipients } from "@herald/contracts";
+import {
+  AppendRecipients,
+  CountUploads,
+  GetRecipients,
+  ListRecipientErrors,
+  type NotificationId,
+  type ProjectId,
+  ReadRecipients,
+  type RecipientError,
+  RecordRecipients,
+  recipientLimits,
+} from "@herald/contracts";
+import { HeraldError, notFound } from "@herald/kit";
+import { pageOfRows } from "@herald/mongo";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
+import type { FindNotification } from "./notifications.ts";
 
-/** Requests of registry, which expands a notification's recipients page after page. */
-export const handleRecipientRequests = ({ bus, notifications, recipients }: DeliveryDeps): RequestListener[] => [
-  handleRequest(bus, ReadRecipients, async ({ projectId, notificationId, page }) => {
-    const state = await notifications.getState(projectId, notificationId);
-    if (!state || state.end) return { state: "ended" as const };
-    const found = await recipients.read(projectId, notificationId, page);
-    return found ? { state: "stored" as const, ...found } : { state: "waiting" as const };
-  }),
+type Deps = DeliveryDeps & { readonly find: FindNotification };
 
-  handleRequest(bus, RecordRecipients, async ({ projectId, notificationId, page, unmatched }) => {
-    await recipients.record(projectId, notificationId, page, unmatched);
-    return {};
-  }),
-];
+const lineDigits = 9;
+const keyOf = ({ line, field }: RecipientError): string => `${String(line).padStart(lineDigits, "0")}/${field}`;
+
+const unmatchedError = (line: number): RecipientError => ({
+  line,
+  field: "target",
+  reason: "has no active device",
+  code: "unmatched",
+});
+
+/** Requests about the recipients of notifications: registry expands them page after page, and the gateway uploads and shows them. */
+export const handleRecipientRequests = ({ bus, notifications, recipients, find, now }: Deps): RequestListener[] => {
+  /** Whether no more lines are awaited: the notification was stopped or has expired, or its sender is silent. */
+  const isOver = async ({ projectId, _id, upload, stop, expiresAt, acceptedAt, sendAt }: NotificationState) => {
+    if (stop || now() >= expiresAt) return true;
+    const latest = await recipients.latest(projectId, _id);
+    const since = latest?.at ?? sendAt ?? acceptedAt;
+    return now().getTime() - since.getTime() > (upload ? recipientLimits.uploadMs : recipientLimits.inlineMs);
+  };
+
+  const existing = async (projectId: ProjectId, id: NotificationId) => {
+    const found = await find(projectId, id);
+    const content = "send" in found ? found.send.content : found.document.content;
+    const personal = "send" in found ? found.send.personal : found.document.personal;
+    if (content.recipients === undefined)
+      throw notFound("notification-not-found", "id", "it has targets, and no recipients");
+    return { ...content.recipients, personal, document: "send" in found ? undefined : found.document };
+  };
+
+  return [
+    handleRequest(bus, ReadRecipients, async ({ projectId, notificationId, page }) => {
+      const state = await notifications.getState(projectId, notificationId);
+      if (!state || state.end) return { state: "ended" as const };
+      let found = await recipients.read(projectId, notificationId, page);
+      if (!found && (await isOver(state))) {
+        await recipients.close(projectId, notificationId, page, now());
+        found = await recipients.read(projectId, notificationId, page);
+      }
+      return found ? { state: "stored" as const, ...found } : { state: "waiting" as const };
+    }),
+
+    handleRequest(bus, RecordRecipients, async ({ projectId, notificationId, page, unmatched }) => {
+      await recipients.record(projectId, notificationId, page, unmatched);
+      await notifications.pagesExpanded(projectId, notificationId, page + 1);
+      return {};
+    }),
+
+    handleRequest(bus, CountUploads, async ({ projectId, limit }) => ({
+      uploads: await notifications.countUploads(projectId, limit),
+    })),
+
+    handleRequest(bus, GetRecipients, async ({ projectId, notificationId }) => {
+      const { kind, upload, personal } = await existing(projectId, notificationId);
+      const chunks = await recipients.list(projectId, notificationId);
+      const last = chunks.at(-1);
+      const sum = (count: (chunk: (typeof chunks)[number]) => number) =>
+        chunks.reduce((total, chunk) => total + count(chunk), 0);
+      return {
+        recipients: {
+          kind,
+          lines_stored: last?.lastLine ?? 0,
+          recipients: sum(({ lines }) => lines),
+          processed: sum(({ lines, unmatched }) => (unmatched === undefined ? 0 : lines)),
+          refused: last?.refused ?? 0,
+          duplicates: last?.duplicates ?? 0,
+          unmatched: sum(({ unmatched = [] }) => unmatched.length),
+          errors_left_out: Math.max(0, (last?.errorsBefore ?? 0) - recipientLimits.errors),
+          complete: last?.last === true && last.closed !== true,
+        },
+        ...(upload && personal && { texts: { values: personal.values, declared: personal.declared } }),
+      };
+    }),
+
+    handleRequest(bus, ListRecipientErrors, async ({ projectId, notificationId, page: request }) => {
+      await existing(projectId, notificationId);
+      const chunks = await recipients.list(projectId, notificationId, { errors: true });
+      const rows = chunks.flatMap(({ errors, unmatched = [] }) => [...errors, ...unmatched.map(unmatchedError)]);
+      return pageOfRows(rows, { request, key: keyOf });
+    }),
+
+    handleRequest(bus, AppendRecipients, async (chunk) => {
+      const { projectId, notificationId, firstLine, kind } = chunk;
+      const { upload, kind: own, document } = await existing(projectId, notificationId);
+      if (!upload || own !== kind)
+        throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");
+      if (!document) throw new HeraldError("queue-full", "the notification is not stored yet");
+      if (document.end || document.stop || now() >= document.expiresAt)
+        throw new HeraldError("notification-final", `the notification is ${document.status}: it takes no recipients`);
+      const before = await recipients.latest(projectId, notificationId);
+      if (before?.last) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
+      const stored = before?.lastLine ?? 0;
+      if (firstLine !== stored + 1) throw mismatch(stored);
+      const waiting = (before === undefined ? 0 : before.page + 1) - (document.pagesExpanded ?? 0);
+      if (waiting >= recipientLimits.waitingChunks)
+        throw new HeraldError("queue-full", "as many recipients wait as one notification may have waiting");
+      if (!(await recipients.append(chunk, before, now()))) throw mismatch(chunk.lastLine);
+      return {};
+    }),
+  ];
+};
+
+const mismatch = (stored: number): HeraldError =>
+  new HeraldError(
+    "import-position-mismatch",
+    `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
+  );

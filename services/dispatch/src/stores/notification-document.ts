@@ -60,6 +60,10 @@ type Facts = {
   tags?: Tag[];
   /** It has a list of recipients instead of targets. */
   listed?: true;
+  /** Its list is uploaded. */
+  upload?: true;
+  /** How many chunks of its list are expanded. */
+  pagesExpanded?: number;
   /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
   status: NotificationStatus;
   stop?: Stop;
@@ -151,7 +155,8 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
     ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
     expiresAt: new Date(send.expiresAt),
     ...(tags && { tags }),
-    ...(content.recipients && { listed: true }),
+    ...(content.recipients && { listed: true as const }),
+    ...(content.recipients?.upload && { upload: true as const }),
   };
 };
 

@@ -217,6 +217,18 @@ export const createNotificationStore = (db: Db) => {
       });
     },
 
+    /** How many of a project's notifications wait for lines of an upload; at most `limit`. */
+    countUploads: (projectId: ProjectId, limit: number): Promise<number> =>
+      notifications.countDocuments(
+        { projectId, step: { $in: ["accepted", "expanding"] }, upload: true },
+        { hint: notificationHints.steps, limit },
+      ),
+
+    /** Records that the first `pages` chunks of its recipients are expanded. Repeatable. */
+    pagesExpanded: async (projectId: ProjectId, _id: NotificationId, pages: number): Promise<void> => {
+      await notifications.updateOne({ _id, projectId }, { $max: { pagesExpanded: pages } });
+    },
+
     list: listNotifications(notifications, counts),
 
     /** Up to `limit` of a project's notifications, oldest first, for deletion. */

@@ -1,4 +1,13 @@
-import { type NotificationId, type ProjectId, type RecipientLine, type SendV1, userKey } from "@herald/contracts";
+import {
+  type AppendRecipients,
+  type NotificationId,
+  type ProjectId,
+  type RecipientError,
+  type RecipientLine,
+  recipientLimits,
+  type SendV1,
+  userKey,
+} from "@herald/contracts";
 import {
   ensureIndexes,
   findSome,
@@ -24,8 +33,15 @@ type RecipientsDocument = {
   lines: number;
   /** The recipients as JSON, until every device has its result; callers choose the names of the values. */
   content?: string;
-  /** The last chunk of the notification. */
+  /** The last chunk of the notification. `closed`: it ended before all lines were stored. */
   last?: true;
+  closed?: true;
+  /** Sums over this chunk and those before it. */
+  refused: number;
+  duplicates: number;
+  /** Errors of this chunk's lines, and how many there are up to its end. */
+  errors: RecipientError[];
+  errorsBefore: number;
   /** Lines without an active device. Absent until the chunk is expanded. */
   unmatched?: number[];
   at: Date;
@@ -71,11 +87,78 @@ export const createRecipientStore = (db: Db) => {
           lastLine: lines.at(-1)?.n ?? 0,
           lines: lines.length,
           content: JSON.stringify(lines),
+          refused: 0,
+          duplicates: 0,
+          errors: [],
+          errorsBefore: 0,
           ...(isLast && { last: true as const }),
           at,
         };
       });
       await insertMissing(chunks, documents);
+    },
+
+    /** The last chunk that is stored, without its lines. */
+    latest: async (projectId: ProjectId, notificationId: NotificationId) => {
+      const [found] = await findSome(
+        chunks,
+        { projectId, notificationId },
+        { hint: hints.list, sort: { _id: -1 }, limit: 1, projection: { content: 0, errors: 0 } },
+      );
+      return found && { ...found, page: Number(found._id.slice(-pageDigits)) };
+    },
+
+    /** Stores the chunk after `before`. False when another one is stored in its place. */
+    append: async (
+      { projectId, notificationId, lastLine, lines, errors, refused, duplicates, last }: AppendRecipients,
+      before:
+        | (Pick<RecipientsDocument, "refused" | "duplicates" | "errorsBefore"> & { readonly page: number })
+        | undefined,
+      at: Date,
+    ): Promise<boolean> => {
+      const page = before === undefined ? 0 : before.page + 1;
+      const errorsBefore = (before?.errorsBefore ?? 0) + errors.length;
+      const room = Math.max(0, recipientLimits.errors - (before?.errorsBefore ?? 0));
+      return insertMissing(chunks, [
+        {
+          _id: idOf(notificationId, page),
+          projectId,
+          notificationId,
+          lastLine,
+          lines: lines.length,
+          content: JSON.stringify(lines),
+          refused: (before?.refused ?? 0) + refused,
+          duplicates: (before?.duplicates ?? 0) + duplicates,
+          errors: errors.slice(0, room),
+          errorsBefore,
+          ...(last && { last: true as const }),
+          at,
+        },
+      ]);
+    },
+
+    /** Ends the list before all its lines are stored: no chunk can follow. Repeatable. */
+    close: async (projectId: ProjectId, notificationId: NotificationId, page: number, at: Date): Promise<void> => {
+      const [before] = await findSome(
+        chunks,
+        { projectId, notificationId },
+        { hint: hints.list, sort: { _id: -1 }, limit: 1, projection: { content: 0, errors: 0 } },
+      );
+      const { lastLine = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
+      await insertMissing(chunks, [
+        {
+          ...{
+            _id: idOf(notificationId, page),
+            projectId,
+            notificationId,
+            lastLine,
+            refused,
+            duplicates,
+            errorsBefore,
+          },
+          ...{ lines: 0, content: "[]", errors: [], last: true, closed: true, at },
+        },
+      ]);
     },
 
     /** A chunk, without lines if its values were removed. Undefined: it is not stored. */
@@ -98,12 +181,17 @@ export const createRecipientStore = (db: Db) => {
       await chunks.updateOne({ _id, projectId, unmatched: { $exists: false } }, { $set: { unmatched: numbers } });
     },
 
-    /** The chunks of a notification without their values, in order. */
-    list: (projectId: ProjectId, notificationId: NotificationId) =>
+    /** The chunks of a notification without their values, in order; `errors`: with the errors of their lines. */
+    list: (projectId: ProjectId, notificationId: NotificationId, { errors = false } = {}) =>
       findSome(
         chunks,
         { projectId, notificationId },
-        { hint: hints.list, sort: { _id: 1 }, limit: maxChunks, projection: { content: 0 } },
+        {
+          hint: hints.list,
+          sort: { _id: 1 },
+          limit: maxChunks,
+          projection: { content: 0, ...(!errors && { errors: 0 }) },
+        },
       ),
 
     removeValues: async (projectId: ProjectId, notificationId: NotificationId): Promise<void> => {

@@ -12,6 +12,7 @@ import { getStatus, operatorRoutes } from "./operator-routes.ts";
 import { getStats, projectRoutes } from "./project-routes.ts";
 import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
 import { putDevicesRoute } from "./put-devices-routes.ts";
+import { recipientRoutes } from "./recipient-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { signInRoutes } from "./sign-in-routes.ts";
 import { templateRoutes } from "./template-routes.ts";
@@ -26,6 +27,7 @@ export const allRoutes: readonly Route[] = [
   ...furtherTokenRoutes,
   putDevicesRoute,
   ...importRoutes,
+  ...recipientRoutes,
   ...identificationRoutes,
   ...userRoutes,
   ...topicRoutes,

@@ -2,6 +2,7 @@ import {
   batchSendLimits,
   CancelNotification,
   CountOpens,
+  CountUploads,
   Delivery,
   DeliveryStatus,
   DryRun,
@@ -19,12 +20,14 @@ import {
   type ProjectId,
   pageOf,
   pageQuery,
+  recipientLimits,
   SendNotification,
   SendNotifications,
   type SendV1,
   SentNotification,
   type UserId,
 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { type CallerOf, project } from "../auth/caller.ts";
 import { notificationFor } from "../auth/shown-to.ts";
@@ -42,6 +45,12 @@ import { notificationParam } from "./path-params.ts";
 
 /** Two thousand recipients with fifty values each have more, and do not fit into the body. */
 const sendMaxValues = 100_000;
+
+/** An upload of a few thousand lines is finished by then. */
+const uploadRetrySeconds = 10;
+
+const isUpload = ({ recipients }: SendNotification["notification"]): boolean =>
+  recipients !== undefined && "upload" in recipients;
 
 const OneNotification = dataOf(Notification);
 
@@ -81,6 +90,21 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
     };
     const accept = async (attempt: Attempt<NotificationId>) =>
       acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) });
+    if (isUpload(notification)) {
+      if (notification.dry_run === true)
+        throw new HeraldError(
+          "validation-failed",
+          "notification.dry_run: is not accepted with an upload; send it, and upload the file with `dry_run=true`",
+        );
+      const { uploads: max } = recipientLimits;
+      const { uploads } = await deps.sendRequest(CountUploads, { projectId, limit: max });
+      if (uploads >= max)
+        throw new HeraldError(
+          "quota-exceeded",
+          `notification.recipients: ${max} uploads of the project wait for lines, and no more may; finish or cancel one`,
+          { retryAfterSeconds: uploadRetrySeconds },
+        );
+    }
     if (notification.dry_run === true)
       return idempotent({
         newId: newNotificationId,

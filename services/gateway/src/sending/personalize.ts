@@ -92,8 +92,9 @@ const inChunks = (lines: readonly RecipientLine[]): RecipientLine[][] => {
 /** A send whose texts dispatch renders for each recipient. Throws validation-failed with all problems. */
 export const personalize = (
   { template, version, variables = {}, own, locale, name }: Rendering,
-  recipients: readonly NewRecipient[],
+  given: readonly NewRecipient[] | { readonly upload: RecipientKind },
 ): RenderedSend => {
+  const recipients = "upload" in given ? [] : given;
   const problems: string[] = [];
   const shared =
     template === undefined
@@ -103,6 +104,8 @@ export const personalize = (
   if (template) requireValues(lines, template, shared, name, problems);
   const compiled = compileTexts(own, template?.names ?? namesOf(shared, recipients));
   for (const { path, message } of compiled.problems) problems.push(`${at(name, ...path)}: ${message}`);
+  if ("upload" in given && own.send_at !== undefined)
+    problems.push(`${at(name, "send_at")}: is not accepted with an upload: it is sent as its lines arrive`);
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
 
   const merged = mergeLayers<CompiledText, object, object>(template?.content ?? {}, compiled.content);
@@ -111,7 +114,11 @@ export const personalize = (
   );
   const checked: Omit<NotificationContent, "targets"> = parseBody(
     RenderedContent,
-    { ...likely, template: version, recipients: { kind, lines: recipients.length } },
+    {
+      ...likely,
+      template: version,
+      recipients: "upload" in given ? { kind: given.upload, upload: true } : { kind, lines: recipients.length },
+    },
     { prefix: name },
   );
   const { title, body, link_to, image, data, localizations } = merged as Texts<CompiledText>;
@@ -128,7 +135,7 @@ export const personalize = (
       values: shared,
       ...(template && { declared: template.declared }),
     },
-    recipients: inChunks(lines),
+    ...(!("upload" in given) && { recipients: inChunks(lines) }),
   };
 };
 

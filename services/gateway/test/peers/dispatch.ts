@@ -8,9 +8,11 @@ import {
   GetDeliveryTrace,
   GetNotification,
   GetProvider,
+  GetRecipients,
   ListDeliveries,
   ListDeviceNotifications,
   ListNotifications,
+  ListRecipientErrors,
   type Notification,
   type PageOf,
   type ProjectId,
@@ -19,6 +21,7 @@ import {
   type ProviderView,
   PutProvider,
   projectProvidersKey,
+  type Recipients,
   TestProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -27,6 +30,18 @@ import type { Devices } from "./registry-devices.ts";
 import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 export type Notifications = Map<string, Owned<Notification>>;
+
+const noRecipients: Recipients = {
+  kind: "user",
+  lines_stored: 0,
+  recipients: 0,
+  processed: 0,
+  refused: 0,
+  duplicates: 0,
+  unmatched: 0,
+  errors_left_out: 0,
+  complete: false,
+};
 
 /** Dispatch's notifications, each accepted by every device of its project, and its provider settings. */
 export const serveDispatch = (
@@ -48,6 +63,14 @@ export const serveDispatch = (
 
   serve(ListNotifications, ({ projectId, page }) => pageOf(rows(notifications, projectId), page));
   serve(GetNotification, (data) => owned(notifications, data, data.notificationId, "notification-not-found").value);
+  serve(GetRecipients, (data) => {
+    owned(notifications, data, data.notificationId, "notification-not-found");
+    return { recipients: noRecipients, texts: { values: {} } };
+  });
+  serve(ListRecipientErrors, (data) => {
+    owned(notifications, data, data.notificationId, "notification-not-found");
+    return pageOf([], data.page);
+  });
   serve(CancelNotification, (data) => {
     const found = owned(notifications, data, data.notificationId, "notification-not-found");
     if (found.value.status === "completed") throw new HeraldError("notification-final", "id: it is completed");

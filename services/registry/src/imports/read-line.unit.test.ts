@@ -249,3 +249,16 @@ test("cells that spreadsheets would run lose the quote that exports put before t
   };
   expect(["'=1+1", "'+1", "'-1", "'@a", "'a", "=1"].map(userOf)).toEqual(["=1+1", "+1", "-1", "@a", "'a", "=1"]);
 });
+
+test("an exported device keeps its app, and leaves the tokens of push types to its app", async () => {
+  const { token, platform, app } = { token: apns, platform: "ios", app: "com.example.driver" };
+  const tokens = [{ type: "voip", token: apns, registered_at: seen }];
+  const cells = [apns, platform, app, JSON.stringify(tokens).replaceAll('"', '""')];
+  for (const [header, text] of [
+    [undefined, JSON.stringify({ token, platform, app, tokens })],
+    ["token,platform,app,tokens", cells.map((cell) => `"${cell}"`).join(",")],
+  ] as const)
+    expect(await parseDevices([{ n: 1, text }], createReadLine("herald", header))).toEqual([
+      { device: { token, platform, app }, newId: undefined },
+    ]);
+});

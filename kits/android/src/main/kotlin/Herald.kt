@@ -15,6 +15,7 @@ import java.util.concurrent.Future
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 import kotlin.random.Random
+import org.json.JSONArray
 import org.json.JSONObject
 
 /** What Herald has confirmed of this device. */
@@ -43,6 +44,7 @@ class Herald internal constructor(private val context: Context, sealer: Sealer, 
         override val project = setting("io.herald.project")
 
         override fun data(): JSONObject = JSONObject()
+            .put("capabilities", JSONArray(listOf("draws", "receipts", "buttons")))
             .put("identifiers", JSONObject()
                 .put("current_locale", Locale.getDefault().toLanguageTag())
                 .put("current_time_zone", TimeZone.getDefault().id))

@@ -59,7 +59,9 @@ internal class Settle(
     private fun sendReports() {
         for (report in state.reports.filter { it.notBefore <= now() }) {
             val age = now() - report.at
+            val ago = (age / 1000).coerceAtLeast(0)
             val body = JSONObject().put("project_id", report.project).put("token", report.token).put("button", report.button)
+            if (ago > 0) body.put("ago", ago)
             // A report needs no credential, so a refusal says nothing about the device.
             if (age < State.REPORT_AGE_MS) {
                 try {

@@ -1,106 +1,18 @@
 package io.herald
 
-import com.google.firebase.messaging.RemoteMessage
-import java.net.URI
-import java.net.http.HttpClient
-import java.net.http.HttpRequest
-import java.net.http.HttpResponse
-import java.util.UUID
-import org.json.JSONArray
-import org.json.JSONObject
 import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNotEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
-import org.junit.Assume.assumeTrue
-import org.junit.Before
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
 
-/** The kit at a running Herald, which `npm run test:android` starts. Left out without it. */
 @RunWith(RobolectricTestRunner::class)
-class ConnectTest {
-    private val gateway = System.getenv("HERALD_TEST_GATEWAY").orEmpty()
-    private val project = System.getenv("HERALD_TEST_PROJECT").orEmpty()
-    private val http = HttpClient.newHttpClient()
-    private lateinit var between: Between
-    private lateinit var phone: Phone
-    private lateinit var herald: Herald
-
-    @Before fun start() {
-        assumeTrue("npm run test:android starts a Herald", gateway != "")
-        between = Between(gateway)
-        phone = Phone(between.url, project)
-        herald = phone.start()
-    }
-
-    @After fun stop() {
-        if (gateway != "") between.stop()
-    }
-
-    private fun request(method: String, url: String, body: JSONObject? = null): JSONObject {
-        val request = HttpRequest.newBuilder(URI(url))
-            .header("Authorization", "Bearer ${System.getenv("HERALD_TEST_TOKEN")}")
-            .header("Content-Type", "application/json")
-            .method(method, if (body == null) HttpRequest.BodyPublishers.noBody() else HttpRequest.BodyPublishers.ofString(body.toString()))
-        val answer = http.send(request.build(), HttpResponse.BodyHandlers.ofString())
-        check(answer.statusCode() < 400) { "$method $url answered ${answer.statusCode()}: ${answer.body()}" }
-        return JSONObject(answer.body().ifEmpty { "{}" })
-    }
-
-    private fun api(method: String, path: String, body: JSONObject? = null) = request(method, "$gateway/api/v1$path", body)
-
-    private fun device(): JSONObject = api("GET", "/devices/${herald.status.device}").getJSONObject("data")
-
-    private fun eventually(check: () -> Unit) {
-        val end = System.nanoTime() + 20_000_000_000
-        while (true) {
-            try {
-                return check()
-            } catch (failed: AssertionError) {
-                if (System.nanoTime() > end) throw AssertionError("${failed.message}; the kit says: ${herald.status.problem?.message}", failed)
-                Thread.sleep(100)
-            }
-        }
-    }
-
-    private fun pushToken() = "android:${UUID.randomUUID()}"
-
-    private fun register(token: String = pushToken()): String {
-        herald.register(token)
-        eventually { assertFalse(herald.status.pending) }
-        return token
-    }
-
-    /** Sends, and hands the simulator's push to the app as Firebase would. Returns the notification's id. */
-    private fun receive(token: String, content: JSONObject): String {
-        content.put("targets", JSONArray().put(herald.status.device))
-        val id = api("POST", "/notifications", JSONObject().put("notification", content)).getJSONObject("data").getString("id")
-        val message = message(token, id)
-        val notification = message.optJSONObject("notification")?.let { RemoteMessage.Notification(texts(it)) }
-        Robolectric.buildService(HeraldMessagingService::class.java).create().get()
-            .onMessageReceived(RemoteMessage(texts(message.getJSONObject("data")), notification))
-        return id
-    }
-
-    private fun message(token: String, id: String): JSONObject {
-        var found: JSONObject? = null
-        eventually {
-            val pushes = request("GET", "${System.getenv("HERALD_TEST_SIMULATORS")}/pushes?token=$token").getJSONArray("data").objects()
-            found = pushes.map { it.getJSONObject("payload") }.lastOrNull { it.getJSONObject("data").getString("notification_id") == id }
-            assertTrue("no push came", found != null)
-        }
-        return found!!
-    }
-
-    private fun texts(from: JSONObject) = from.keys().asSequence().associateWith { from.getString(it) }
-
-    private fun counts(id: String): JSONObject = api("GET", "/notifications/$id").getJSONObject("data").getJSONObject("counts")
-
+class ConnectTest : AtHerald() {
     @Test fun `registers, keeps its device when the push token changes, and registers again after it was deleted`() {
         val first = register()
         val id = herald.status.device
@@ -203,45 +115,5 @@ class ConnectTest {
         between.script = { null }
         herald.settled().get()
         eventually { assertFalse(herald.status.pending) }
-    }
-
-    @Test fun `a push is shown, opened by a tap while offline, and counted when the phone is back`() {
-        val token = register()
-        val id = receive(token, JSONObject().put("title", "Hello").put("body", "World").put("link_to", "/orders/42"))
-        between.offline = true
-        val start = phone.tap(phone.shown.single().notification.contentIntent)!!
-        assertEquals("/orders/42", herald.opened(start))
-        herald.settled().get()
-        assertTrue(herald.status.pending)
-
-        between.offline = false
-        herald = phone.start()
-        herald.settled().get()
-        assertFalse(herald.status.pending)
-        assertEquals(1, between.requests.count { it == "PUT /api/v1/notifications/$id/open" })
-        eventually { assertEquals(1, counts(id).getInt("opened")) }
-    }
-
-    @Test fun `reports the open of a push that the system drew`() {
-        val token = register()
-        val content = JSONObject().put("title", "Hello").put("link_to", "/inbox").put("targets", JSONArray().put(herald.status.device))
-        val id = api("POST", "/notifications", JSONObject().put("notification", content)).getJSONObject("data").getString("id")
-        val start = android.content.Intent()
-        texts(message(token, id).getJSONObject("data")).forEach { (name, value) -> start.putExtra(name, value) }
-        assertEquals("/inbox", herald.opened(start))
-        assertNull(herald.opened(start))
-        eventually { assertEquals(1, counts(id).getInt("opened")) }
-    }
-
-    @Test fun `nothing is shown between a log-out and its answer`() {
-        val token = register()
-        receive(token, JSONObject().put("title", "Hello"))
-        assertEquals(1, phone.shown.size)
-        between.offline = true
-        herald.logout()
-        assertEquals(emptyList<Any>(), phone.shown)
-        herald.settled().get()
-        receive(token, JSONObject().put("title", "For the former user"))
-        assertEquals(emptyList<Any>(), phone.shown)
     }
 }

@@ -47,7 +47,7 @@ const Grants = ({
   readonly refresh: () => void;
 }) => {
   const [open, setOpen] = useState(false);
-  const shown = row.projects.length === 0 ? "–" : count(row.projects.length);
+  const shown = row.projects.length === 0 ? "none" : count(row.projects.length);
   if (!may) return shown;
   return (
     <>

@@ -36,12 +36,12 @@ export const VariableFields = ({ value, onChange, problemOf }: Props) => {
             label="Fallback"
             value={fallback}
             onChange={(text) => change(at, { fallback: text })}
-            placeholder="none: required"
+            placeholder="required"
           />
           <Field label="Sample" value={sample} onChange={(text) => change(at, { sample: text })} />
           <Button
             variant="default"
-            mt={{ base: 0, sm: 25 }}
+            mt={{ base: 0, sm: 22 }}
             aria-label={`Remove ${name || "the variable"}`}
             onClick={() => onChange(value.filter((_, other) => other !== at))}
           >

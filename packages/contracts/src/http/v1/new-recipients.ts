@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { namedBody } from "../../named.ts";
-import { type RecipientKind, recipientKinds, recipientLimits } from "../../recipients.ts";
+import { RecipientKind, recipientKinds, recipientLimits } from "../../recipients.ts";
 import { parseTarget } from "../../targets.ts";
 import { Variables } from "../../variables.ts";
 import { notificationLimits } from "./notification-limits.ts";
@@ -44,6 +44,13 @@ const NewRecipient = namedBody(
 );
 export type NewRecipient = z.infer<typeof NewRecipient>;
 
+/** A file of recipients that follows. */
+const UploadedRecipients = namedBody(
+  "UploadedRecipients",
+  { upload: RecipientKind },
+  { examples: [{ upload: "user" }] },
+);
+
 /** Recipients in a request: all of the kind of the first. */
 export const NewRecipients = z
   .array(NewRecipient)
@@ -70,3 +77,10 @@ export const NewRecipients = z
       )}, each with values of its own for the texts. Of two lines with one target the first counts`,
     examples: [[{ target: "user:u_8412", variables: { order: "42" } }]],
   });
+
+/** The recipients of a send: in its request, or in a file that is uploaded after it. */
+export const RecipientsOrUpload = z.union([NewRecipients, UploadedRecipients]).meta({
+  description:
+    "Instead of `targets`: recipients with values of their own. Up to 2,000 in the request, or `{ upload: <kind> }`, and then a file with `PUT /notifications/{id}/recipients`",
+  examples: [[{ target: "user:u_8412", variables: { order: "42" } }]],
+});

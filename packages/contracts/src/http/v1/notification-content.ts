@@ -80,6 +80,7 @@ export const RecipientList = named(
   {
     kind: RecipientKind,
     lines: z.number().int().min(1).optional().meta({ description: "How many came with the request" }),
+    upload: z.literal(true).optional().meta({ description: "They are uploaded as a file" }),
   },
   { examples: [{ kind: "user", lines: 2 }] },
 );

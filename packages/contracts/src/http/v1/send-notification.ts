@@ -5,7 +5,7 @@ import { namedBody, type PathProblem, withProblems } from "../../named.ts";
 import { pushNameProblem } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
-import { NewRecipients } from "./new-recipients.ts";
+import { RecipientsOrUpload } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
 import { receiptProblems } from "./receipt-fields.ts";
@@ -77,7 +77,7 @@ const newNotification = z
     ...sources,
     ...templateFields,
     targets: NewTargets.optional(),
-    recipients: NewRecipients.optional(),
+    recipients: RecipientsOrUpload.optional(),
     dry_run: dryRun,
   })
   .refine(({ targets, recipients }) => (targets === undefined) !== (recipients === undefined), {

@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { named } from "../../named.ts";
+import { RecipientKind } from "../../recipients.ts";
+import { pageQuery } from "./pagination.ts";
+
+const count = z.number().int().min(0);
+
+/** How far the recipients of a notification are. The counts are numbers of lines. */
+export const Recipients = named(
+  "Recipients",
+  {
+    kind: RecipientKind,
+    lines_stored: count.meta({ description: "Lines that Herald has read, with header and blank lines" }),
+    recipients: count.meta({ description: "Lines that were accepted" }),
+    processed: count.meta({ description: "Recipients whose devices were found" }),
+    refused: count,
+    duplicates: count.meta({ description: "Lines with the target of an earlier one, which counts" }),
+    unmatched: count.meta({ description: "Processed recipients without an active device" }),
+    errors_left_out: count.meta({ description: "Errors beyond the 10,000 that are kept" }),
+    complete: z.boolean().meta({
+      description:
+        "Herald has all lines. False at the end: 24 hours passed without a line, or the notification was cancelled or expired",
+    }),
+  },
+  {
+    examples: [
+      {
+        kind: "user",
+        lines_stored: 100_001,
+        recipients: 99_990,
+        processed: 50_000,
+        refused: 8,
+        duplicates: 2,
+        unmatched: 12,
+        errors_left_out: 0,
+        complete: true,
+      },
+    ],
+  },
+);
+export type Recipients = z.infer<typeof Recipients>;
+
+/** One problem of a line: it was refused, or found no device. */
+export const RecipientError = named(
+  "RecipientError",
+  {
+    line: z
+      .number()
+      .int()
+      .min(1)
+      .meta({ description: "Counted from 1. In CSV a line is a row, and the header is row 1" }),
+    field: z.string().meta({ description: "Of the recipient; empty: the whole line" }),
+    reason: z.string(),
+    code: z.string(),
+  },
+  { examples: [{ line: 7, field: "variables.amount", reason: "must be a number", code: "invalid-value" }] },
+);
+export type RecipientError = z.infer<typeof RecipientError>;
+
+/** Query of `PUT /notifications/{id}/recipients`. */
+export const RecipientsQuery = z.strictObject({
+  after_line: z
+    .string()
+    .regex(/^[0-9]{1,9}$/, "must be a whole number")
+    .transform(Number)
+    .optional()
+    .meta({
+      description:
+        "Continues a broken upload: `lines_stored` of its recipients. Send the whole file; these lines are skipped",
+    }),
+  dry_run: z
+    .enum(["true", "false"])
+    .optional()
+    .meta({ description: "`true`: reads and counts the lines, and stores and sends nothing" }),
+});
+
+export const RecipientErrorsQuery = z.strictObject(pageQuery);

@@ -1,0 +1,116 @@
+import {
+  AppendRecipients,
+  GetRecipients,
+  ListRecipientErrors,
+  type NotificationId,
+  type ProjectId,
+  pageOf,
+  RecipientError,
+  RecipientErrorsQuery,
+  Recipients,
+  RecipientsQuery,
+} from "@herald/contracts";
+import { allowLongUpload, HeraldError } from "@herald/kit";
+import { project, shareOwner } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
+import { ok, pageReply, pageRequest } from "../http/reply.ts";
+import { dataOf, defineRoute } from "../http/route.ts";
+import { createHashSet } from "../imports/hash-set.ts";
+import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
+import { createSpend } from "../imports/spend.ts";
+import { storeRecipients } from "../imports/store-recipients.ts";
+import { notificationParam } from "./path-params.ts";
+
+const OneList = dataOf(Recipients);
+
+const getRecipients = defineRoute("getRecipients", "get /api/v1/notifications/{id}/recipients", {
+  summary: "Read how far the recipients of a notification are",
+  access: project("read"),
+  params: { id: notificationParam },
+  responses: { 200: { description: "The recipients", schema: OneList } },
+  errors: ["notification-gone"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
+    ok((await sendRequest(GetRecipients, { projectId, notificationId: params.id })).recipients),
+});
+
+const listRecipientErrors = defineRoute("listRecipientErrors", "get /api/v1/notifications/{id}/recipients/errors", {
+  summary: "List the recipients of a notification that were refused or have no device, by line",
+  description: "Keeps 10,000 errors of refused lines; `errors_left_out` of the recipients counts the others.",
+  access: project("read"),
+  params: { id: notificationParam },
+  query: RecipientErrorsQuery,
+  responses: { 200: { description: "A page of errors", schema: pageOf(RecipientError) } },
+  errors: ["notification-gone"],
+  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) =>
+    pageReply(
+      await sendRequest(ListRecipientErrors, { projectId, notificationId: params.id, page: pageRequest(query) }),
+    ),
+});
+
+const refuseOtherPosition = (afterLine: number, { lines_stored: stored, complete }: Recipients): void => {
+  if (complete) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
+  if (afterLine !== stored)
+    throw new HeraldError(
+      "import-position-mismatch",
+      `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
+    );
+};
+
+const uploadOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
+  const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId });
+  if (texts) return { recipients, texts };
+  throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");
+};
+
+const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notifications/{id}/recipients", {
+  summary: "Upload the recipients of a notification",
+  description:
+    "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first thousand lines, and Herald reads no faster than it sends. A line that is refused stops nothing. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of lines with one target the first counts. With `dry_run=true` the lines are read and counted, and nothing is stored or sent.",
+  access: project("send"),
+  params: { id: notificationParam },
+  query: RecipientsQuery,
+  upload: uploadTypes,
+  responses: { 200: { description: "The whole file is stored", schema: OneList } },
+  errors: [
+    "notification-gone",
+    "notification-final",
+    "recipients-complete",
+    "import-position-mismatch",
+    "malformed-request",
+  ],
+  handle: async (deps, { caller, params, query, message }) => {
+    const { sendRequest, acquireUpload, hashMemory, limits } = deps;
+    const { projectId } = caller;
+    const one = { projectId, notificationId: params.id };
+    const release = acquireUpload(shareOwner(caller));
+    try {
+      const { recipients, texts } = await uploadOf(deps, projectId, params.id);
+      const isCsv = isCsvUpload(message);
+      const isDry = query.dry_run === "true";
+      const { after_line: afterLine = 0 } = query;
+      if (!isDry) refuseOtherPosition(afterLine, recipients);
+      const endLongUpload = allowLongUpload(message);
+      const isGone = () => message.socket.destroyed;
+      const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
+      const seen = createHashSet(hashMemory);
+      const { kind } = recipients;
+      const counts = await storeRecipients(splitLines(readUpload(message), isCsv, spend), {
+        ...{ kind, texts, isCsv, seen, isGone },
+        afterLine: isDry ? 0 : afterLine,
+        append: async (chunk) => (isDry ? undefined : sendRequest(AppendRecipients, { ...one, kind, ...chunk })),
+      }).finally(() => {
+        seen.release();
+        endLongUpload();
+      });
+      if (!isDry) return ok((await sendRequest(GetRecipients, one)).recipients);
+      const { lines, ...read } = counts;
+      return ok({ ...recipients, ...read, lines_stored: lines, processed: 0, unmatched: 0, complete: false });
+    } finally {
+      release();
+      // Unread data would block the response on this connection.
+      message.resume();
+    }
+  },
+});
+
+export const recipientRoutes = [getRecipients, listRecipientErrors, uploadRecipients];
