@@ -1,4 +1,5 @@
-import { mkdir, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   cacheFolder,
@@ -31,7 +32,7 @@ const leaveOut = [
 /** Runs a program of the Swift toolchain on this repository. */
 export type Swift = {
   readonly version: string;
-  /** Resolves to the exit code and the lines of its output. */
+  /** Resolves to the exit code and the output. */
   readonly run: (
     args: readonly string[],
     env?: Readonly<Record<string, string>>,
@@ -43,7 +44,9 @@ type Command = { readonly command: string; readonly args: readonly string[]; rea
 const runner =
   ({ command, args: before, env: own }: Command): Swift["run"] =>
   async (args, env = {}) => {
-    const lines: string[] = [];
+    const folder = await mkdtemp(join(tmpdir(), "herald-swift-"));
+    // A file, because the last lines of a pipe may come after the end.
+    const file = join(folder, "output.txt");
     const running = await startProcess({
       name: "swift",
       command,
@@ -52,10 +55,12 @@ const runner =
       env: { ...own, ...env },
       stopSignal: "SIGKILL",
       stopTimeoutMs: 10_000,
-      output: { onLine: (line) => lines.push(line) },
+      output: { file },
     });
     const { code } = await running.exited;
-    return { code, output: lines.join("\n") };
+    const output = await readFile(file, "utf8");
+    await rm(folder, { recursive: true });
+    return { code, output };
   };
 
 /** The `swift` on PATH if it is new enough, else Debian's if `HERALD_SWIFT=trixie` asks for it. Otherwise the reason why there is none. */

@@ -5,11 +5,18 @@ import Foundation
 struct DeviceState: Codable, Equatable, Sendable {
     enum Topic: String, Codable, Sendable { case add, remove, subscribed }
 
+    /// A token of a push type. Nil in `token`: to be deleted.
+    struct PushTypeToken: Codable, Equatable, Sendable {
+        var token: String?
+        var isSent = false
+    }
+
     /// One call to Herald.
     enum Step: Equatable, Sendable {
         case logOut, register
         case logIn(String)
         case add(String), remove(String)
+        case putToken(type: String, String), deleteToken(type: String)
     }
 
     /// An unchanged device registers once a day.
@@ -29,6 +36,8 @@ struct DeviceState: Codable, Equatable, Sendable {
     /// A log-out that Herald has not confirmed yet.
     var isLoggingOut = false
     var topics: [String: Topic] = [:]
+    /// By push type: `voip`, `controls/garage-door`.
+    var tokens: [String: PushTypeToken]?
     var backoff = Backoff()
 
     init(project: String) { self.project = project }
@@ -42,8 +51,11 @@ struct DeviceState: Codable, Equatable, Sendable {
         if let wanted, !isRegistered(wanted, at: now) || (!isDevice && userToken != nil) { return .register }
         guard isDevice else { return nil }
         if let userToken { return .logIn(userToken) }
-        guard let (name, topic) = topics.sorted(by: { $0.key < $1.key }).first(where: { $0.value != .subscribed }) else { return nil }
-        return topic == .add ? .add(name) : .remove(name)
+        if let (name, topic) = topics.sorted(by: { $0.key < $1.key }).first(where: { $0.value != .subscribed }) {
+            return topic == .add ? .add(name) : .remove(name)
+        }
+        guard let (type, token) = tokens?.sorted(by: { $0.key < $1.key }).first(where: { !$0.value.isSent }) else { return nil }
+        return token.token.map { .putToken(type: type, $0) } ?? .deleteToken(type: type)
     }
 
     private func isRegistered(_ wanted: Registration, at now: Date) -> Bool {
@@ -61,8 +73,9 @@ struct DeviceState: Codable, Equatable, Sendable {
         user = nil
         userTokenIat = nil
         isLoggingOut = false
-        // A new device has no topics yet.
+        // A new device has no topics and no other tokens yet.
         topics = topics.filter { $0.value != .remove }.mapValues { _ in .add }
+        tokens = tokens?.filter { $0.value.token != nil }.mapValues { PushTypeToken(token: $0.token) }
     }
 
     /// Herald no longer knows the device.

@@ -57,8 +57,17 @@ extension HeraldClient {
         case .remove(let name):
             try await gateway.call("DELETE", device + ["topics", name], credential: credential)
             drop(step)
+        case .putToken(let type, let token):
+            let body = PushTypeTokenBody(token: .init(token: token, environment: settings.environment))
+            try await gateway.call("PUT", device + ["tokens"] + parts(type), body: body, credential: credential)
+            update { if $0.tokens?[type]?.token == token { $0.tokens?[type]?.isSent = true } }
+        case .deleteToken(let type):
+            try await gateway.call("DELETE", device + ["tokens"] + parts(type), credential: credential)
+            drop(step)
         }
     }
+
+    private func parts(_ type: String) -> [String] { type.split(separator: "/").map(String.init) }
 
     /// What a step wanted is done, or refused: the others must not wait for it.
     private func drop(_ step: DeviceState.Step) {
@@ -68,6 +77,8 @@ extension HeraldClient {
         case .logIn(let userToken): if pendingToken == userToken { pendingToken = nil }
         case .add(let name): update { if $0.topics[name] == .add { $0.topics[name] = nil } }
         case .remove(let name): update { if $0.topics[name] == .remove { $0.topics[name] = nil } }
+        case .putToken(let type, let token): update { if $0.tokens?[type]?.token == token { $0.tokens?[type] = nil } }
+        case .deleteToken(let type): update { if $0.tokens?[type]?.token == .some(nil) { $0.tokens?[type] = nil } }
         }
     }
 
@@ -91,6 +102,16 @@ extension HeraldClient {
             message: "Herald knows this push token, and its credential is lost: log the device's user in, or let your backend replace it",
             retry: false)
     }
+}
+
+/// `PUT /devices/{id}/tokens/{type}`.
+private struct PushTypeTokenBody: Encodable, Sendable {
+    struct Token: Encodable, Sendable {
+        let token: String
+        let environment: HeraldSettings.Environment
+    }
+
+    let token: Token
 }
 
 /// `PATCH /devices/{id}`.

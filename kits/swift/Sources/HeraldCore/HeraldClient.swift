@@ -58,7 +58,7 @@ public actor HeraldClient {
     /// Call it at every start with the device token of APNs.
     @discardableResult
     public func register(token: Data) async -> HeraldStatus {
-        let pushToken = token.map { String(format: "%02x", $0) }.joined()
+        let pushToken = hexadecimal(token)
         isRegistrationRefused = false
         return await change { $0.pushToken = pushToken }
     }
@@ -105,22 +105,25 @@ public actor HeraldClient {
     /// The device's topics.
     public nonisolated var topics: HeraldTopics { HeraldTopics(client: self) }
 
+    /// The tokens with which Apple's other push types reach the device.
+    public nonisolated var tokens: HeraldTokens { HeraldTokens(client: self) }
+
     /// Reports that a push arrived. The notification service extension does it.
     @discardableResult
     public func received(_ push: HeraldPush) async -> HeraldStatus {
-        await report(.received, push)
+        await keep(.received, push)
     }
 
     /// Reports that a person dismissed a notification.
     @discardableResult
     public func dismissed(_ push: HeraldPush) async -> HeraldStatus {
-        await report(.dismissed, push)
+        await keep(.dismissed, push)
     }
 
     /// Reports that a person opened a notification, or pressed one of its buttons.
     @discardableResult
     public func open(_ push: HeraldPush, button: String? = nil) async -> HeraldStatus {
-        await report(.open, push, button: button)
+        await keep(.open, push, button: button)
     }
 
     /// Reports what a person did with a notification.
@@ -196,7 +199,8 @@ public actor HeraldClient {
         return await settle()
     }
 
-    private func report(_ kind: Report.Kind, _ push: HeraldPush, button: String? = nil) async -> HeraldStatus {
+    /// Not named `report`: `.dismissed` is a case of ``HeraldResponse`` too.
+    private func keep(_ kind: Report.Kind, _ push: HeraldPush, button: String? = nil) async -> HeraldStatus {
         await reports.add(kind, push, button: button)
         return await settle()
     }
@@ -227,21 +231,5 @@ public actor HeraldClient {
         } catch {
             problem = .storage(error)
         }
-    }
-}
-
-/// The topics of a device. Call it as `herald.topics`.
-public struct HeraldTopics: Sendable {
-    let client: HeraldClient
-
-    /// Subscribes to a topic that exists in the project.
-    @discardableResult
-    public func add(_ name: String) async -> HeraldStatus {
-        await client.change { if $0.topics[name] != .subscribed { $0.topics[name] = .add } }
-    }
-
-    @discardableResult
-    public func remove(_ name: String) async -> HeraldStatus {
-        await client.change { $0.topics[name] = .remove }
     }
 }

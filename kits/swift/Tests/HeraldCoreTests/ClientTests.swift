@@ -169,6 +169,39 @@ private struct Phone {
     #expect(await phone.network.calls.suffix(2) == ["PATCH /devices/dev_1", "DELETE /devices/dev_1/user"])
 }
 
+@Test func keepsTheTokensOfPushTypes() async {
+    let phone = Phone()
+    let app = phone.app()
+    await app.register(token: deviceToken)
+    #expect(await app.tokens.set(Data([0xca]), for: "voip").pending == false)
+    await app.tokens.set(Data([0xca]), for: "voip")
+    await app.tokens.set(Data([0xcb]), for: "controls/garage-door")
+    #expect(await phone.network.calls.dropFirst() == ["PUT /devices/dev_1/tokens/voip", "PUT /devices/dev_1/tokens/controls/garage-door"])
+    #expect(await phone.network.bodies[1].contains(#""token":"ca""#))
+    // Another device: its credential was deleted at Herald.
+    await phone.network.answer { request in
+        if request.url!.path.hasSuffix("/identification") { return registered("dev_2") }
+        return Network.Answer(status: request.url!.path.contains("dev_1") ? 401 : 204)
+    }
+    #expect(await app.tokens.remove("controls/garage-door").device == "dev_2")
+    #expect(await phone.network.calls.last == "PUT /devices/dev_2/tokens/voip")
+    #expect(await app.status.pending == false)
+}
+
+@Test(.timeLimit(.minutes(1)))
+func reportsWhatAPersonDid() async {
+    let phone = Phone()
+    let app = phone.app()
+    let push = HeraldPush(userInfo: userInfo(more: ["buttons": [["id": "track", "title": "Track"]]]))!
+    await app.received(push)
+    await app.report(HeraldResponse(action: "track", push: push), push)
+    await app.report(.dismissed, push)
+    let calls = await phone.network.calls
+    #expect(calls == ["received", "open", "dismissed"].map { "PUT /notifications/ntf_1/\($0)" })
+    let bodies = await phone.network.bodies
+    #expect(bodies[1].contains(#""button":"track""#) && !bodies[2].contains("button"))
+}
+
 @Test func registersAnUnchangedDeviceOnceADay() async {
     let phone = Phone()
     await phone.app().register(token: deviceToken)

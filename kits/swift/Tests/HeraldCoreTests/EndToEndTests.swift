@@ -41,7 +41,7 @@ private struct System: Decodable {
         let id = try #require((answer["data"] as? [String: Any])?["id"] as? String)
         var found: HeraldPush?
         try await eventually("APNs gets \(id)") {
-            let pushes = try await json(URLRequest(url: URL(string: "\(simulator.absoluteString)/pushes?token=\(hex(deviceToken))")!))
+            let pushes = try await json(URLRequest(url: URL(string: "\(simulator.absoluteString)/pushes?token=\(hexadecimal(deviceToken))")!))
             for push in pushes["data"] as? [[String: Any]] ?? [] {
                 guard let payload = push["payload"] as? [String: Any], payload["notification_id"] as? String == id else { continue }
                 found = HeraldPush(userInfo: payload)
@@ -66,7 +66,6 @@ private struct System: Decodable {
     }
 }
 
-private func hex(_ token: Data) -> String { token.map { String(format: "%02x", $0) }.joined() }
 private func newDeviceToken() -> Data { Data([0] + (0..<31).map { _ in UInt8.random(in: 0...255) }) }
 
 /// An app installation on a phone.
@@ -75,7 +74,7 @@ private struct Phone {
     let network = Network()
     let store = MemoryStore()
     let reports = MemoryStore()
-    let clock: any HeraldClock = TestClock()
+    let clock = TestClock()
 
     func app() -> HeraldClient {
         HeraldClient(
@@ -101,7 +100,7 @@ struct EndToEnd {
         #expect(await app.login(userToken: system.userTokens[0]) ==
             HeraldStatus(device: device, user: "u-swift", topics: ["news"], pending: false, problem: nil))
         let known = try await system.device(device)
-        #expect(known["token"] as? String == hex(token))
+        #expect(known["token"] as? String == hexadecimal(token))
         #expect(known["topics"] as? [String] == ["news"])
         let identifiers = try #require(known["identifiers"] as? [String: Any])
         #expect(identifiers["app_version"] as? String == "1.2")
@@ -122,27 +121,57 @@ struct EndToEnd {
     @Test func whatHappensOfflineReachesHeraldLater() async throws {
         let token = newDeviceToken()
         await phone.network.goOffline()
-        let app = phone.app()
-        #expect(await app.register(token: token).problem?.slug == "offline")
-        await app.topics.add("news")
+        try await startWithoutANetwork(token)
         await phone.network.answer(nil)
-        // The app starts again.
-        let again = phone.app()
-        let status = await again.settle()
-        #expect(status.topics == ["news"] && !status.pending)
-        let device = try #require(status.device)
+        let device = try await startAgain()
         let push = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
-
         await phone.network.goOffline()
-        #expect(await again.open(push).pending)
-        await again.topics.remove("news")
-        #expect(try await system.counts(push)["opened"] as? Int == 0)
+        try await useWithoutANetwork(push)
+        let opened = try await system.counts(push)["opened"] as? Int
+        #expect(opened == 0)
+
+        phone.clock.advance(90)
         await phone.network.answer(nil)
         let last = await phone.app().settle()
-        #expect(last.topics == [] && !last.pending && last.problem == nil)
-        await phone.app().open(push)
+        #expect(last == HeraldStatus(device: device, user: nil, topics: [], pending: false, problem: nil))
+        let saidWhen = await phone.network.bodies.filter { $0.contains(#""ago":90"#) }.count
+        #expect(saidWhen == 2)
         try await eventually("one open") { try await system.counts(push)["opened"] as? Int == 1 }
-        #expect(try await system.device(device)["topics"] as? [String] == [])
+        try await eventually("one dismissal") { try await system.counts(push)["dismissed"] as? Int == 1 }
+    }
+
+    /// Each of these is a process of its own, which has ended when it returns: two that live would overwrite each other's storage.
+    private func startWithoutANetwork(_ token: Data) async throws {
+        let app = phone.app()
+        let slug = await app.register(token: token).problem?.slug
+        #expect(slug == "offline")
+        await app.topics.add("news")
+    }
+
+    private func startAgain() async throws -> String {
+        let status = await phone.app().settle()
+        #expect(status.topics == ["news"] && !status.pending)
+        return try #require(status.device)
+    }
+
+    private func useWithoutANetwork(_ push: HeraldPush) async throws {
+        let app = phone.app()
+        await app.open(push)
+        await app.dismissed(push)
+        let status = await app.topics.remove("news")
+        #expect(status.pending && status.problem?.slug == "offline")
+    }
+
+    @Test func keepsATokenForCalls() async throws {
+        let app = phone.app()
+        let device = try #require(await app.register(token: newDeviceToken()).device)
+        let calls = newDeviceToken()
+        #expect(await app.tokens.set(calls, for: "voip").problem == nil)
+        #expect(await app.tokens.set(newDeviceToken(), for: "controls/garage-door").problem == nil)
+        #expect(await app.tokens.remove("controls/garage-door").problem == nil)
+        let tokens = try #require(try await system.device(device)["tokens"] as? [[String: Any]])
+        #expect(tokens.map { $0["type"] as? String } == ["voip"])
+        #expect(tokens.first?["token"] as? String == hexadecimal(calls))
     }
 
     @Test func anotherDeviceTokenKeepsTheDevice() async throws {
@@ -151,7 +180,7 @@ struct EndToEnd {
         await app.topics.add("news")
         let next = newDeviceToken()
         #expect(await app.register(token: next) == HeraldStatus(device: device, user: nil, topics: ["news"], pending: false, problem: nil))
-        #expect(try await system.device(try #require(device))["token"] as? String == hex(next))
+        #expect(try await system.device(try #require(device))["token"] as? String == hexadecimal(next))
     }
 
     @Test func aDeletedDeviceRegistersAgainWithItsUserAndTopics() async throws {
@@ -167,7 +196,7 @@ struct EndToEnd {
         #expect(try await system.device(try #require(status.device))["user_id"] as? String == "u-swift")
     }
 
-    @Test func theExtensionGetsWhatItDraws() async throws {
+    @Test func theExtensionReportsTheReceiptAndTheAppThePress() async throws {
         let token = newDeviceToken()
         let device = try #require(await phone.app().register(token: token).device)
         let buttons = [
@@ -177,9 +206,46 @@ struct EndToEnd {
             ["title": "Hello", "receipts": true, "buttons": buttons, "targets": ["device:\(device)"]], to: token)
         #expect(push.asksReceipt)
         #expect(push.buttons.map(\.id) == ["track", "later"] && push.buttons.map(\.opens) == [true, false])
-        #expect(HeraldCategory(push)?.buttons == push.buttons)
+        let categories = Categories()
+        let service = NotificationService(
+            reports: ReportSender(gateway: system.gateway, store: MemoryStore()), categories: categories,
+            categoryStore: MemoryStore())
+        _ = await service.prepare(push)
+        #expect(await categories.registered.first?.hasPrefix("herald.") == true)
+        try await eventually("one receipt") { try await system.counts(push)["received"] as? Int == 1 }
+        #expect(try await system.counts(push)["receipts_asked"] as? Int == 1)
+        await phone.app().report(HeraldResponse(action: "later", push: push), push)
+        try await eventually("one press") {
+            let counts = try await system.counts(push)
+            return counts["opened"] as? Int == 1 && (counts["buttons"] as? [String: Int])?["later"] == 1
+        }
         let plain = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
         #expect(!plain.asksReceipt && HeraldCategory(plain) == nil)
+    }
+
+    @Test func anImportedDeviceGetsItsCredentialFromTheBackend() async throws {
+        let token = newDeviceToken()
+        let entry = ["token": hexadecimal(token), "platform": "ios"]
+        try await system.backend("PUT", "/devices", ["devices": [entry]])
+        let app = phone.app()
+        let status = await app.register(token: token)
+        #expect(status.problem?.slug == "no-credential")
+        let issued = try await system.backend("POST", "/devices", ["device": entry])
+        let device = try #require((issued["data"] as? [String: Any])?["id"] as? String)
+        #expect(status.device == device)
+        #expect(await app.adopt(device: device, credential: try #require(issued["credential"] as? String)).problem == nil)
+        #expect(await app.topics.add("news").topics == ["news"])
+    }
+
+    @Test func anImportedDeviceGetsItsCredentialWhenItsUserLogsIn() async throws {
+        let token = newDeviceToken()
+        let entry = ["token": hexadecimal(token), "platform": "ios", "user_id": "u-swift"]
+        try await system.backend("PUT", "/devices", ["devices": [entry]])
+        let app = phone.app()
+        await app.register(token: token)
+        let status = await app.login(userToken: system.userTokens[3])
+        #expect(status.user == "u-swift" && status.problem == nil && !status.pending)
+        #expect(await app.topics.add("news").topics == ["news"])
     }
 
     @Test func tellsWhatHeraldRefuses() async throws {

@@ -7,25 +7,6 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// The system's categories: it answers a registration before it has made it, as iOS does.
-private actor Categories: HeraldCategories {
-    private(set) var registered: Set<String>
-    private var readsUntilThere: Int
-    private var waiting: Set<String>?
-
-    init(_ registered: Set<String> = [], readsUntilThere: Int = 3) {
-        self.registered = registered
-        self.readsUntilThere = readsUntilThere
-    }
-
-    func ids() -> Set<String> {
-        readsUntilThere -= 1
-        if readsUntilThere <= 0, let waiting { registered = waiting }
-        return registered
-    }
-    func register(_ category: HeraldCategory, keeping kept: Set<String>) { waiting = kept.union([category.id]) }
-}
-
 private let gateway = URL(string: "https://push.example.com")!
 private func pushWith(_ button: String, more: [String: Any] = [:]) -> HeraldPush {
     let fields = ["buttons": [["id": button, "title": "Track"]], "aps": ["category": "herald.\(button)"]] as [String: Any]
