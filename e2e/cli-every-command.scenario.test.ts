@@ -142,7 +142,7 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run("user get u-1", new RegExp(device));
 
   const { token: exporter } = await cli.json("token", "create", "--name", "export", "--scope", "export");
-  for (const noun of ["device", "notification", "delivery", "open"])
+  for (const noun of ["device", "notification", "delivery", "open", "receipt"])
     await run(`${noun} export ${join(system.folder, noun)} --token ${exporter}`, /^Wrote \d+ rows? to/m);
 
   const webhook = await run("webhook create http://127.0.0.1:9/", /^id +(whk_\w+)$/m);
