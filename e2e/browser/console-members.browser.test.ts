@@ -91,7 +91,7 @@ test("an admin grants a project and signs the operator out, and someone without 
   await theirs.getByText("Ask an admin of Herald").waitFor();
 
   const page = await herald.browser.signedIn(`/p/${project.id}/operations/operators`);
-  await page.getByRole("button", { name: "Projects of Newcomer: 0" }).click();
+  await page.getByRole("button", { name: "Projects of Newcomer: none" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByPlaceholder("Add a project").fill("Granted");
   await page.getByRole("option", { name: "Granted later" }).click();

@@ -68,7 +68,7 @@ test("from an empty project to an open without a reload", async () => {
   const form = page.getByRole("dialog");
   await form.getByLabel("Key id").fill(settings.key_id ?? "");
   await form.getByLabel("Team id").fill(settings.team_id ?? "");
-  await form.getByLabel("Bundle id").fill(settings.bundle_id ?? "");
+  await form.getByLabel("Bundle id", { exact: true }).fill(settings.bundle_id ?? "");
   await form.getByLabel("Private key (.p8)").fill("no key");
   await form.getByText("sandbox").click();
   await form.getByText("Use a different server").click();

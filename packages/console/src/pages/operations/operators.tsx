@@ -51,7 +51,7 @@ const Grants = ({
   if (!may) return shown;
   return (
     <>
-      <SmallButton aria-label={`Projects of ${row.name}: ${row.projects.length}`} onClick={() => setOpen(true)}>
+      <SmallButton aria-label={`Projects of ${row.name}: ${shown}`} onClick={() => setOpen(true)}>
         {shown}
       </SmallButton>
       {open && (
