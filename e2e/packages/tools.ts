@@ -29,6 +29,10 @@ export const fetchTools = async () => {
   return { attw: bin("attw"), publint: bin("publint"), verdaccio: bin("verdaccio") };
 };
 
+/** The folder of modules with what `expo prebuild` runs plugins by. */
+export const fetchExpo = (): Promise<string> =>
+  fetchPackages("expo-config-plugins-58.0.13", { dependencies: { "@expo/config-plugins": "58.0.13" } });
+
 /** actionlint, or why it is not here. */
 export const fetchActionlint = async (): Promise<{ readonly path: string } | { readonly why: string }> => {
   const module = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildPackage } from "./package.ts";
+import { buildPackage } from "../../infra/release/package.ts";
+import { fetchExpo } from "./tools.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -13,13 +14,14 @@ const source = join(root, "packages/react-native");
 const repository = "https://git.example.com/herald/herald";
 let folder: string;
 let published: string;
+let plugins: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "herald-react-native-"));
   published = join(folder, "node_modules/@herald/react-native");
   await buildPackage(root, "react-native", published, repository);
   // An app has the package `expo`, which hands these on.
-  const plugins = createRequire(join(source, "package.json")).resolve("@expo/config-plugins");
+  plugins = createRequire(join(await fetchExpo(), "expo")).resolve("@expo/config-plugins");
   await mkdir(join(folder, "node_modules/expo"), { recursive: true });
   const handOn = `module.exports = require(${JSON.stringify(plugins)});`;
   await writeFile(join(folder, "node_modules/expo/config-plugins.js"), handOn);
@@ -76,9 +78,7 @@ test("the plugin adds the extension, the entitlement, the background mode, gatew
   expect(project).toContain(`repositoryURL = "${repository}.git"`);
 
   // What Xcode follows from the app to the code of the extension.
-  const { default: xcode } = await import(
-    createRequire(createRequire(join(source, "package.json")).resolve("@expo/config-plugins")).resolve("xcode")
-  );
+  const { default: xcode } = await import(createRequire(plugins).resolve("xcode"));
   const parsed = xcode.project(join(app, files[0] ?? "")).parseSync();
   const { objects } = parsed.hash.project;
   const extensionId = parsed.findTargetKey("HeraldNotificationService");
