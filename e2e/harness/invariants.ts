@@ -49,6 +49,15 @@ export async function checkInvariants(
 
   const final = promised.filter(({ id }) => !lost.includes(id));
   const rows = await inParallel(final, 8, ({ id }) => project.deliveries(id));
+  // Opens are listed as soon as they are stored, and counted a moment later.
+  await eventually(
+    async () => {
+      for (const one of await project.notifications()) notifications.set(one.id, one);
+      if (final.some(({ id }, index) => (notifications.get(id)?.counts.opened ?? 0) < openedIn(rows[index] ?? [])))
+        throw new Error("not all opens are counted yet");
+    },
+    { timeoutMs },
+  ).catch(() => {});
   const ledger = new Map<string, Delivery>();
   for (const [index, { id, devices }] of final.entries()) {
     const notification = notifications.get(id) as Notification;
@@ -94,6 +103,8 @@ async function untilFinal(
   return notifications;
 }
 
+const openedIn = (rows: readonly Delivery[]): number => rows.filter((row) => row.opened_at !== undefined).length;
+
 const statuses = ["accepted", "failed", "expired", "cancelled", "skipped", "pending"] as const;
 
 /** Checks that the notification's counts match its deliveries, and that each device has one row. */
@@ -108,7 +119,7 @@ function compareCounts({ id, counts }: Notification, rows: readonly Delivery[], 
     const listed = rows.filter((row) => row.status === status).length;
     if (counts[status] !== listed) problems.push(`${id}: counts ${counts[status]} ${status}, lists ${listed}`);
   }
-  const opened = rows.filter((row) => row.opened_at !== undefined).length;
+  const opened = openedIn(rows);
   if (counts.opened !== opened) problems.push(`${id}: counts ${counts.opened} opened, lists ${opened}`);
   return problems;
 }
