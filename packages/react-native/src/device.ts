@@ -1,12 +1,12 @@
 import { callHerald, type Problem } from "./call.ts";
 import {
-  emptyState,
   type DeviceReport,
+  type DeviceSecrets,
+  emptyState,
+  type KitState,
   type ReportKind,
   readStored,
   reportAgeMs,
-  type DeviceSecrets,
-  type KitState,
   type Store,
   withReport,
 } from "./state.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { longestRetryMs } from "../src/device.ts";
 import { responseOf } from "../src/response.ts";
-import { emptyState, type DeviceReport, reportAgeMs, withReport } from "../src/state.ts";
+import { type DeviceReport, emptyState, reportAgeMs, withReport } from "../src/state.ts";
 
 const report = (number: number, at = 0): DeviceReport => ({
   kind: "open",

@@ -25,7 +25,10 @@ describe("what is refused, in words", () => {
   test.each<[unknown, string[]]>([
     [{ title: "Hello", targets: [] }, ["notification.targets: at least one target is required"]],
     [{ title: "Hello" }, ["notification.targets: either `targets` or `recipients` is required, not both"]],
-    [{ targets: ["all"] }, ["notification: a `title` or a `body` is required unless `silent` is true or `push_type` is set"]],
+    [
+      { targets: ["all"] },
+      ["notification: a `title` or a `body` is required unless `silent` is true or `push_type` is set"],
+    ],
     [
       { title: "x".repeat(257), body: "", targets: ["topic:a b"], ttl: -1 },
       [
