@@ -61,18 +61,32 @@ export const Import = named("Import", {
 });
 export type Import = z.infer<typeof Import>;
 
+/** The fields of a problem of an uploaded line, which describes a device or a recipient. */
+export const lineProblem = (of: "device" | "recipient") => ({
+  line: z
+    .number()
+    .int()
+    .min(1)
+    .meta({ description: "Counted from 1. In CSV a line is a row, and the header is row 1" }),
+  field: z.string().meta({ description: `Of the ${of}; empty: the whole line` }),
+  reason: z.string(),
+  code: z.string(),
+});
+
+/** Where an upload continues. `stored` says where that number stands. */
+export const afterLine = (stored: string) =>
+  z
+    .string()
+    .regex(/^[0-9]{1,9}$/, "must be a whole number")
+    .transform(Number)
+    .optional()
+    .meta({ description: `Continues a broken upload: ${stored}. Send the whole file; these lines are skipped` });
+
 /** One problem of a refused line of an import. */
 export const ImportError = named(
   "ImportError",
   {
-    line: z
-      .number()
-      .int()
-      .min(1)
-      .meta({ description: "Counted from 1. In CSV a line is a row, and the header is row 1" }),
-    field: z.string().meta({ description: "Of the device; empty: the whole line" }),
-    reason: z.string(),
-    code: z.string(),
+    ...lineProblem("device"),
   },
   { examples: [{ line: 7, field: "token", reason: "must be an APNs device token", code: "invalid-value" }] },
 );
@@ -80,13 +94,5 @@ export type ImportError = z.infer<typeof ImportError>;
 
 /** Query of `PUT /imports/{id}/content`. */
 export const ImportContentQuery = z.strictObject({
-  after_line: z
-    .string()
-    .regex(/^[0-9]{1,9}$/, "must be a whole number")
-    .transform(Number)
-    .optional()
-    .meta({
-      description:
-        "Continues a broken upload: the `lines_stored` of the import. Send the whole file; these lines are skipped",
-    }),
+  after_line: afterLine("the `lines_stored` of the import"),
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { named } from "../../named.ts";
 import { RecipientKind } from "../../recipients.ts";
+import { afterLine, lineProblem } from "./imports.ts";
 import { pageQuery } from "./pagination.ts";
 
 const count = z.number().int().min(0);
@@ -44,14 +45,7 @@ export type Recipients = z.infer<typeof Recipients>;
 export const RecipientError = named(
   "RecipientError",
   {
-    line: z
-      .number()
-      .int()
-      .min(1)
-      .meta({ description: "Counted from 1. In CSV a line is a row, and the header is row 1" }),
-    field: z.string().meta({ description: "Of the recipient; empty: the whole line" }),
-    reason: z.string(),
-    code: z.string(),
+    ...lineProblem("recipient"),
   },
   { examples: [{ line: 7, field: "variables.amount", reason: "must be a number", code: "invalid-value" }] },
 );
@@ -59,15 +53,7 @@ export type RecipientError = z.infer<typeof RecipientError>;
 
 /** Query of `PUT /notifications/{id}/recipients`. */
 export const RecipientsQuery = z.strictObject({
-  after_line: z
-    .string()
-    .regex(/^[0-9]{1,9}$/, "must be a whole number")
-    .transform(Number)
-    .optional()
-    .meta({
-      description:
-        "Continues a broken upload: `lines_stored` of its recipients. Send the whole file; these lines are skipped",
-    }),
+  after_line: afterLine("`lines_stored` of its recipients"),
   dry_run: z
     .enum(["true", "false"])
     .optional()
