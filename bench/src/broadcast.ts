@@ -13,15 +13,29 @@ export type Broadcast = {
   readonly peakMegabytes: Readonly<Record<string, number>>;
 };
 
+type More = {
+  /** Asks each capable device for a receipt. */
+  readonly receipts?: true;
+  /** Called with the id as soon as the POST is answered. */
+  readonly onSent?: (id: string) => void;
+};
+
 /** Measures a send to a topic with `devices` devices, from the POST to the last push at the sink. Checks that each is counted once. */
-export const broadcast = async (system: System, sink: Sink, topic: string, devices: number): Promise<Broadcast> => {
+export const broadcast = async (
+  system: System,
+  sink: Sink,
+  topic: string,
+  devices: number,
+  { onSent, ...more }: More = {},
+): Promise<Broadcast> => {
   await resetSink(sink);
   for (const name of services) forgetPeak(system.processes[name] ?? 0);
   let seconds = 0;
   let accepted = 0;
   const cost = await costOf(system, devices, async () => {
     const beganAt = Date.now();
-    const id = await system.send(topic);
+    const id = await system.send(topic, more);
+    onSent?.(id);
     seconds = ((await pushed(sink, devices)).lastAt - beganAt) / 1000;
     accepted = await until("the end of the notification", async () => {
       const { status, counts } = await system.progress(id);

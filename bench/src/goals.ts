@@ -110,6 +110,23 @@ export const goals: readonly Goal[] = [
   { work: "Web Push", unit: "/s", threshold: 3 * earlierWebPush, goal: 14_000, reached: value("webpush") },
   { work: "an export of devices, NDJSON", unit: "rows/s", threshold: 20_000, goal: 20_000, reached: value("exports") },
   atMost("idle resident memory, the largest service", "MB", "idle-memory", 100, 60),
+  {
+    work: "a topic's devices, asked for receipts that come in",
+    unit: "× without",
+    threshold: 0.8,
+    goal: 1,
+    digits: 2,
+    reached: value("receipts-broadcast-ratio"),
+  },
+  ...(
+    [
+      ["a direct send of its project beside it, p99", "direct"],
+      ["an open of its project beside it until its event, p99", "opens"],
+    ] as const
+  ).map(([work, name]) => ({
+    ...atMost(work, "× without", `receipts-${name}-ratio`, 2, 1),
+    digits: 2,
+  })),
 ];
 
 /** The result of a run for a goal. `ratio` compares it with the threshold: 1 has just reached it. */

@@ -11,6 +11,7 @@ export type Figure =
   | `broadcast${"" | "-own-cpu"}`
   | "imports"
   | "webpush"
+  | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"
   | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;

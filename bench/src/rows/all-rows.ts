@@ -13,6 +13,7 @@ import { latencyRow } from "./latency-row.ts";
 import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
 import { peerRow } from "./peer-row.ts";
+import { receiptsRow } from "./receipts-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
@@ -34,6 +35,7 @@ export const allRows: readonly Row[] = [
   ...broadcastRows,
   slowProviderRow,
   besideBroadcastRow,
+  receiptsRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,
