@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { broadcast } from "../broadcast.ts";
+import { broadcast, largeSend } from "../broadcast.ts";
 import { partLines } from "../cost.ts";
 import { probeOpens } from "../open-probe.ts";
 import { probe } from "../probe.ts";
@@ -42,12 +42,13 @@ const withReceipts = async (context: Context, device: string, devices: number, s
   const receipts = await prepareReceipts(system, [seconds, receiptSeconds]);
   if (receipts.devices !== devices) throw new Error(`${receipts.devices} of ${devices} devices would report`);
   let notification = "";
-  const onSent = (id: string) => {
-    notification = id;
-    receipts.begin(id);
+  const send = async () => {
+    notification = await system.send(topic, { receipts: true });
+    receipts.begin(notification);
+    return notification;
   };
   const measured = await beside(context, device, async () => {
-    const sent = await broadcast(system, sinks.apns, topic, devices, { receipts: true, onSent });
+    const sent = await largeSend(system, sinks.apns, devices, send);
     const statuses = await receipts.statuses;
     if (statuses["204"] !== devices)
       throw new Error(`${devices} receipts were answered ${JSON.stringify(statuses)}: each must be taken`);
