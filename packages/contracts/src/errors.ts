@@ -132,6 +132,10 @@ export const deliveryReasons = {
   expired: "The notification's time to live ended before the provider accepted it.",
   cancelled: "The notification was cancelled before it was sent to this device.",
   moved: "While the push waited, the device was deleted, deactivated or given to another user.",
+  muted: "The device's preferences, or those of its user, have this kind of notification switched off.",
+  "quiet-hours": "It would have arrived in quiet hours, or waited for their end longer than its time to live.",
+  "frequency-cap": "The device's user has got as many notifications of this kind as its frequency cap allows.",
+  "past-local-time": "The device's clock had passed the local time of the notification, which skips such devices.",
   internal: "Herald could not process the push. The message is a dead letter.",
 } as const satisfies Record<string, string>;
 
