@@ -118,7 +118,7 @@ const createSender = (
     /** Sends several notifications in one request. Resolves to the result of each. */
     postBatch: async (notifications: readonly Wanted[]): Promise<readonly Taken[]> =>
       (await request<{ data: Taken[] }>(`${api}/notifications/batch`, project.token, "POST", { notifications })).data,
-    /** Stores new devices of a provider's platform, all subscribed to the topic. Resolves to the ids of the first thousands. */
+    /** Stores new devices of a provider's platform, all subscribed to the topic. Resolves to their ids, in order. */
     seed: async (
       provider: Provider,
       topic: string,
@@ -136,9 +136,9 @@ const createSender = (
             yield { ...device, token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const };
         }
       };
-      let first: readonly string[] | undefined;
-      for await (const ids of seedDevices(mongo.db("herald_registry"), project.id, wanted())) first ??= ids;
-      return first ?? [];
+      const stored: string[] = [];
+      for await (const ids of seedDevices(mongo.db("herald_registry"), project.id, wanted())) stored.push(...ids);
+      return stored;
     },
     send: (topic: string): Promise<string> =>
       post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
@@ -211,9 +211,9 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     lastWords: (): readonly string[] => lastWords,
     /** Creates another project that sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
-    /** Creates a token with the scope `export`. */
-    exportToken: async ({ id }: Project): Promise<string> =>
-      (await admin.tokens.create(id, { name: "export", scopes: ["export"] })).token ?? "",
+    /** Creates a token with one scope. */
+    tokenOf: async ({ id }: Project, scope: "export" | "templates"): Promise<string> =>
+      (await admin.tokens.create(id, { name: scope, scopes: [scope] })).token ?? "",
     /** The database of a service, for data that would take too long to create through the API. */
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     mongoUrl: local.mongo.url,

@@ -11,6 +11,10 @@ export type Figure =
   | `broadcast${"" | "-own-cpu"}`
   | "imports"
   | "webpush"
+  | `recipients-${"device" | "user"}`
+  | "recipients-p99"
+  | "recipients-inline"
+  | "template"
   | "exports"
   | "idle-memory"
   | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;

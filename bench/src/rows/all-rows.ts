@@ -13,10 +13,12 @@ import { latencyRow } from "./latency-row.ts";
 import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
 import { peerRow } from "./peer-row.ts";
+import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
+import { templateRow } from "./template-row.ts";
 import { userLookupsRow } from "./user-lookups-row.ts";
 
 /** Every row, in the order in which they are measured. */
@@ -28,12 +30,15 @@ export const allRows: readonly Row[] = [
   ...directRows,
   slowDirectRow,
   batchRow,
+  inlineRecipientsRow,
+  templateRow,
   latencyRow,
   neighbourRow,
   sendsRow,
   ...broadcastRows,
   slowProviderRow,
   besideBroadcastRow,
+  recipientsRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

@@ -883,6 +883,8 @@ export type Project = {
   receipts: boolean | number;
   /** When devices get no notification, in the time zone of each. A kind may have its own; kinds that are critical, and silent notifications, pass. Absent: never */
   quiet_hours?: QuietHours;
+  /** The time zone of devices that name none: an IANA name */
+  default_time_zone: string;
   created_at: string;
 };
 
@@ -1443,7 +1445,7 @@ export type NewNotification = {
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
-  targets: readonly string[];
+  targets?: readonly string[] | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
@@ -1501,14 +1503,16 @@ export type NewNotification = {
   push_name?: string | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
-  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  /** Instead of `targets`: recipients with values of their own. Up to 2,000 in the request, or `{ upload: <kind> }`, and then a file with `PUT /notifications/{id}/recipients` */
   recipients?:
+    | readonly {
+        /** A user, a device or a push token */
+        target: string;
+        /** Values of this recipient alone */
+        variables?: Record<string, string | number | boolean> | undefined;
+      }[]
     | {
-        kind: "user" | "device" | "token";
-        /** How many came with the request */
-        lines?: number | undefined;
-        /** They are uploaded as a file */
-        upload?: true | undefined;
+        upload: "user" | "device" | "token";
       }
     | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
@@ -1806,6 +1810,8 @@ export type ProjectChange = {
       }
     | null
     | undefined;
+  /** The time zone of devices that name none: an IANA name */
+  default_time_zone?: string | undefined;
 };
 
 /** By name; `null` restores the default */

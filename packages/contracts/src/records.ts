@@ -61,6 +61,8 @@ export const ProjectRecord = z.object({
   limits: OwnLimits.optional(),
   /** `receipts` of notifications that have none; absent: false. */
   receipts: ReceiptShare.optional(),
+  /** Absent: UTC. */
+  defaultTimeZone: z.string().optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 
@@ -81,6 +83,8 @@ export const RulesRecord = z.object({
   projectId: ProjectId,
   kinds: z.array(DeclaredKind),
   quietHours: QuietHours.optional(),
+  /** Of devices without one; absent: UTC. */
+  timeZone: z.string().optional(),
   /** Users of the project have quiet hours of their own. */
   ownHours: z.literal(true).optional(),
 });

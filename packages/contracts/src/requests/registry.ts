@@ -79,6 +79,7 @@ export const ChangeProjectRequest = defineRequest(
     receipts: ReceiptShare.optional(),
     /** Null: none. */
     quietHours: QuietHours.nullable().optional(),
+    defaultTimeZone: z.string().optional(),
   },
   Project,
 );

@@ -149,8 +149,10 @@ const settingsRecord = ({
   protectedMetadata,
   limits = {},
   receipts,
+  defaultTimeZone,
 }: ProjectDocument): ProjectRecord => ({
   ...(receipts && { receipts }),
+  ...(defaultTimeZone !== undefined && { defaultTimeZone }),
   id: _id,
   openRegistration,
   protectedMetadata: [...protectedMetadata],
@@ -158,9 +160,16 @@ const settingsRecord = ({
 });
 
 /** Undefined: the project has no rules, and its sends do no work for them. */
-const rulesRecord = ({ _id, kinds = [], quietHours, ownHours }: ProjectDocument): RulesRecord | undefined => {
+const rulesRecord = (project: ProjectDocument): RulesRecord | undefined => {
+  const { _id, kinds = [], quietHours, ownHours, defaultTimeZone } = project;
   if (kinds.length === 0 && !quietHours && !ownHours) return undefined;
-  return { projectId: _id, kinds: [...kinds], ...(quietHours && { quietHours }), ...(ownHours && { ownHours }) };
+  return {
+    projectId: _id,
+    kinds: [...kinds],
+    ...(quietHours && { quietHours }),
+    ...(ownHours && { ownHours }),
+    ...(defaultTimeZone && { timeZone: defaultTimeZone }),
+  };
 };
 
 /** Replicates tokens, settings and rules of projects. */

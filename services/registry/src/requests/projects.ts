@@ -32,6 +32,7 @@ const projectView = (project: ProjectDocument): Project => ({
   ...(project.staleAfter && { stale_after: project.staleAfter }),
   receipts: project.receipts ?? false,
   ...(project.quietHours && { quiet_hours: project.quietHours }),
+  default_time_zone: project.defaultTimeZone ?? "UTC",
   created_at: project.createdAt.toISOString(),
 });
 

@@ -85,6 +85,10 @@ export type ProjectDocument = {
   readonly quietHours?: QuietHours | null;
   /** A user of the project has, or had, quiet hours. */
   readonly ownHours?: true;
+  /** The time zone of its devices without one; absent: UTC. */
+  readonly defaultTimeZone?: string;
+  /** The time zones of its devices, see `createZoneList`. */
+  readonly zones?: readonly string[];
   readonly createdAt: Date;
   /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
@@ -93,7 +97,14 @@ export type ProjectDocument = {
 
 /** Undefined fields stay as they are. */
 type ProjectSettings = {
-  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter" | "receipts" | "quietHours"]?:
+  readonly [Name in
+    | "name"
+    | "openRegistration"
+    | "protectedMetadata"
+    | "staleAfter"
+    | "receipts"
+    | "quietHours"
+    | "defaultTimeZone"]?:
     | ProjectDocument[Name]
     | undefined;
 };

@@ -24,6 +24,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   const [staleAfter, setStaleAfter] = useState(project.stale_after ?? "");
   const [share, setShare] = useState(Number(project.receipts));
   const [hours, setHours] = useState(project.quiet_hours as OwnHours);
+  const [zone, setZone] = useState(project.default_time_zone);
   const [typed, setTyped] = useState("");
   const saving = useMutation({
     mutationFn: () =>
@@ -34,6 +35,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
         stale_after: staleAfter.trim() === "" ? null : staleAfter.trim(),
         receipts: share,
         quiet_hours: hours ?? null,
+        default_time_zone: zone.trim(),
       }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
@@ -84,6 +86,14 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               value={hours}
               onChange={setHours}
               error={problemsOf(saving.error, "#/project/quiet_hours/to")}
+            />
+            <Field
+              label="Time zone of devices without one"
+              description="For notifications that are sent at a local time. An IANA name, such as Europe/Berlin."
+              value={zone}
+              onChange={setZone}
+              error={problemsOf(saving.error, "#/project/default_time_zone")}
+              maw={240}
             />
             {saving.error && <Problem error={saving.error} />}
             {may && (

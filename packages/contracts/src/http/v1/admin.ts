@@ -4,6 +4,7 @@ import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
 import { QuietHours } from "./quiet-hours.ts";
+import { TimeZone } from "./local-time.ts";
 import { ReceiptShare } from "./receipt-fields.ts";
 
 /** A display name. */
@@ -38,6 +39,11 @@ const quietHoursMeta = {
   description:
     "When devices get no notification, in the time zone of each. A kind may have its own; kinds that are critical, and silent notifications, pass. Absent: never",
 };
+const timeZoneMeta = {
+  description: "The time zone of devices that name none: an IANA name",
+  examples: ["Europe/Berlin"],
+};
+
 /** Names a project for programs and people. */
 export const ProjectKey = z
   .string()
@@ -57,6 +63,7 @@ export const Project = named("Project", {
   stale_after: z.string().optional().meta(staleAfterMeta),
   receipts: ReceiptShare.default(false).meta(receiptsMeta),
   quiet_hours: QuietHours.optional().meta(quietHoursMeta),
+  default_time_zone: z.string().default("UTC").meta(timeZoneMeta),
   created_at: z.iso.datetime(),
 });
 export type Project = z.infer<typeof Project>;
@@ -89,6 +96,7 @@ export const ChangeProject = namedBody("ChangeProject", {
       quiet_hours: QuietHours.nullable()
         .optional()
         .meta({ description: quietHoursMeta.description.replace("Absent: never", "`null`: never") }),
+      default_time_zone: TimeZone.optional().meta(timeZoneMeta),
     },
     { examples: [{ open_registration: false }] },
   ),
