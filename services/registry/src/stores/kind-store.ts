@@ -37,5 +37,3 @@ export const createKindStore = (db: Db) => {
     },
   });
 };
-
-export type KindStore = ReturnType<typeof createKindStore>;

@@ -104,9 +104,7 @@ type ProjectSettings = {
     | "staleAfter"
     | "receipts"
     | "quietHours"
-    | "defaultTimeZone"]?:
-    | ProjectDocument[Name]
-    | undefined;
+    | "defaultTimeZone"]?: ProjectDocument[Name] | undefined;
 };
 
 const indexes = {

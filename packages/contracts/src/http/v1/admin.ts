@@ -3,8 +3,8 @@ import { parseDuration } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
-import { QuietHours } from "./quiet-hours.ts";
 import { TimeZone } from "./local-time.ts";
+import { QuietHours } from "./quiet-hours.ts";
 import { ReceiptShare } from "./receipt-fields.ts";
 
 /** A display name. */
