@@ -881,6 +881,8 @@ export type Project = {
   stale_after?: string;
   /** The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification */
   receipts: boolean | number;
+  /** The time zone of devices that name none: an IANA name */
+  default_time_zone: string;
   created_at: string;
 };
 
@@ -1765,6 +1767,8 @@ export type ProjectChange = {
   stale_after?: string | null | undefined;
   /** The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification */
   receipts?: boolean | number | undefined;
+  /** The time zone of devices that name none: an IANA name */
+  default_time_zone?: string | undefined;
 };
 
 /** By name; `null` restores the default */

@@ -59,6 +59,8 @@ export const ProjectRecord = z.object({
   limits: OwnLimits.optional(),
   /** `receipts` of notifications that have none; absent: false. */
   receipts: ReceiptShare.optional(),
+  /** Absent: UTC. */
+  defaultTimeZone: z.string().optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 

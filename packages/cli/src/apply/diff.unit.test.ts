@@ -16,6 +16,7 @@ const project = {
   open_registration: true,
   protected_metadata: ["b", "a"],
   receipts: false,
+  default_time_zone: "UTC",
   created_at: at,
 };
 const empty: ProjectState = { project, limits: [], providers: [], tokens: [], webhooks: [], written: new Map() };

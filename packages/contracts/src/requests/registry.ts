@@ -76,6 +76,7 @@ export const ChangeProjectRequest = defineRequest(
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
     receipts: ReceiptShare.optional(),
+    defaultTimeZone: z.string().optional(),
   },
   Project,
 );

@@ -71,6 +71,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
       open_registration: openRegistration,
       protected_metadata: protectedMetadata,
       receipts: false,
+      default_time_zone: "UTC",
       created_at: at(),
     };
     await saveSettings(project);

@@ -147,8 +147,10 @@ const settingsRecord = ({
   protectedMetadata,
   limits = {},
   receipts,
+  defaultTimeZone,
 }: ProjectDocument): ProjectRecord => ({
   ...(receipts && { receipts }),
+  ...(defaultTimeZone !== undefined && { defaultTimeZone }),
   id: _id,
   openRegistration,
   protectedMetadata: [...protectedMetadata],

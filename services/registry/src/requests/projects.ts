@@ -31,6 +31,7 @@ const projectView = (project: ProjectDocument): Project => ({
   protected_metadata: [...project.protectedMetadata],
   ...(project.staleAfter && { stale_after: project.staleAfter }),
   receipts: project.receipts ?? false,
+  default_time_zone: project.defaultTimeZone ?? "UTC",
   created_at: project.createdAt.toISOString(),
 });
 

@@ -78,6 +78,10 @@ export type ProjectDocument = {
   readonly staleAfter?: string | null;
   /** Which share of the devices a notification asks for a receipt; absent: none. */
   readonly receipts?: boolean | number;
+  /** The time zone of its devices without one; absent: UTC. */
+  readonly defaultTimeZone?: string;
+  /** The time zones of its devices, see `createZoneList`. */
+  readonly zones?: readonly string[];
   readonly createdAt: Date;
   /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
@@ -86,7 +90,7 @@ export type ProjectDocument = {
 
 /** Undefined fields stay as they are. */
 type ProjectSettings = {
-  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter" | "receipts"]?:
+  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter" | "receipts" | "defaultTimeZone"]?:
     | ProjectDocument[Name]
     | undefined;
 };

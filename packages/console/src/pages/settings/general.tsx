@@ -22,6 +22,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   const [paths, setPaths] = useState(project.protected_metadata);
   const [staleAfter, setStaleAfter] = useState(project.stale_after ?? "");
   const [share, setShare] = useState(Number(project.receipts));
+  const [zone, setZone] = useState(project.default_time_zone);
   const [typed, setTyped] = useState("");
   const saving = useMutation({
     mutationFn: () =>
@@ -31,6 +32,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
         protected_metadata: paths,
         stale_after: staleAfter.trim() === "" ? null : staleAfter.trim(),
         receipts: share,
+        default_time_zone: zone.trim(),
       }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
@@ -75,6 +77,14 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               min={0}
               max={100}
               error={problemsOf(saving.error, "#/project/receipts")}
+              maw={240}
+            />
+            <Field
+              label="Time zone of devices without one"
+              description="For notifications that are sent at a local time. An IANA name, such as Europe/Berlin."
+              value={zone}
+              onChange={setZone}
+              error={problemsOf(saving.error, "#/project/default_time_zone")}
               maw={240}
             />
             {saving.error && <Problem error={saving.error} />}

@@ -3,6 +3,7 @@ import { parseDuration } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
+import { TimeZone } from "./local-time.ts";
 import { ReceiptShare } from "./receipt-fields.ts";
 
 /** A display name. */
@@ -33,6 +34,11 @@ const receiptsMeta = {
     "The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification",
   examples: [false],
 };
+const timeZoneMeta = {
+  description: "The time zone of devices that name none: an IANA name",
+  examples: ["Europe/Berlin"],
+};
+
 /** Names a project for programs and people. */
 export const ProjectKey = z
   .string()
@@ -51,6 +57,7 @@ export const Project = named("Project", {
   protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
   stale_after: z.string().optional().meta(staleAfterMeta),
   receipts: ReceiptShare.default(false).meta(receiptsMeta),
+  default_time_zone: z.string().default("UTC").meta(timeZoneMeta),
   created_at: z.iso.datetime(),
 });
 export type Project = z.infer<typeof Project>;
@@ -80,6 +87,7 @@ export const ChangeProject = namedBody("ChangeProject", {
         .optional()
         .meta({ ...staleAfterMeta, description: staleAfterMeta.description.replace("Absent: never", "`null`: never") }),
       receipts: ReceiptShare.optional().meta(receiptsMeta),
+      default_time_zone: TimeZone.optional().meta(timeZoneMeta),
     },
     { examples: [{ open_registration: false }] },
   ),
