@@ -87,7 +87,14 @@ const newProject = async (
 };
 
 /** A notification as a backend posts it. */
-type Wanted = { readonly title: string; readonly body: string; readonly targets: string[]; readonly ttl: number };
+type Wanted = {
+  readonly title: string;
+  readonly body: string;
+  readonly targets: string[];
+  readonly ttl: number;
+  /** Every capable device is asked for a receipt. */
+  readonly receipts?: true;
+};
 
 let tokens = 0;
 
@@ -118,12 +125,12 @@ const createSender = (
     /** Sends several notifications in one request. Resolves to the result of each. */
     postBatch: async (notifications: readonly Wanted[]): Promise<readonly Taken[]> =>
       (await request<{ data: Taken[] }>(`${api}/notifications/batch`, project.token, "POST", { notifications })).data,
-    /** Stores new devices of a provider's platform, all subscribed to the topic. Resolves to the ids of the first thousands. */
+    /** Stores new devices of a provider's platform, all subscribed to the topic. Resolves to their ids, in order. */
     seed: async (
       provider: Provider,
       topic: string,
       devices: number,
-      describe: (index: number) => Pick<SeedDevice, "user" | "metadata"> = () => ({}),
+      describe: (index: number) => Pick<SeedDevice, "user" | "metadata" | "capabilities"> = () => ({}),
     ): Promise<readonly string[]> => {
       const wanted = function* () {
         for (let index = 0; index < devices; index++) {
@@ -136,12 +143,12 @@ const createSender = (
             yield { ...device, token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const };
         }
       };
-      let first: readonly string[] | undefined;
-      for await (const ids of seedDevices(mongo.db("herald_registry"), project.id, wanted())) first ??= ids;
-      return first ?? [];
+      const stored: string[] = [];
+      for await (const ids of seedDevices(mongo.db("herald_registry"), project.id, wanted())) stored.push(...ids);
+      return stored;
     },
-    send: (topic: string): Promise<string> =>
-      post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
+    send: (topic: string, more: Pick<Wanted, "receipts"> = {}): Promise<string> =>
+      post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600, ...more }),
     /** The number of pushes in the statistics. */
     sent: async (): Promise<number> => (await herald.stats()).totals.sent,
     progress: (id: string) => herald.notifications.get(id),
@@ -211,9 +218,9 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     lastWords: (): readonly string[] => lastWords,
     /** Creates another project that sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
-    /** Creates a token with the scope `export`. */
-    exportToken: async ({ id }: Project): Promise<string> =>
-      (await admin.tokens.create(id, { name: "export", scopes: ["export"] })).token ?? "",
+    /** Creates a token with one scope. */
+    tokenOf: async ({ id }: Project, scope: "export" | "templates"): Promise<string> =>
+      (await admin.tokens.create(id, { name: scope, scopes: [scope] })).token ?? "",
     /** The database of a service, for data that would take too long to create through the API. */
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     mongoUrl: local.mongo.url,

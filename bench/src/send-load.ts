@@ -8,14 +8,15 @@ import type { SendLoad } from "./sends.ts";
 /** As many as the peer's load uses. */
 const connections = { single: 50, batch: 20 } as const;
 
-const { gateway, token, count, pace, targets, keys, batchOf }: SendLoad = JSON.parse(process.argv[2] ?? "");
+const { gateway, token, count, pace, targets, keys, batchOf, recipients, template }: SendLoad = JSON.parse(
+  process.argv[2] ?? "",
+);
 const to = new URL(gateway);
+const texts = (n: number | string) => ({ title: "Hello", body: `World ${n}`, link_to: "/hello", ttl: 3_600 });
+const targetAt = (index: number) => targets[index % targets.length];
 const notificationAt = (index: number) => ({
-  title: "Hello",
-  body: `World ${index}`,
-  targets: [targets[index % targets.length]],
-  link_to: "/hello",
-  ttl: 3_600,
+  ...(template === undefined ? texts(index) : { template, variables: { n: index } }),
+  targets: [targetAt(index)],
 });
 const requestOf = (path: string, body: unknown): string => {
   const headers = { Authorization: `Bearer ${token}`, ...(keys ? { "Idempotency-Key": randomUUID() } : {}) };
@@ -26,10 +27,15 @@ const batchFrom = (size: number) => (_: unknown, index: number) => {
   const notifications = Array.from({ length: size }, (__, at) => notificationAt(index * size + at));
   return requestOf("/batch", { notifications });
 };
+const recipientsFrom = (size: number) => (_: unknown, index: number) => {
+  const given = Array.from({ length: size }, (__, at) => index * size + at);
+  const listed = given.map((n) => ({ target: targetAt(n), variables: { n } }));
+  return requestOf("", { notification: { ...texts("{{ n }}"), recipients: listed } });
+};
 // Built before the measurement starts.
 const requests =
   batchOf === undefined
     ? Array.from({ length: count }, single)
-    : Array.from({ length: count / batchOf }, batchFrom(batchOf));
+    : Array.from({ length: count / batchOf }, recipients ? recipientsFrom(batchOf) : batchFrom(batchOf));
 
 await runLoad({ to, requests, connections: batchOf === undefined ? connections.single : connections.batch, pace });

@@ -19,6 +19,10 @@ export type SendLoad = {
   readonly keys?: boolean;
   /** Notifications per request to `POST /notifications/batch`. Absent: one request for each notification. */
   readonly batchOf?: number;
+  /** Each request is one notification with `batchOf` recipients, each with a value of its own, instead of as many notifications. */
+  readonly recipients?: boolean;
+  /** A published template whose text shows the variable `n`. Absent: each notification has its own text. */
+  readonly template?: string;
 };
 
 /** A poll costs gateway and analytics as much as a send. This interval keeps it invisible in their CPU. */

@@ -11,6 +11,11 @@ export type Figure =
   | `broadcast${"" | "-own-cpu"}`
   | "imports"
   | "webpush"
+  | `recipients-${"device" | "user"}`
+  | "recipients-p99"
+  | "recipients-inline"
+  | "template"
+  | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"
   | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;

@@ -13,10 +13,13 @@ import { latencyRow } from "./latency-row.ts";
 import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
 import { peerRow } from "./peer-row.ts";
+import { receiptsRow } from "./receipts-row.ts";
+import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
+import { templateRow } from "./template-row.ts";
 import { userLookupsRow } from "./user-lookups-row.ts";
 
 /** Every row, in the order in which they are measured. */
@@ -28,12 +31,16 @@ export const allRows: readonly Row[] = [
   ...directRows,
   slowDirectRow,
   batchRow,
+  inlineRecipientsRow,
+  templateRow,
   latencyRow,
   neighbourRow,
   sendsRow,
   ...broadcastRows,
   slowProviderRow,
   besideBroadcastRow,
+  recipientsRow,
+  receiptsRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

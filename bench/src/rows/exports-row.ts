@@ -24,7 +24,7 @@ export const exportsRow: Row = {
   async *measure({ system, runs }) {
     const { project } = await system.anotherProject("exports");
     for await (const _ of seedDevices(system.database("registry"), project.id, newDevices(rows)));
-    const token = await system.exportToken(project);
+    const token = await system.tokenOf(project, "export");
     const lines: Line[] = [];
     for (const [label, format, coding] of [
       ["NDJSON", "ndjson", "identity"],

@@ -881,7 +881,20 @@ export type Project = {
   stale_after?: string;
   /** The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification */
   receipts: boolean | number;
+  /** When devices get no notification, in the time zone of each. A kind may have its own; kinds that are critical, and silent notifications, pass. Absent: never */
+  quiet_hours?: QuietHours;
+  /** The time zone of devices that name none: an IANA name */
+  default_time_zone: string;
   created_at: string;
+};
+
+export type QuietHours = {
+  /** Of the device's time zone */
+  from: string;
+  /** The first minute after them; before `from`: on the next day */
+  to: string;
+  /** `delay`: devices get the notification when they end */
+  mode: Open<"delay" | "skip">;
 };
 
 export type ProjectLimit = {
@@ -912,6 +925,26 @@ export type ProjectLimit = {
   counted_by: Open<"gateway" | "installation">;
   /** The environment variable that sets the default. Absent: the default is fixed */
   variable?: string;
+};
+
+export type DeclaredKind = {
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind: string;
+  /** What people read where they switch it off */
+  title: string;
+  /** Whether devices get it that have no preference for it */
+  on_by_default: boolean;
+  /** People cannot switch it off, and neither quiet hours nor a cap apply: for what they must know, such as a security alert */
+  critical: boolean;
+  /** Instead of the project's; `null`: none. Absent: the project's */
+  quiet_hours?: QuietHours | null;
+  frequency_cap?: FrequencyCap;
+};
+
+/** The most notifications of the kind that a person gets in an hour, a day or a week from Monday, in the project's time zone. A device without a user counts alone */
+export type FrequencyCap = {
+  count: number;
+  per: Open<"hour" | "day" | "week">;
 };
 
 export type ProjectToken = {
@@ -1412,7 +1445,7 @@ export type NewNotification = {
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
-  targets: readonly string[];
+  targets?: readonly string[] | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
@@ -1470,14 +1503,16 @@ export type NewNotification = {
   push_name?: string | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
-  /** It has recipients with values of their own, and no targets. Devices do not get it */
+  /** Instead of `targets`: recipients with values of their own. Up to 2,000 in the request, or `{ upload: <kind> }`, and then a file with `PUT /notifications/{id}/recipients` */
   recipients?:
+    | readonly {
+        /** A user, a device or a push token */
+        target: string;
+        /** Values of this recipient alone */
+        variables?: Record<string, string | number | boolean> | undefined;
+      }[]
     | {
-        kind: "user" | "device" | "token";
-        /** How many came with the request */
-        lines?: number | undefined;
-        /** They are uploaded as a file */
-        upload?: true | undefined;
+        upload: "user" | "device" | "token";
       }
     | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
@@ -1763,6 +1798,20 @@ export type ProjectChange = {
   stale_after?: string | null | undefined;
   /** The share of the devices that a notification without `receipts` asks to report that it arrived; `false`: none. On Android, asking may lower delivery, see `receipts` of a notification */
   receipts?: boolean | number | undefined;
+  /** When devices get no notification, in the time zone of each. A kind may have its own; kinds that are critical, and silent notifications, pass. `null`: never */
+  quiet_hours?:
+    | {
+        /** Of the device's time zone */
+        from: string;
+        /** The first minute after them; before `from`: on the next day */
+        to: string;
+        /** `delay`: devices get the notification when they end */
+        mode: "delay" | "skip";
+      }
+    | null
+    | undefined;
+  /** The time zone of devices that name none: an IANA name */
+  default_time_zone?: string | undefined;
 };
 
 /** By name; `null` restores the default */
@@ -1777,6 +1826,34 @@ export type LimitsChange = {
   "event-streams"?: number | null | undefined;
   exports?: number | null | undefined;
   devices?: number | null | undefined;
+};
+
+export type KindDeclaration = {
+  /** What people read where they switch it off */
+  title: string;
+  /** Whether devices get it that have no preference for it */
+  on_by_default?: boolean | undefined;
+  /** People cannot switch it off, and neither quiet hours nor a cap apply: for what they must know, such as a security alert */
+  critical?: boolean | undefined;
+  /** Instead of the project's; `null`: none. Absent: the project's */
+  quiet_hours?:
+    | {
+        /** Of the device's time zone */
+        from: string;
+        /** The first minute after them; before `from`: on the next day */
+        to: string;
+        /** `delay`: devices get the notification when they end */
+        mode: "delay" | "skip";
+      }
+    | null
+    | undefined;
+  /** Absent: any number */
+  frequency_cap?:
+    | {
+        count: number;
+        per: "hour" | "day" | "week";
+      }
+    | undefined;
 };
 
 export type NewProjectToken = {

@@ -56,8 +56,12 @@ test("a problem of a whole request has no pointer", () => {
 });
 
 test("whatever the client's types let through is what a contract takes", () => {
-  expectTypeOf<Mutable<Omit<NewNotification, keyof typeof contracts.templateFields>>>().toExtend<
-    z.input<typeof contracts.NotificationContent>
+  type OfSends = keyof typeof contracts.templateFields | keyof typeof contracts.audienceFields;
+  expectTypeOf<Mutable<Omit<NewNotification, OfSends>>>().toExtend<
+    Omit<z.input<typeof contracts.NotificationContent>, OfSends>
+  >();
+  expectTypeOf<Mutable<NewNotification["recipients"]>>().toExtend<
+    z.input<(typeof contracts.audienceFields)["recipients"]>
   >();
   expectTypeOf<Mutable<NewDevice>>().toExtend<z.input<typeof contracts.RegisterDevice>["device"]>();
   expectTypeOf<Mutable<NewWebhook>>().toExtend<z.input<typeof contracts.CreateWebhook>["webhook"]>();

@@ -55,6 +55,7 @@ const answers = [
   contracts.EventMessage,
   contracts.Project,
   contracts.ProjectLimit,
+  contracts.DeclaredKind,
   contracts.ProjectToken,
   contracts.IdentityKey,
   contracts.ProviderView,
@@ -78,7 +79,7 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 
 /** Schemas of request bodies, by the client's names. */
 const inputs = {
-  NewNotification: contracts.NotificationContent.extend(contracts.templateFields),
+  NewNotification: contracts.NotificationContent.extend({ ...contracts.templateFields, ...contracts.audienceFields }),
   NewDevice: contracts.RegisterDevice.shape.device,
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,
@@ -94,6 +95,7 @@ const inputs = {
   NewProject: contracts.CreateProject.shape.project,
   ProjectChange: contracts.ChangeProject.shape.project,
   LimitsChange: contracts.ChangeLimits.shape.limits,
+  KindDeclaration: contracts.PutKind.shape.kind,
   NewProjectToken: contracts.CreateToken.shape.token,
   NewOperator: contracts.CreateOperator.shape.operator,
   OperatorChange: contracts.ChangeOperator.shape.operator,

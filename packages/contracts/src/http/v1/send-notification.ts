@@ -36,6 +36,9 @@ export const templateFields = {
   }),
 };
 
+/** Who gets a send: one of these is required. */
+export const audienceFields = { targets: NewTargets.optional(), recipients: RecipientsOrUpload.optional() };
+
 type Templated = { readonly template?: unknown; readonly variables?: unknown; readonly recipients?: unknown };
 
 /** Whether the texts of a notification are Liquid. */
@@ -76,8 +79,7 @@ const newNotification = z
     ...content,
     ...sources,
     ...templateFields,
-    targets: NewTargets.optional(),
-    recipients: RecipientsOrUpload.optional(),
+    ...audienceFields,
     dry_run: dryRun,
   })
   .refine(({ targets, recipients }) => (targets === undefined) !== (recipients === undefined), {
