@@ -388,6 +388,8 @@ export type TemplatePreview = {
   ios: PlatformPreview;
   android: PlatformPreview;
   web: PlatformPreview;
+  /** For Android apps that draw the notification themselves; present with receipts or buttons */
+  drawn?: PlatformPreview;
 };
 
 export type PlatformPreview = {
@@ -688,11 +690,31 @@ export type DryRun = {
     web: number;
   };
   unmatched: string[];
-  /** One payload for each platform that has devices, with placeholders for device and open token */
+  /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
     android?: unknown;
     web?: unknown;
+    drawn?: unknown;
+  };
+  /** The size of each of these, for a device without a localization, and what its provider takes */
+  sizes: {
+    ios?: {
+      bytes: number;
+      max: number;
+    };
+    android?: {
+      bytes: number;
+      max: number;
+    };
+    web?: {
+      bytes: number;
+      max: number;
+    };
+    drawn?: {
+      bytes: number;
+      max: number;
+    };
   };
 };
 

@@ -11,7 +11,7 @@ export { createRenderPersonal, type RenderPersonal } from "./liquid/personal.ts"
 export { type CompiledText, mapTexts, mergeLayers, renderTexts, type TextPlace, type Texts } from "./liquid/texts.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
-export { type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
+export { drawnForm, fullForm, type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
 export type { PushOrigin } from "./render.ts";
 export { collapseIdOf } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";
