@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
@@ -96,6 +97,8 @@ export const ExpandV1 = defineMessage(
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */
     push: PushKey.optional(),
+    /** The recipients get the values of their devices at these paths. */
+    devicePaths: DevicePaths.optional(),
     lane: Lane,
     expiresAt: time,
   }),

@@ -10,7 +10,7 @@ import type { NotificationRecord } from "../stores/notification-document.ts";
  */
 export const createExpand = (bus: Bus) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return ({ _id, projectId, content, expiresAt }: NotificationRecord, repeat = "0"): Promise<void> => {
+  return ({ _id, projectId, content, personal, expiresAt }: NotificationRecord, repeat = "0"): Promise<void> => {
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -18,6 +18,7 @@ export const createExpand = (bus: Bus) => {
       fromBucket: 0,
       ...audienceOfContent(content),
       ...(content.recipients && { recipients: content.recipients.kind }),
+      ...(personal?.devicePaths && { devicePaths: personal.devicePaths }),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };
