@@ -16,6 +16,7 @@ export type Figure =
   | "recipients-inline"
   | "template"
   | "device-values"
+  | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"
   | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;

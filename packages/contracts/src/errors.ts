@@ -46,6 +46,7 @@ export const errors = {
   "user-not-found": refused(404, "User not found"),
   "identity-key-not-found": refused(404, "Identity key not found"),
   "topic-not-found": refused(404, "Topic not found"),
+  "kind-not-found": refused(404, "Kind not found"),
   "template-not-found": refused(404, "Template not found"),
   "import-not-found": refused(404, "Import not found"),
   "notification-not-found": refused(404, "Notification not found"),
@@ -60,6 +61,7 @@ export const errors = {
   "user-token-used": refused(409, "A newer user token was used already"),
   "identity-key-limit": refused(409, "The project has too many identity keys"),
   "topic-exists": refused(409, "The topic already exists"),
+  "kind-limit": refused(409, "The project has too many kinds"),
   "template-limit": refused(409, "The project has too many templates"),
   "import-completed": refused(409, "The import has its whole file"),
   "import-position-mismatch": refused(409, "The upload continues at another line"),
@@ -132,6 +134,10 @@ export const deliveryReasons = {
   expired: "The notification's time to live ended before the provider accepted it.",
   cancelled: "The notification was cancelled before it was sent to this device.",
   moved: "While the push waited, the device was deleted, deactivated or given to another user.",
+  muted: "The device's preferences, or those of its user, have this kind of notification switched off.",
+  "quiet-hours": "It would have arrived in quiet hours, or waited for their end longer than its time to live.",
+  "frequency-cap": "The device's user has got as many notifications of this kind as its frequency cap allows.",
+  "past-local-time": "The device's clock had passed the local time of the notification, which skips such devices.",
   internal: "Herald could not process the push. The message is a dead letter.",
 } as const satisfies Record<string, string>;
 

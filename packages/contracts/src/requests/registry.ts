@@ -15,6 +15,7 @@ import {
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { QuietHours } from "../http/v1/quiet-hours.ts";
 import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
@@ -76,6 +77,8 @@ export const ChangeProjectRequest = defineRequest(
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
     receipts: ReceiptShare.optional(),
+    /** Null: none. */
+    quietHours: QuietHours.nullable().optional(),
     defaultTimeZone: z.string().optional(),
   },
   Project,

@@ -11,6 +11,7 @@ import {
 import { type FairGate, growingPause, hasCode, isUnavailable, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
+import { noneSkipped } from "../domain/settle-row.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
@@ -18,7 +19,7 @@ import type { StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
 import type { NotificationCache } from "./notification-cache.ts";
 import { outcomeRetries, type Pipeline } from "./pipeline.ts";
-import { type CheckWaiting, type createResolveSend, noneMoved, type SendAudience } from "./prepare.ts";
+import type { CheckWaiting, createResolveSend, SendAudience } from "./prepare.ts";
 
 /** The batches of a small send: one for each platform and provider. */
 export const batchesOfSend = (
@@ -65,7 +66,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
       const cached = cache.pin(document);
       try {
         const sent = await Promise.all(
-          runs.map(async (run) => ({ run, ...(await pipeline.send(run, cached, noneMoved, signal)) })),
+          runs.map(async (run) => ({ run, ...(await pipeline.send(run, cached, noneSkipped, signal)) })),
         );
         const atOnce = sent.every(({ settlement }) => settlement.waiting === undefined);
         // The pushes are out: until the database is back, only this process has their outcomes.

@@ -1,10 +1,10 @@
-import { type DeviceId, servingProvider } from "@herald/contracts";
+import { servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { isSpike } from "../domain/notification-counts.ts";
-import { type Settlement, settleRow } from "../domain/settle-row.ts";
+import { noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
@@ -63,13 +63,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     await outbox.flushCredential(projectId, channel.provider);
   };
 
-  /** Pushes to a row's devices except those in `moved`, and decides each device's result. Does not write to the ledger. */
-  const send = async (
-    run: Run,
-    cached: CachedNotification,
-    moved: ReadonlySet<DeviceId>,
-    signal: AbortSignal,
-  ): Promise<Sent> => {
+  /** Pushes to a row's devices except those in `skips`, and decides each device's result. Does not write to the ledger. */
+  const send = async (run: Run, cached: CachedNotification, skips: Skips, signal: AbortSignal): Promise<Sent> => {
     const devices = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
@@ -78,7 +73,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { cached, devices, served: run, moved }, signal),
+      () => pushDevices(deps, { cached, devices, served: run, skips }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
@@ -89,7 +84,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       outcomes: sent.outcomes,
       blocked: sent.blocked,
       stop: sent.stop,
-      moved,
+      skips,
       startedAt: run.startedAt,
       now: now(),
       expiresAt: cached.document.expiresAt,
@@ -151,8 +146,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     complete: async (run: Run, { settlement, version }: Sent, signal: AbortSignal): Promise<void> =>
       next(run, await settle(run, settlement, signal), { others: false, version }),
 
-    /** All steps for a started row. Devices in `moved` are skipped. */
-    deliver: async (run: Run, signal: AbortSignal, moved: ReadonlySet<DeviceId> = new Set()): Promise<void> => {
+    /** All steps for a started row. Devices in `skips` are skipped. */
+    deliver: async (run: Run, signal: AbortSignal, skips: Skips = noneSkipped): Promise<void> => {
       const cached = await retryWhileUnavailable(
         () => cache.get(run.projectId, run.notificationId),
         growingPause(signal),
@@ -162,7 +157,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       let version: string | undefined;
       cached.running++;
       try {
-        const sent = await send(run, cached, moved, signal);
+        const sent = await send(run, cached, skips, signal);
         version = sent.version;
         settled = await settle(run, sent.settlement, signal);
       } finally {

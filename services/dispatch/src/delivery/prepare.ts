@@ -12,7 +12,7 @@ import {
   type Served,
 } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
-import type { Sendable } from "../domain/settle-row.ts";
+import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type SendAudience = {
@@ -73,8 +73,6 @@ export const createResolveSend = (bus: Bus) => {
   };
 };
 
-export const noneMoved: ReadonlySet<DeviceId> = new Set();
-
 /** Devices that registry checks per request. */
 const maxChecked = 1_000;
 
@@ -93,13 +91,13 @@ export const createCheckWaiting = (bus: Bus) => {
     // The response names only devices, so a request can check each device for one user only.
     [...devices].every(([id, userId]) => !request.devices.has(id) || request.devices.get(id) === userId);
 
-  const send = async ({ projectId, devices }: Check): Promise<ReadonlySet<DeviceId>> => {
+  const send = async ({ projectId, devices }: Check): Promise<Skips> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
     const { moved } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked });
-    return moved.length === 0 ? noneMoved : new Set(moved);
+    return moved.length === 0 ? noneSkipped : new Map(moved.map((id) => [id, "moved"]));
   };
 
-  const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(
+  const commit = createGroupCommit<Check, PromiseSettledResult<Skips>>(
     async (checks) => {
       const requests: Check[] = [];
       const places = checks.map((check) => {
@@ -109,7 +107,7 @@ export const createCheckWaiting = (bus: Bus) => {
         return place;
       });
       const answers = await Promise.allSettled(requests.map(send));
-      return places.map((place) => answers[place] as PromiseSettledResult<ReadonlySet<DeviceId>>);
+      return places.map((place) => answers[place] as PromiseSettledResult<Skips>);
     },
     { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
@@ -119,8 +117,8 @@ export const createCheckWaiting = (bus: Bus) => {
     projectId: ProjectId,
     devices: readonly Pick<Sendable, "id" | "userId">[],
     personal: boolean,
-  ): Promise<ReadonlySet<DeviceId>> => {
-    if (devices.length === 0) return noneMoved;
+  ): Promise<Skips> => {
+    if (devices.length === 0) return noneSkipped;
     const asked = new Map(devices.map(({ id, userId }) => [id, personal ? userId : undefined]));
     const result = await commit({ projectId, devices: asked });
     if (result.status === "rejected") throw result.reason;

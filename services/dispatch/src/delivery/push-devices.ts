@@ -1,15 +1,8 @@
-import {
-  type DeviceId,
-  type Lane,
-  type Platform,
-  type ProjectId,
-  type Served,
-  servingProvider,
-} from "@herald/contracts";
+import { type Lane, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Blocked, PushStop, Sendable } from "../domain/settle-row.ts";
+import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
@@ -28,14 +21,14 @@ type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
   readonly served: Served & { readonly lane: Lane };
-  /** Devices that must get no push: they were deleted, or belong to another user now. */
-  readonly moved: ReadonlySet<DeviceId>;
+  /** Devices that must get no push. */
+  readonly skips: Skips;
 };
 
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, served, moved }: Batch,
+  { cached, devices, served, skips }: Batch,
   signal: AbortSignal,
 ) => {
   const { projectId, _id: notificationId, content, expiresAt } = cached.document;
@@ -150,7 +143,7 @@ export const pushDevices = async (
       faults.push(error);
       const until = new Date(now().getTime() + waitMs);
       for (const [index, { id }] of devices.entries())
-        if (index >= from && !moved.has(id)) blocked.set(index, { until });
+        if (index >= from && !skips.has(id)) blocked.set(index, { until });
       return { waits: true } as const;
     }
   }
@@ -191,7 +184,7 @@ export const pushDevices = async (
     const anyBlocked = channel.routes.anyBlocked();
     for (let index = from; index < to; index++) {
       const device = devices[index];
-      if (!device || moved.has(device.id)) continue;
+      if (!device || skips.has(device.id)) continue;
       const until =
         anyBlocked || device.notBefore !== undefined ? blockedUntil(channel, device, platform, at) : undefined;
       if (until === undefined) open.push(index);

@@ -25,6 +25,11 @@ export type PushStop =
   /** `whilePaused`: the provider was paused when the notification expired. */
   | { readonly kind: "expired"; readonly whilePaused: boolean };
 
+/** Why devices get nothing, such as `moved`: they were deleted or changed their user while they waited. */
+export type Skips = ReadonlyMap<DeviceId, DeliveryReason>;
+
+export const noneSkipped: Skips = new Map();
+
 /** Until when a device must wait because its server is blocked. `providerReason`: the server's failure, if it fails. */
 export type Blocked = { readonly until: Date; readonly providerReason?: string | undefined };
 
@@ -54,13 +59,13 @@ export type Settlement = {
 
 export type BatchRun = {
   readonly devices: readonly Sendable[];
-  /** By device. Undefined when no push was sent: `blocked`, `moved` or `stop` says why. */
+  /** By device. Undefined when no push was sent: `blocked`, `skips` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   /** Devices whose server is blocked: it sent Retry-After, or it keeps failing. */
   readonly blocked?: ReadonlyMap<number, Blocked> | undefined;
   readonly stop?: PushStop | undefined;
-  /** Devices that were deleted or changed their user while they waited. Nothing was sent to them. */
-  readonly moved?: ReadonlySet<DeviceId> | undefined;
+  /** Devices to which nothing was sent. */
+  readonly skips?: Skips | undefined;
   /** When sending began. A verdict without its own time gets this time. */
   readonly startedAt: Date;
   readonly now: Date;
@@ -165,8 +170,9 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
 };
 
 const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
-  if (run.moved?.has(device.id))
-    return { status: "skipped", reason: "moved", attempts: device.attempts, possibleRepeat: device.repeat };
+  const reason = run.skips?.get(device.id);
+  if (reason !== undefined)
+    return { status: "skipped", reason, attempts: device.attempts, possibleRepeat: device.repeat };
   const blocked = run.blocked?.get(index);
   // A stop that is final for the rest of the batch is final for this device, too.
   if (blocked && (run.stop === undefined || run.stop.kind === "paused"))

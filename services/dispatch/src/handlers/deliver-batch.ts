@@ -54,9 +54,9 @@ export const deliverBatch = ({
         if (!cached) throw notFound("notification-not-found", "notificationId", `the batch is ${batchId}`);
         // Before the row is stored: while registry is unavailable, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > ownersMaxAgeMs;
-        const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
+        const skips = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const run = await deliveries.start(data, claimOf(message), now(), cached.document.tags);
-        if (run) await pipeline.deliver(run, signal, moved);
+        if (run) await pipeline.deliver(run, signal, skips);
         // The row was settled by an earlier delivery, which may have crashed before it followed up.
         else await pipeline.resume(rootOf(data));
       } finally {
@@ -90,9 +90,9 @@ export const deliverDue = (deps: DueDeps) => {
     try {
       if (await postponeBlocked(deps, row)) return;
       // Before the row is claimed: while registry is unavailable, the row keeps waiting.
-      const moved = await movedOf(deps, row);
+      const skips = await movedOf(deps, row);
       const run = await deliveries.claimDue(projectId, id, claim, now());
-      if (run) await pipeline.deliver(run, signal, moved);
+      if (run) await pipeline.deliver(run, signal, skips);
     } finally {
       leave();
     }
