@@ -2,7 +2,7 @@ import type { AskedRules, NotificationContent, NotificationId, ProjectId, Recipi
 import type { Deps } from "../deps.ts";
 import { windowStart } from "../domain/cap-window.ts";
 import {
-  askedOf,
+  askedRulesOf,
   type Decided,
   type Decision,
   decide,
@@ -53,7 +53,7 @@ export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | 
     /** What registry must add to the recipients of a send. */
     askedOf: (projectId: ProjectId, content: Sent["content"]): { readonly rules?: AskedRules } => {
       const asked = rulesOfSend(rules.of(projectId), content);
-      return asked ? { rules: askedOf(asked) } : {};
+      return asked ? { rules: askedRulesOf(asked) } : {};
     },
 
     /** Whether rules apply to a send. */

@@ -49,7 +49,7 @@ export const rulesOfSend = (
 };
 
 /** What registry must add to the recipients. */
-export const askedOf = ({ kind, hours, ownHours }: SendRules): AskedRules => ({
+export const askedRulesOf = ({ kind, hours, ownHours }: SendRules): AskedRules => ({
   ...(kind && { kind: { name: kind.kind, on: kind.on_by_default } }),
   ...((hours || ownHours) && { hours: true }),
 });

@@ -1,6 +1,6 @@
 import type { DeclaredKind, RulesRecord } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { applyDecisions, askedOf, type Decision, decide, packDecisions, rulesOfSend } from "./decide.ts";
+import { applyDecisions, askedRulesOf, type Decision, decide, packDecisions, rulesOfSend } from "./decide.ts";
 import { quietUntil, unionUntil } from "./quiet-hours.ts";
 import { noneSkipped, type Sendable } from "./settle-row.ts";
 
@@ -39,9 +39,11 @@ describe("the rules of a send", () => {
   });
 
   test("ask registry only for what they need", () => {
-    expect(askedOf(rulesOfSend(record(), { kind: "offers" }) as never)).toEqual({ kind: { name: "offers", on: true } });
+    expect(askedRulesOf(rulesOfSend(record(), { kind: "offers" }) as never)).toEqual({
+      kind: { name: "offers", on: true },
+    });
     const hours = rulesOfSend(record({ quietHours: night }), {});
-    expect(askedOf(hours as never)).toEqual({ hours: true });
+    expect(askedRulesOf(hours as never)).toEqual({ hours: true });
   });
 
   test("a silent send can be switched off, and has neither hours nor a cap", () => {
