@@ -1,4 +1,5 @@
 export * from "./app-data.ts";
+export * from "./asked-rules.ts";
 export * from "./capabilities.ts";
 export * from "./catalogue.ts";
 export * from "./commands.ts";
