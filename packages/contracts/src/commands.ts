@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { AskedRules } from "./asked-rules.ts";
+import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
@@ -96,6 +98,9 @@ export const ExpandV1 = defineMessage(
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */
     push: PushKey.optional(),
+    /** The recipients get the values of their devices at these paths. */
+    devicePaths: DevicePaths.optional(),
+    rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,
   }),
@@ -140,6 +145,12 @@ export const Recipient = z.object({
   values: z.record(z.string(), z.unknown()).optional(),
   /** What its app's kit can do, see `Capabilities`; absent: nothing. */
   capabilities: z.string().optional(),
+  /** With {@link AskedRules}: a choice, or the default of the kind, is against the push. */
+  off: z.literal(true).optional(),
+  /** With {@link AskedRules}: its time zone; absent: that of the project. */
+  zone: z.string().optional(),
+  /** With {@link AskedRules}: the quiet hours of its user, such as `22:00-07:00`; absent: none. */
+  quiet: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
 

@@ -3,14 +3,17 @@ import { audienceOfContent, ExpandV1, laneOf, type NotificationId, type ProjectI
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { Judge } from "./judge.ts";
 
 /**
  * Commands the expansion of a notification from its first page. Repeatable: registry partitions every page once. `repeat` changes
  * the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export const createExpand = (bus: Bus) => {
+export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return ({ _id, projectId, content, expiresAt }: NotificationRecord, repeat = "0"): Promise<void> => {
+  return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
+    const { _id, projectId, content, personal, expiresAt } = document;
+    await judge.loading();
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -18,6 +21,8 @@ export const createExpand = (bus: Bus) => {
       fromBucket: 0,
       ...audienceOfContent(content),
       ...(content.recipients && { recipients: content.recipients.kind }),
+      ...(personal?.devicePaths && { devicePaths: personal.devicePaths }),
+      ...judge.askedOf(projectId, content),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };

@@ -1,4 +1,12 @@
-import { type AppId, type DeviceId, type ProjectId, type PushKey, parseTarget, type Target } from "@herald/contracts";
+import {
+  type AppId,
+  type DeviceId,
+  deviceValues,
+  type ProjectId,
+  type PushKey,
+  parseTarget,
+  type Target,
+} from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
@@ -97,7 +105,7 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  { targets: sources, app, push }: { targets: readonly string[]; app?: AppId | undefined; push?: PushKey | undefined },
+  { targets: sources, app, push, devicePaths }: AskedAudience,
 ) => {
   const targets = await parseTargets(sources);
   const lookups = audienceOf(targets);
@@ -108,7 +116,16 @@ export const audienceQuery = async (
     lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(devicePaths && { devicePaths }),
   };
+};
+
+/** An audience as a send or a count asks for it. `devicePaths`: the recipients get the values of their devices there. */
+type AskedAudience = {
+  readonly targets: readonly string[];
+  readonly app?: AppId | undefined;
+  readonly push?: PushKey | undefined;
+  readonly devicePaths?: readonly string[] | undefined;
 };
 
 const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
@@ -160,10 +177,13 @@ export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<
   facets: new Set(row.facets),
 });
 
-export const partitionableOf = (row: AudienceRow): Partitionable => ({
+export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[]): Partitionable => ({
   platform: row.platform,
   ...(row.provider && { provider: row.provider }),
-  recipient: recipientOf(row),
+  recipient: {
+    ...recipientOf(row),
+    ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
+  },
   changedAt: row.updatedAt.getTime(),
 });
 
@@ -173,7 +193,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push }: AudienceQuery,
+  { projectId, targets, lookups, app, push, devicePaths }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -182,12 +202,12 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
-        devices.set(row._id, partitionableOf(row));
+        devices.set(row._id, partitionableOf(row, devicePaths));
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
       }
