@@ -49,8 +49,8 @@ export type InactiveReason = Open<"unregistered" | "requested" | "stale">;
 export type ApnsEnvironment = Open<"production" | "sandbox">;
 
 export type FurtherToken = {
-  type: PushType;
-  /** Of controls: their kind */
+  type: TokenType;
+  /** Of controls: their kind; of `liveactivity`: the type of the attributes; of `activity`: its id */
   name?: string;
   /** Shown whole where the device's `token` is */
   token: string;
@@ -60,8 +60,16 @@ export type FurtherToken = {
   registered_at: string;
 };
 
-export type PushType = Open<
-  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk"
+export type TokenType = Open<
+  | "voip"
+  | "complication"
+  | "widgets"
+  | "controls"
+  | "location"
+  | "fileprovider"
+  | "pushtotalk"
+  | "liveactivity"
+  | "activity"
 >;
 
 export type FcmTokenKind = Open<"token" | "fid">;
@@ -459,10 +467,12 @@ export type Notification = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
   /** The kind of the control that a push of the type `controls` updates */
   push_name?: string;
+  /** The Live Activity that it starts, updates or ends, with its state; absent: none. iOS alone */
+  activity?: ActivityPush;
   /** The template that its texts and settings are from; absent: none. Devices do not get it */
   template?: TemplateVersion;
   /** It has recipients with values of their own, and no targets. Devices do not get it */
@@ -508,6 +518,39 @@ export type Notification = {
 export type NotificationStatus = Open<
   "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
 >;
+
+export type PushType = Open<
+  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | "liveactivity"
+>;
+
+export type ActivityPush = {
+  id: string;
+  /** Absent: of the end at `ends_at` */
+  version?: number;
+  event: ActivityEvent;
+  attributes_type?: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes?: Record<string, unknown>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** Seconds since 1970. iOS ignores a state older than the shown one */
+  timestamp: number;
+  alert?: ActivityAlert;
+  stale_at?: string;
+  dismiss_at?: string;
+  relevance?: number;
+  /** Of a join: the activity has ended */
+  ended?: true;
+};
+
+export type ActivityEvent = Open<"start" | "update" | "end" | "join">;
+
+export type ActivityAlert = {
+  title: string;
+  body: string;
+  /** The name of a sound in the app */
+  sound?: string;
+};
 
 export type TemplateVersion = {
   name: string;
@@ -1221,6 +1264,13 @@ export type TopicEvent = {
   at: string;
 };
 
+export type ActivityReference = {
+  id: string;
+  /** Absent: of the end at `ends_at` */
+  version?: number;
+  event: ActivityEvent;
+};
+
 export type NotificationEvent = {
   project_id: string;
   notification_id: string;
@@ -1228,8 +1278,10 @@ export type NotificationEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
+  /** The Live Activity that it is about; absent: none */
+  activity?: ActivityReference;
   at: string;
 };
 
@@ -1240,8 +1292,10 @@ export type DeliveryEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
+  /** The Live Activity that it is about; absent: none */
+  activity?: ActivityReference;
   at: string;
   batch_id: string;
   platform: Platform;
@@ -1464,10 +1518,48 @@ export type NewNotification = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
-  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
+  push_type?:
+    | "voip"
+    | "complication"
+    | "widgets"
+    | "controls"
+    | "location"
+    | "fileprovider"
+    | "pushtotalk"
+    | "liveactivity"
+    | undefined;
   /** The kind of the control that a push of the type `controls` updates */
   push_name?: string | undefined;
+  /** The Live Activity that it starts, updates or ends, with its state; absent: none. iOS alone */
+  activity?:
+    | {
+        id: string;
+        /** Absent: of the end at `ends_at` */
+        version?: number | undefined;
+        event: "start" | "update" | "end" | "join";
+        attributes_type?: string | undefined;
+        /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+        attributes?: Record<string, unknown> | undefined;
+        /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+        content_state: Record<string, unknown>;
+        /** Seconds since 1970. iOS ignores a state older than the shown one */
+        timestamp: number;
+        alert?:
+          | {
+              title: string;
+              body: string;
+              /** The name of a sound in the app */
+              sound?: string | undefined;
+            }
+          | undefined;
+        stale_at?: string | undefined;
+        dismiss_at?: string | undefined;
+        relevance?: number | undefined;
+        /** Of a join: the activity has ended */
+        ended?: true | undefined;
+      }
+    | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
   /** Instead of `targets`: recipients with values of their own. Up to 2,000 in the request, or `{ upload: <kind> }`, and then a file with `PUT /notifications/{id}/recipients` */
@@ -1721,7 +1813,16 @@ export type StatsQuery = {
   /** Notifications with this label: `<name>:<value>` */
   label?: string | undefined;
   /** Notifications with this push type */
-  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
+  push_type?:
+    | "voip"
+    | "complication"
+    | "widgets"
+    | "controls"
+    | "location"
+    | "fileprovider"
+    | "pushtotalk"
+    | "liveactivity"
+    | undefined;
   /** Deliveries and opens of one platform */
   platform?: "ios" | "android" | "web" | undefined;
   /** Adds `groups`: the totals of each platform, kind, push type, topic or value of a label */
@@ -1901,7 +2002,7 @@ export const knownValues = {
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
-  pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
+  pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk", "liveactivity"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",

@@ -49,6 +49,7 @@ export const errors = {
   "template-not-found": refused(404, "Template not found"),
   "import-not-found": refused(404, "Import not found"),
   "notification-not-found": refused(404, "Notification not found"),
+  "activity-not-found": refused(404, "Activity not found"),
   "vapid-key-not-found": refused(404, "Web Push key not found"),
   "dead-letter-not-found": refused(404, "Dead letter not found"),
   "webhook-not-found": refused(404, "Webhook not found"),
@@ -64,6 +65,8 @@ export const errors = {
   "import-completed": refused(409, "The import has its whole file"),
   "import-position-mismatch": refused(409, "The upload continues at another line"),
   "recipients-complete": refused(409, "The notification has all its recipients"),
+  "activity-exists": refused(409, "Another activity had this id"),
+  "activity-ended": refused(409, "The activity has ended"),
   "notification-final": refused(409, "The notification has already ended"),
   "replay-refused": refused(409, "The dead letter cannot be replayed"),
   "vapid-key-staged": refused(409, "Another key is already staged"),
@@ -132,6 +135,7 @@ export const deliveryReasons = {
   expired: "The notification's time to live ended before the provider accepted it.",
   cancelled: "The notification was cancelled before it was sent to this device.",
   moved: "While the push waited, the device was deleted, deactivated or given to another user.",
+  replaced: "A newer state of the Live Activity, or its end, replaced this one before it was sent.",
   internal: "Herald could not process the push. The message is a dead letter.",
 } as const satisfies Record<string, string>;
 

@@ -1,3 +1,5 @@
+export * from "./activities.ts";
+export * from "./activity-push.ts";
 export * from "./app-data.ts";
 export * from "./capabilities.ts";
 export * from "./catalogue.ts";
@@ -10,6 +12,7 @@ export * from "./errors.ts";
 export * from "./evaluate-condition.ts";
 export * from "./event-batch.ts";
 export * from "./events.ts";
+export * from "./http/v1/activities.ts";
 export * from "./http/v1/admin.ts";
 export * from "./http/v1/audit.ts";
 export * from "./http/v1/dead-letters.ts";

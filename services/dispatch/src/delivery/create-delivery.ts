@@ -1,5 +1,6 @@
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { createActivities } from "./activities.ts";
 import { createBacklog } from "./backlog.ts";
 import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
@@ -18,12 +19,13 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
-  const expand = createExpand(bus);
+  const activities = createActivities(deps);
+  const expand = createExpand(bus, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSend(bus);
   const sendAsLarge = createSendAsLarge(bus);
-  const pipeline = createPipeline({ ...deps, cache, finisher, dueMessages });
+  const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
   const deliverSend = createDeliverSend({ ...deps, resolve, sendAsLarge, smallSend });
@@ -31,7 +33,7 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
     ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, pipeline },
-    ...{ sendAsLarge, recover, backlog, deliverSends },
+    ...{ activities, sendAsLarge, recover, backlog, deliverSends },
   };
 };
 

@@ -3,14 +3,17 @@ import { audienceOfContent, ExpandV1, laneOf, type NotificationId, type ProjectI
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { Activities } from "./activities.ts";
 
 /**
  * Commands the expansion of a notification from its first page. Repeatable: registry partitions every page once. `repeat` changes
  * the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export const createExpand = (bus: Bus) => {
+export const createExpand = (bus: Bus, { endAtItsTime }: Pick<Activities, "endAtItsTime">) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return ({ _id, projectId, content, expiresAt }: NotificationRecord, repeat = "0"): Promise<void> => {
+  return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
+    const { _id, projectId, content, expiresAt } = document;
+    if (content.activity) await endAtItsTime(document);
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,

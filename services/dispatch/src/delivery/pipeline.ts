@@ -7,14 +7,16 @@ import { isSpike } from "../domain/notification-counts.ts";
 import { type Settlement, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
+import type { Activities } from "./activities.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
-import { type Pushed, pushDevices } from "./push-devices.ts";
+import { nothingPushed, type Pushed, pushDevices } from "./push-devices.ts";
 
 type PipelineDeps = Deps & {
   readonly cache: NotificationCache;
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
+  readonly activities: Activities;
 };
 
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
@@ -25,7 +27,7 @@ type Sent = { readonly settlement: Settlement; readonly version?: string | undef
 
 /** The steps of every ledger row, in small and large sends: send, settle, follow up. */
 export const createPipeline = (deps: PipelineDeps) => {
-  const { cache, deliveries, credentials, finisher, outbox, publish, isRestored, metrics, now, log } = deps;
+  const { activities, cache, deliveries, credentials, finisher, outbox, publish, isRestored, metrics, now, log } = deps;
   const followUp = createFollowUp(deps);
 
   /** Adds this row's verdicts to the notification's verdicts in this process. True when the spike guard rejects them. */
@@ -74,11 +76,15 @@ export const createPipeline = (deps: PipelineDeps) => {
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
     const provider = servingProvider(run);
+    const current = cached.document.content.activity && (await activities.current(cached.document));
     const begun = performance.now();
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { cached, devices, served: run, moved }, signal),
+      () =>
+        current === "replaced"
+          ? nothingPushed(devices.length, { kind: "replaced" })
+          : pushDevices(deps, { cached, devices, served: run, moved, content: current }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)

@@ -1,6 +1,7 @@
 import {
   type DeviceId,
   type Lane,
+  type NotificationContent,
   type Platform,
   type ProjectId,
   type Served,
@@ -31,15 +32,18 @@ type Batch = {
   readonly served: Served & { readonly lane: Lane };
   /** Devices that must get no push: they were deleted, or belong to another user now. */
   readonly moved: ReadonlySet<DeviceId>;
+  /** Instead of the notification's own. */
+  readonly content?: NotificationContent | undefined;
 };
 
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, served, moved }: Batch,
+  { cached, devices, served, moved, ...own }: Batch,
   signal: AbortSignal,
 ) => {
-  const { projectId, _id: notificationId, content, expiresAt } = cached.document;
+  const { projectId, _id: notificationId, expiresAt } = cached.document;
+  const { content = cached.document.content } = own;
   const { platform, lane } = served;
   const provider = servingProvider(served);
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
@@ -210,6 +214,16 @@ export const pushDevices = async (
 };
 
 export type Pushed = Awaited<ReturnType<typeof pushDevices>>;
+
+/** The result for devices that get nothing. */
+export const nothingPushed = (devices: number, stop: PushStop): Pushed => ({
+  outcomes: new Array<Outcome | undefined>(devices).fill(undefined),
+  stop,
+  blocked: new Map(),
+  faults: [],
+  refused: undefined,
+  version: undefined,
+});
 
 /** Counts the pushes in flight with one promise for all of them. `Promise.all` would need another promise for each push. */
 const createPendingPushes = () => {

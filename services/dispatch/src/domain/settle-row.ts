@@ -22,6 +22,8 @@ export type Sendable = Recipient & {
 /** Why nothing was sent to the devices without an outcome. */
 export type PushStop =
   | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
+  /** A newer state of the Live Activity, or its end, replaced this one. */
+  | { readonly kind: "replaced" }
   /** `whilePaused`: the provider was paused when the notification expired. */
   | { readonly kind: "expired"; readonly whilePaused: boolean };
 
@@ -141,7 +143,8 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
     case "unregistered": {
       // A verdict from before the device's last registration does not apply to its current token.
       const late = (outcome.at ?? run.startedAt).getTime() <= device.tokenAt;
-      return failed(late || run.keepDevices ? "unregistered-kept" : "unregistered");
+      // FCM does not say whether it means the device or the activity's token.
+      return failed(late || run.keepDevices || device.liveToken !== undefined ? "unregistered-kept" : "unregistered");
     }
     case "rejected":
       // A recipient without a value that a text shows: nothing is wrong with the device or the text.
@@ -182,6 +185,8 @@ const stopped = (stop: PushStop, device: Sendable): Decision => {
       return { status: "cancelled", reason: "cancelled", ...untried };
     case "expired":
       return { status: "expired", reason: stop.whilePaused ? "provider-misconfigured" : "expired", ...untried };
+    case "replaced":
+      return { status: "skipped", reason: "replaced", ...untried };
     case "abandoned":
       return { status: "failed", reason: "internal", ...untried };
     case "not-configured":

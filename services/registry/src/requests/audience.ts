@@ -70,7 +70,7 @@ const resolve = async (
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async ({ targets, app, push }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async ({ targets, app, push, without }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
@@ -80,7 +80,7 @@ const resolve = async (
     signal.throwIfAborted();
     const unmatched = targets.filter((_, at) => !matched.has(at));
     if (push !== undefined) {
-      const chosen = await withPushTokens(audience, { projectId, push }, devices.map(partitionableOf));
+      const chosen = await withPushTokens(audience, { projectId, push, without }, devices.map(partitionableOf));
       return { batches: partitionBatches(chosen), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
