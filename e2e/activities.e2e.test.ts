@@ -28,7 +28,8 @@ const base = (more: object) => ({
   alert: { title: "Your order", body: "It is packed." },
   ...more,
 });
-const call = (route: string, activity: object, more: object = {}) => project.call(route, { body: { activity }, ...more });
+const call = (route: string, activity: object, more: object = {}) =>
+  project.call(route, { body: { activity }, ...more });
 const put = (id: string, more: object) => call(`PUT /activities/${id}`, base(more));
 const patch = (id: string, n: number, more: object = {}) =>
   call(`PATCH /activities/${id}`, { content_state: { n }, ...more });
@@ -165,7 +166,9 @@ describe("a Live Activity", () => {
     const card = await shows(startToken, 1);
     await store(`activity/${id}`, card.token);
     versionOf(await patch(id, 2));
-    await eventually(async () => expect(await cardOf(startToken)).toMatchObject({ state: "ended" }), { timeoutMs: 30_000 });
+    await eventually(async () => expect(await cardOf(startToken)).toMatchObject({ state: "ended" }), {
+      timeoutMs: 30_000,
+    });
     expect(shownOn(await cardOf(startToken))).toEqual([1, 2, 2]);
     const { data } = expectStatus(await project.call(`GET /activities/${id}`), 200).body;
     expect(data).toMatchObject({ status: "ended", version: 3, content_state: { n: 2 } });
@@ -185,7 +188,9 @@ describe("a Live Activity", () => {
     versionOf(await patch(id, 2));
     await shows(startToken, 2);
     const pushes = (await system.simulators.pushes({ provider: "fcm" })).map(({ payload }) => payload);
-    expect(pushes.at(-1)).toMatchObject({ apns: { live_activity_token: card.token, headers: { "apns-priority": "5" } } });
+    expect(pushes.at(-1)).toMatchObject({
+      apns: { live_activity_token: card.token, headers: { "apns-priority": "5" } },
+    });
   });
 
   test("of one app of two leaves the other alone", async () => {
@@ -216,7 +221,10 @@ describe("a Live Activity", () => {
     expect(await system.simulators.instances(held.startToken)).toEqual([]);
     expect(await pushesTo(guessed.token)).toEqual([]);
     const read = (device: string, token: string) => project.call(`GET /devices/${device}/activities/${id}`, { token });
-    expect((await read(held.device.id, held.credential)).body.data).toMatchObject({ version: 2, content_state: { n: 2 } });
+    expect((await read(held.device.id, held.credential)).body.data).toMatchObject({
+      version: 2,
+      content_state: { n: 2 },
+    });
     expectStatus(await read(stranger.device.id, stranger.credential), 404);
     expectStatus(await read(held.device.id, stranger.credential), 403);
   });
@@ -242,7 +250,10 @@ describe("writes", () => {
     const second = versionOf(await patch(id, 20, { sequence: 20 }));
     expect(versionOf(await patch(id, 20, { sequence: 20 }))).toEqual(second);
     expect(versionOf(await patch(id, 10, { sequence: 10 }))).toEqual(second);
-    expect((await project.call(`GET /activities/${id}`)).body.data).toMatchObject({ version: 2, content_state: { n: 20 } });
+    expect((await project.call(`GET /activities/${id}`)).body.data).toMatchObject({
+      version: 2,
+      content_state: { n: 20 },
+    });
   });
 
   test("are limited to one version a second, five at once", async () => {
@@ -286,11 +297,20 @@ describe("writes", () => {
     expectStatus(await patch(id, 1), 404);
     expectStatus(await call(`POST /activities/${id}/end`, {}), 404);
     expectStatus(await project.call(`GET /activities/${id}`), 404);
-    expectStatus(await project.call(`PUT /activities/${id}`, { body: { activity: base(target) }, token: credential }), 403);
-    expectStatus(await project.call("POST /notifications", { body: { notification: { ...target, push_type: "liveactivity" } } }), 422);
+    expectStatus(
+      await project.call(`PUT /activities/${id}`, { body: { activity: base(target) }, token: credential }),
+      403,
+    );
+    expectStatus(
+      await project.call("POST /notifications", { body: { notification: { ...target, push_type: "liveactivity" } } }),
+      422,
+    );
     const bad = { token: { token: "ab".repeat(32) } };
     for (const path of ["liveactivity", "activity", "activity/a.b", "activity/__proto__"])
-      expectStatus(await project.call(`PUT /devices/${device.id}/tokens/${path}`, { body: bad, token: credential }), 422);
+      expectStatus(
+        await project.call(`PUT /devices/${device.id}/tokens/${path}`, { body: bad, token: credential }),
+        422,
+      );
     // Another device's token is not moved.
     const other = await iphone();
     const card = await system.simulators.startInstance(main, type);

@@ -1002,6 +1002,77 @@ export type ProviderProblem = {
   since: string;
 };
 
+export type Activity = {
+  id: string;
+  status: ActivityStatus;
+  /** Grows with each state */
+  version: number;
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  start: boolean;
+  /** Only devices that name this app */
+  app?: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** When the state is out of date: the app may show it so */
+  stale_at?: string;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number;
+  /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
+  priority?: Open<"high" | "normal">;
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets: string[];
+  sequence?: number;
+  /** The notification that sends the newest version */
+  notification_id: string;
+  ends_at: string;
+  created_at: string;
+  /** When its newest version was written */
+  updated_at: string;
+  ended_at?: string;
+  dismiss_at?: string;
+};
+
+export type ActivityStatus = Open<"active" | "ended">;
+
+export type ActivityVersion = {
+  id: string;
+  /** Grows with each state */
+  version: number;
+  /** The notification that sends this version */
+  notification_id: string;
+};
+
+export type DeviceActivity = {
+  id: string;
+  status: ActivityStatus;
+  /** Grows with each state */
+  version: number;
+  /** Seconds since 1970, as in the push of this version */
+  timestamp: number;
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  stale_at?: string;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number;
+  ends_at: string;
+  created_at: string;
+  /** When its newest version was written */
+  updated_at: string;
+  ended_at?: string;
+  dismiss_at?: string;
+};
+
 export type TestedPush = {
   /** More may come */
   result: Open<
@@ -1519,47 +1590,9 @@ export type NewNotification = {
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
-  push_type?:
-    | "voip"
-    | "complication"
-    | "widgets"
-    | "controls"
-    | "location"
-    | "fileprovider"
-    | "pushtotalk"
-    | "liveactivity"
-    | undefined;
+  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
   /** The kind of the control that a push of the type `controls` updates */
   push_name?: string | undefined;
-  /** The Live Activity that it starts, updates or ends, with its state; absent: none. iOS alone */
-  activity?:
-    | {
-        id: string;
-        /** Absent: of the end at `ends_at` */
-        version?: number | undefined;
-        event: "start" | "update" | "end" | "join";
-        attributes_type?: string | undefined;
-        /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
-        attributes?: Record<string, unknown> | undefined;
-        /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
-        content_state: Record<string, unknown>;
-        /** Seconds since 1970. iOS ignores a state older than the shown one */
-        timestamp: number;
-        alert?:
-          | {
-              title: string;
-              body: string;
-              /** The name of a sound in the app */
-              sound?: string | undefined;
-            }
-          | undefined;
-        stale_at?: string | undefined;
-        dismiss_at?: string | undefined;
-        relevance?: number | undefined;
-        /** Of a join: the activity has ended */
-        ended?: true | undefined;
-      }
-    | undefined;
   /** The published template whose texts and settings it has. Fields beside it replace the template's, in every language */
   template?: string | undefined;
   /** Instead of `targets`: recipients with values of their own. Up to 2,000 in the request, or `{ upload: <kind> }`, and then a file with `PUT /notifications/{id}/recipients` */
@@ -1604,6 +1637,78 @@ export type NewNotification = {
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;
+};
+
+export type NewActivity = {
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  /** True: starts the activity on the devices that have a token `liveactivity/<attributes_type>`. False: the app starts it */
+  start?: boolean | undefined;
+  /** Only devices that name this app */
+  app?: string | undefined;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string | undefined;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string> | undefined;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** When the state is out of date: the app may show it so */
+  stale_at?: string | undefined;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number | undefined;
+  /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
+  priority?: "high" | "normal" | undefined;
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets: readonly string[];
+  /** What the start shows. Required unless `start` is false */
+  alert?:
+    | {
+        title: string;
+        body: string;
+        /** The name of a sound in the app */
+        sound?: string | undefined;
+      }
+    | undefined;
+  /** When it ends by itself, at most 8 hours ahead, the default */
+  ends_at?: string | undefined;
+};
+
+export type ActivityState = {
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** When the state is out of date: the app may show it so */
+  stale_at?: string | undefined;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number | undefined;
+  /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
+  priority?: "high" | "normal" | undefined;
+  alert?:
+    | {
+        title: string;
+        body: string;
+        /** The name of a sound in the app */
+        sound?: string | undefined;
+      }
+    | undefined;
+  /** Of the caller: a state with a lower one than the newest is not written */
+  sequence?: number | undefined;
+};
+
+export type ActivityEnd = {
+  /** The last state; absent: the newest one */
+  content_state?: Record<string, unknown> | undefined;
+  /** When iOS removes it from the screen, at most 4 hours ahead, the default; past: at once */
+  dismiss_at?: string | undefined;
+  alert?:
+    | {
+        title: string;
+        body: string;
+        /** The name of a sound in the app */
+        sound?: string | undefined;
+      }
+    | undefined;
 };
 
 export type NewDevice = {
@@ -2003,6 +2108,7 @@ export const knownValues = {
   tokenKind: ["token", "fid"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
   pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk", "liveactivity"],
+  sendPushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",

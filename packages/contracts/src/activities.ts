@@ -143,7 +143,8 @@ export const endActivity = (
 ): Written => {
   if (record.end) return { kind: record.end.body !== undefined && record.end.body === body ? "unchanged" : "ended" };
   const next = nextVersion(record, now);
-  const by = body === undefined ? scheduledEndId(key, record) : versionId(key, { ...next, createdAt: record.createdAt });
+  const by =
+    body === undefined ? scheduledEndId(key, record) : versionId(key, { ...next, createdAt: record.createdAt });
   const dismissAt = utc(dismiss_at);
   return {
     kind: "written",
@@ -251,11 +252,7 @@ export const firstSends = (key: ActivityKey, record: ActivityRecord): SendV1[] =
     at,
   });
   const start = sendOf(key, record, { notificationId: versionId(key, record), event: "start", at });
-  return [
-    ...(record.start ? [start] : []),
-    state,
-    { ...scheduled, content: { ...scheduled.content, activity: end } },
-  ];
+  return [...(record.start ? [start] : []), state, { ...scheduled, content: { ...scheduled.content, activity: end } }];
 };
 
 /** The send of the newest version after the first. Undefined: the end at `ends_at` sends it. */

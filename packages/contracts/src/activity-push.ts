@@ -25,7 +25,10 @@ const hasProto = (root: unknown): boolean => {
 /** State and attributes pass unchanged: the app decodes them. A check of its own, because a record would drop some keys. */
 const jsonObject = (description: string, example: JsonObject) =>
   z
-    .custom<JsonObject>((value) => isObject(value) && !hasProto(value), "must be a JSON object without a key `__proto__`")
+    .custom<JsonObject>(
+      (value) => isObject(value) && !hasProto(value),
+      "must be a JSON object without a key `__proto__`",
+    )
     .meta({ type: "object", additionalProperties: true, description, examples: [example] });
 
 export const ContentState = jsonObject(

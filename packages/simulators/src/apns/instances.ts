@@ -48,8 +48,7 @@ export type UpdateToken = z.infer<typeof UpdateToken>;
 type Phone = { readonly app: string; readonly attributesType: string; readonly updateToken: UpdateToken };
 type Aps = Readonly<Record<string, unknown>>;
 
-const isObject = (value: unknown): value is Aps =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is Aps => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * The Live Activities of simulated phones. A push that APNs accepts reaches its card at once. A card ignores a push with an older timestamp

@@ -63,8 +63,7 @@ export function createPhones() {
       const keys = types.flatMap((type) => (type === "controls" ? controls.map((kind) => `controls/${kind}`) : [type]));
       const tokens = ["alert", ...keys].map((key) => [key, newToken(app, key.split("/", 1)[0] ?? key)] as const);
       const starts = (startsByPush ? activities : []).map(
-        (type) =>
-          [`liveactivity/${type}`, instances.startToken({ app, attributesType: type, updateToken })] as const,
+        (type) => [`liveactivity/${type}`, instances.startToken({ app, attributesType: type, updateToken })] as const,
       );
       return { app, ios, tokens: Object.fromEntries([...tokens, ...starts]) };
     },

@@ -115,7 +115,15 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
     _id: `${batchId}/${"devices" in data ? "accepted" : "failed"}`,
     projectId,
     kind: "deliveries",
-    increments: [{ notificationId, slot: slotOf(new Date(data.at)), adds, ...(tags && { tags }), ...(isVersion && { only: "tags" as const }) }],
+    increments: [
+      {
+        notificationId,
+        slot: slotOf(new Date(data.at)),
+        adds,
+        ...(tags && { tags }),
+        ...(isVersion && { only: "tags" as const }),
+      },
+    ],
   };
 };
 

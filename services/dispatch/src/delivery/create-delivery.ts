@@ -1,6 +1,6 @@
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { createActivities } from "./activities.ts";
+import { createActivitySends } from "./activity-sends.ts";
 import { createBacklog } from "./backlog.ts";
 import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
@@ -19,7 +19,7 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
-  const activities = createActivities(deps);
+  const activities = createActivitySends(deps);
   const expand = createExpand(bus, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const checkWaiting = createCheckWaiting(bus);

@@ -3,13 +3,13 @@ import { audienceOfContent, ExpandV1, laneOf, type NotificationId, type ProjectI
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-import type { Activities } from "./activities.ts";
+import type { ActivitySends } from "./activity-sends.ts";
 
 /**
  * Commands the expansion of a notification from its first page. Repeatable: registry partitions every page once. `repeat` changes
  * the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export const createExpand = (bus: Bus, { endAtItsTime }: Pick<Activities, "endAtItsTime">) => {
+export const createExpand = (bus: Bus, { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">) => {
   const publish = groupedPublish(() => bus, ExpandV1);
   return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
     const { _id, projectId, content, expiresAt } = document;

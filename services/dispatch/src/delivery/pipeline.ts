@@ -7,7 +7,7 @@ import { isSpike } from "../domain/notification-counts.ts";
 import { type Settlement, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
-import type { Activities } from "./activities.ts";
+import type { ActivitySends } from "./activity-sends.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
 import { nothingPushed, type Pushed, pushDevices } from "./push-devices.ts";
@@ -16,7 +16,7 @@ type PipelineDeps = Deps & {
   readonly cache: NotificationCache;
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
-  readonly activities: Activities;
+  readonly activities: ActivitySends;
 };
 
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */

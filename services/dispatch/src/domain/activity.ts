@@ -1,10 +1,4 @@
-import {
-  type ActivityKey,
-  type ActivityPush,
-  type ActivityRecord,
-  activityPush,
-  endActivity,
-} from "@herald/contracts";
+import { type ActivityKey, type ActivityPush, type ActivityRecord, activityPush, endActivity } from "@herald/contracts";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
 export type Decision =
@@ -40,18 +34,15 @@ export const endAtItsTime = (key: ActivityKey, record: ActivityRecord, now: Date
  * Every version is written before the audience of its send is read. So a start and a join take the newest state, and need no repeat after the push: a device's token is stored before its join is sent, so a
  * version that is written after this read is sent to the device too.
  */
-export const decideActivity = (
-  key: ActivityKey,
-  record: ActivityRecord | undefined,
-  sent: ActivityPush,
-): Decision => {
+export const decideActivity = (key: ActivityKey, record: ActivityRecord | undefined, sent: ActivityPush): Decision => {
   const { event, version } = sent;
   if (record === undefined) return version === undefined ? replaced : { kind: "push", push: sent };
   const newest = (): ActivityPush => activityPush(key.id, record, event);
   if (event === "join") return { kind: "push", push: newest() };
   if (event === "start") return record.end ? replaced : { kind: "push", push: newest() };
   // The end at `ends_at`, unless a request ended it before.
-  if (version === undefined) return record.end && record.end.body === undefined ? { kind: "push", push: newest() } : replaced;
+  if (version === undefined)
+    return record.end && record.end.body === undefined ? { kind: "push", push: newest() } : replaced;
   // A record with an older version comes from a backup of the broker.
   if (record.version < version) return { kind: "push", push: sent };
   return record.version > version ? replaced : withAlert(record, newest());

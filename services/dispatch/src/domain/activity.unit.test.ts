@@ -258,7 +258,8 @@ test("in every order, a phone that keeps the highest timestamp ends at the newes
         // A version without a 202 may stay unsent, but it must not stop one that has it.
         else if (phone.registered === phone.token)
           expect(phone.versions.at(-1)).toBeGreaterThanOrEqual(gaveUp ? acknowledged : newest.version);
-        for (const [title, versions] of phone.alerts) if (title !== "Start") expect([...versions], title).toHaveLength(1);
+        for (const [title, versions] of phone.alerts)
+          if (title !== "Start") expect([...versions], title).toHaveLength(1);
       },
     ),
     { numRuns: 3_000 },

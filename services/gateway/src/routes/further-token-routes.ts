@@ -2,12 +2,12 @@ import {
   ActivityId,
   DeleteFurtherToken,
   type DeviceId,
+  furtherTokenKey,
   type PushName,
   PutFurtherToken,
   PutFurtherTokenRequest,
   pushNameProblem,
   type TokenType,
-  furtherTokenKey,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";

@@ -124,7 +124,9 @@ export const createActivityStore = ({ bus, now, log }: Deps) => {
       key: ActivityKey,
       change: (record: ActivityRecord) => Written,
       check: (record: ActivityRecord) => void,
-    ): Promise<Exclude<Written, { kind: "written" }> & { record: ActivityRecord } | (Written & { kind: "written" })> => {
+    ): Promise<
+      (Exclude<Written, { kind: "written" }> & { record: ActivityRecord }) | (Written & { kind: "written" })
+    > => {
       for (let tries = 0; tries < maxTries; tries++) {
         const entry = await bucket().get(activityKey(key));
         if (!entry) throw notFound("activity-not-found", "id", activityHint);

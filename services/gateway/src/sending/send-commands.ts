@@ -45,7 +45,8 @@ type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord }
 /** The result of a unit: its small sends are published unless `error` is set. Undefined when its key is already claimed. */
 type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
 
-const itemsOf = (sends: readonly NewSend[]): Item[] => sends.map((one) => ({ ...one, small: isSmallSend(one.command) }));
+const itemsOf = (sends: readonly NewSend[]): Item[] =>
+  sends.map((one) => ({ ...one, small: isSmallSend(one.command) }));
 const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
 
 /**

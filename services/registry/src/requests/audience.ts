@@ -70,7 +70,10 @@ const resolve = async (
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async ({ targets, app, push, without }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async (
+    { targets, app, push, without }: (typeof sends)[number],
+    keys: (typeof keysOfAll)[number],
+  ) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));

@@ -103,10 +103,7 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
 export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 
 /** @throws HeraldError `schema` for a target that does not parse. */
-export const audienceQuery = async (
-  projectId: ProjectId,
-  { targets: sources, app, push, without }: Asked,
-) => {
+export const audienceQuery = async (projectId: ProjectId, { targets: sources, app, push, without }: Asked) => {
   const targets = await parseTargets(sources);
   return {
     projectId,

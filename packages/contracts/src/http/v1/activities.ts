@@ -151,7 +151,11 @@ export type EndActivity = z.infer<typeof EndActivity>["activity"];
 
 export const ActivityStatus = z.enum(["active", "ended"]).meta({ id: "ActivityStatus" });
 
-const version = z.number().int().min(1).meta({ description: "Grows with each state", examples: [3] });
+const version = z
+  .number()
+  .int()
+  .min(1)
+  .meta({ description: "Grows with each state", examples: [3] });
 
 /** The answer to a write. */
 export const ActivityVersion = named(

@@ -74,9 +74,11 @@ const pushTypeProblems = (content: Readonly<Record<string, unknown>>): PathProbl
 
 const targetsOrRecipients = "either `targets` or `recipients` is required, not both";
 
-/** Pushes of Live Activities are not a send of their own. */
-const { activity: _activity, targets: _targets, ...own } = content;
-const sendable = { ...own, push_type: SendPushType.optional().meta(content.push_type.meta() ?? {}) };
+/** Pushes of Live Activities are not sends of their own. */
+export const SendPushTypeField = SendPushType.optional().meta(content.push_type.meta() ?? {});
+const { activity: _activity, ...own } = content;
+const sendable = { ...own, push_type: SendPushTypeField };
+const { targets: _targets, ...untargeted } = sendable;
 
 const newNotification = z
   .strictObject({
@@ -110,7 +112,7 @@ export const NewNotification = z.preprocess(boundedContent, newNotification).met
 export const RenderedContent = z.preprocess(
   boundedContent,
   z
-    .strictObject(sendable)
+    .strictObject(untargeted)
     .refine(isShown, nothingShown)
     .superRefine(withProblems(pushTypeProblems))
     .superRefine(withProblems(dangerousLinks))

@@ -21,12 +21,12 @@ import type { Deps } from "../deps.ts";
 import { decideActivity, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
-type ActivitiesDeps = Pick<Deps, "bus" | "now" | "log">;
+type ActivitySendsDeps = Pick<Deps, "bus" | "now" | "log">;
 
-export type Activities = ReturnType<typeof createActivities>;
+export type ActivitySends = ReturnType<typeof createActivitySends>;
 
 /** The part of dispatch in Live Activities: which state a row sends, and the state for a device whose token came late. */
-export const createActivities = ({ bus, now, log }: ActivitiesDeps) => {
+export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
   const bucket = openBucket(bus, "push_activities", ActivityRecord);
 
   /** Publishes a send. Its id follows from the record, so a repeat is the same send. */
@@ -72,7 +72,10 @@ export const createActivities = ({ bus, now, log }: ActivitiesDeps) => {
         return { ...content, activity: push, priority: activityPriority(record, push) };
       } catch (error) {
         if (activity.version === undefined || !isUnavailable(error)) throw error;
-        log.warn({ err: error, notificationId: _id }, "an activity's record cannot be read: its send goes out as it is");
+        log.warn(
+          { err: error, notificationId: _id },
+          "an activity's record cannot be read: its send goes out as it is",
+        );
         return content;
       }
     },
