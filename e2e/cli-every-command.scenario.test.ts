@@ -60,10 +60,15 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`project update ${other} --key other`, /^key +other$/m);
   await run(`project limits ${other}`, /^sends: .*\n.*HERALD_GATEWAY_QUOTA_SENDS$/m);
   await run(`project set-limits ${other} --limit sends=7`, /\b7, default 10,000,000/);
+  await run(`project update ${other} --quiet-hours 22:00-07:00/skip`, /^quiet hours +22:00 07:00 skip$/m);
   const file = join(system.folder, "other.yaml");
   await run(`project export ${other} --file ${file}`, /^Wrote /m);
   await run(`apply --file ${file} --check`, /^No difference\.$/m);
   await run(`project delete ${other} --yes`, /^Deleted prj_/m);
+  await run("kind put offers --title Offers --cap 2/day --quiet-hours none", /^cap +2 per day$/m);
+  await run("kind list", /offers +Offers +on +2 per day +none/);
+  await run("kind get offers", /^critical +no$/m);
+  await run("kind delete offers --yes", /^Deleted offers/m);
   const token = await run("token create --name mailer --scope send --scope export", /^id +(tok_\w+)$/m);
   await run("token list", /mailer +send, ex/);
   await run(`token revoke ${token}`, /^Revoked tok_/m);

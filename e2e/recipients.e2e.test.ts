@@ -197,7 +197,7 @@ test("two thousand recipients are two pages, and each gets one push", async () =
   const known = await Promise.all(Array.from({ length: 20 }, () => customer()));
   const recipients = Array.from({ length: 2_000 }, (_, at) => ({
     target: `user:${at % 100 === 0 ? known[at / 100]?.user : `unknown-${at}`}`,
-    variables: { n: at },
+    variables: { n: at, more: "x".repeat(200) },
   }));
   const sent = await project.send({ title: "No. {{ n }}", recipients } as unknown as Content);
   expect(await project.final(sent.id)).toMatchObject({ counts: { devices: 20, accepted: 20 } });
@@ -263,9 +263,9 @@ describe("an upload of recipients", () => {
   test("continues after its stored lines, also as CSV and gzip, and reaches nobody twice", async () => {
     const known = await Promise.all(Array.from({ length: 4 }, () => customer()));
     const sent = await waiting();
-    const rows = Array.from({ length: 2_500 }, (_, at) => `user:${known[at / 600]?.user ?? `unknown-${at}`},${at},`);
+    const rows = Array.from({ length: 5_000 }, (_, at) => `user:${known[at / 1_200]?.user ?? `unknown-${at}`},${at},`);
     const file = `target,number,name\n${rows.join("\n")}\n`;
-    const cut = Buffer.from(file).subarray(0, 40_000);
+    const cut = Buffer.from(file).subarray(0, 60_000);
     const broken = await fetch(`${system.gateway}/api/v1/notifications/${sent.id}/recipients`, {
       method: "PUT",
       headers: { authorization: `Bearer ${project.token}`, "content-type": "text/csv" },
@@ -292,11 +292,11 @@ describe("an upload of recipients", () => {
     const done = await herald.notifications.uploadRecipients(sent.id, () => new Blob([gzipSync(file)]), {
       contentType: "text/csv",
     });
-    expect(done).toMatchObject({ lines_stored: 2_501, recipients: 2_500, refused: 0, duplicates: 0, complete: true });
+    expect(done).toMatchObject({ lines_stored: 5_001, recipients: 5_000, refused: 0, duplicates: 0, complete: true });
     expect(await project.final(sent.id)).toMatchObject({ counts: { devices: 4, accepted: 4 } });
     for (const [index, { device }] of known.entries())
       expect((await pushesTo(sent.id, device.token)).map((push) => push.aps?.alert)).toMatchObject([
-        { title: `Invoice ${index * 600}` },
+        { title: `Invoice ${index * 1_200}` },
       ]);
   });
 

@@ -15,6 +15,7 @@ export type Figure =
   | "recipients-p99"
   | "recipients-inline"
   | "template"
+  | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"
   | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;

@@ -13,6 +13,7 @@ import { latencyRow } from "./latency-row.ts";
 import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
 import { peerRow } from "./peer-row.ts";
+import { receiptsRow } from "./receipts-row.ts";
 import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
@@ -39,6 +40,7 @@ export const allRows: readonly Row[] = [
   slowProviderRow,
   besideBroadcastRow,
   recipientsRow,
+  receiptsRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

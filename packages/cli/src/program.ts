@@ -9,6 +9,7 @@ import { addDoctor } from "./commands/doctor.ts";
 import { addEvents } from "./commands/events.ts";
 import { addExportProject } from "./commands/export-project.ts";
 import { addExport } from "./commands/exports.ts";
+import { addKinds } from "./commands/kinds.ts";
 import { addLogin } from "./commands/login.ts";
 import { addNotifications } from "./commands/notifications.ts";
 import { addAudit, addOperators } from "./commands/operators.ts";
@@ -99,6 +100,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   const projects = group("project", "Manage projects (admin token)");
   addProjects(projects, add);
   addExportProject(projects, add);
+  addKinds(group("kind", "Declare kinds of notifications (admin token)"), add);
   addTokens(group("token", "Manage project tokens (admin token)"), add);
   addProviders(group("provider", "Configure APNs, FCM and Web Push (admin token)"), add);
   addDeadLetters(group("dead-letters", "Inspect and replay dead letters (admin token)"), add);

@@ -54,6 +54,10 @@ const ProjectFile = z
     herald: z.literal(1).meta({ description: "The version of this form" }),
     project: z.strictObject({ ...change.shape, key: contracts.ProjectKey }),
     limits: contracts.ChangeLimits.shape.limits.optional(),
+    kinds: z
+      .array(z.strictObject({ kind: contracts.Kind, ...contracts.PutKind.shape.kind.shape }))
+      .max(contracts.kindLimits.perProject)
+      .optional(),
     providers: z
       .strictObject({
         apns: z

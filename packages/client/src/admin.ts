@@ -22,6 +22,7 @@ import type {
   WebPushSettings,
 } from "./api-types.ts";
 import { type CallOptions, createHttp, type HeraldOptions, type Http, type PostOptions, path } from "./http.ts";
+import { createKinds } from "./kinds.ts";
 import { type ListOptions, list } from "./list.ts";
 import { createAudit, createOperators, createSessions } from "./operators.ts";
 
@@ -150,6 +151,7 @@ export class HeraldAdmin {
   readonly sessions: ReturnType<typeof createSessions>;
   readonly audit: ReturnType<typeof createAudit>;
   readonly projects: ReturnType<typeof createProjects>;
+  readonly kinds: ReturnType<typeof createKinds>;
   readonly tokens: ReturnType<typeof createTokens>;
   readonly identityKeys: ReturnType<typeof createIdentityKeys>;
   readonly providers: ReturnType<typeof createProviders>;
@@ -165,6 +167,7 @@ export class HeraldAdmin {
     this.sessions = createSessions(http);
     this.audit = createAudit(http);
     this.projects = createProjects(http);
+    this.kinds = createKinds(http);
     this.tokens = createTokens(http);
     this.identityKeys = createIdentityKeys(http);
     this.providers = createProviders(http);

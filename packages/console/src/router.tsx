@@ -76,6 +76,7 @@ const tree = root.addChildren([
     settings.addChildren([
       tab(settings, "/", () => import("./pages/settings/general.tsx")),
       tab(settings, "/providers", () => import("./pages/settings/providers.tsx")),
+      tab(settings, "/kinds", () => import("./pages/settings/kinds.tsx")),
       tab(settings, "/tokens", () => import("./pages/settings/tokens.tsx")),
       tab(settings, "/webhooks", () => import("./pages/settings/webhooks.tsx")),
       tab(settings, "/webhooks/$webhook", () => import("./pages/settings/webhook.tsx")),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ActivityId } from "./activity-push.ts";
+import { AskedRules } from "./asked-rules.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
@@ -99,6 +100,7 @@ export const ExpandV1 = defineMessage(
     push: PushKey.optional(),
     /** Not those with this token. */
     without: PushKey.optional(),
+    rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,
   }),
@@ -145,6 +147,12 @@ export const Recipient = z.object({
   values: z.record(z.string(), z.unknown()).optional(),
   /** What its app's kit can do, see `Capabilities`; absent: nothing. */
   capabilities: z.string().optional(),
+  /** With {@link AskedRules}: a choice, or the default of the kind, is against the push. */
+  off: z.literal(true).optional(),
+  /** With {@link AskedRules}: its time zone; absent: that of the project. */
+  zone: z.string().optional(),
+  /** With {@link AskedRules}: the quiet hours of its user, such as `22:00-07:00`; absent: none. */
+  quiet: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
 

@@ -49,10 +49,21 @@ export const dangerousLinks = (value: unknown, path: PathProblem["path"] = []): 
   });
 };
 
-/** The same value without its dangerous links. */
-export const withoutDangerousLinks = <Value>(value: Value): Value => {
+const hasDangerousLink = (value: unknown): boolean => {
+  if (typeof value !== "object" || value === null) return false;
+  for (const key in value) {
+    const inner = (value as Record<string, unknown>)[key];
+    if (fieldProblem(key, inner) !== undefined || hasDangerousLink(inner)) return true;
+  }
+  return false;
+};
+
+/** The same value without its dangerous links. Itself if it has none, which is nearly always so. */
+export const withoutDangerousLinks = <Value>(value: Value): Value => (hasDangerousLink(value) ? cleaned(value) : value);
+
+const cleaned = <Value>(value: Value): Value => {
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(withoutDangerousLinks) as Value;
+  if (Array.isArray(value)) return value.map(cleaned) as Value;
   const kept = Object.entries(value).filter(([key, inner]) => fieldProblem(key, inner) === undefined);
-  return Object.fromEntries(kept.map(([key, inner]) => [key, withoutDangerousLinks(inner)])) as Value;
+  return Object.fromEntries(kept.map(([key, inner]) => [key, cleaned(inner)])) as Value;
 };

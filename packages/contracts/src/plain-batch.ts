@@ -32,7 +32,12 @@ const isUsual = (device: Record<string, unknown>): boolean => {
       case "locale":
       case "capabilities":
       case "userId":
+      case "zone":
+      case "quiet":
         if (typeof value !== "string") return false;
+        continue;
+      case "off":
+        if (value !== true) return false;
         continue;
       case "values":
         if (!isObject(value)) return false;

@@ -9,16 +9,17 @@ export type RecipientKind = z.infer<typeof RecipientKind>;
 
 /**
  * The limits of one notification's recipients. `inline`: in the request that sends it. `lines`: of an uploaded file. `uploads`: of a project
- * that wait for lines. `waitingChunks`: of a notification, that are stored and not expanded. `errors`: of lines, that are kept.
+ * that wait for lines. `chunkBytes`: of its lines and their errors as JSON; as a text in the JSON of a message they are at most twice as long.
+ * `waitingChunks`: of a notification, that are stored and not expanded. `errors`: of lines, that are kept.
  * `uploadMs` and `inlineMs`: after this time without a new line, a list that is not whole ends.
  */
 export const recipientLimits = {
   inline: 2_000,
   lines: 2_000_000,
   uploads: 4,
-  chunkLines: 1_000,
-  chunkBytes: 262_144,
-  waitingChunks: 16,
+  chunkLines: 2_000,
+  chunkBytes: 393_216,
+  waitingChunks: 8,
   errors: 10_000,
   uploadMs: 86_400_000,
   inlineMs: 600_000,
@@ -31,6 +32,13 @@ export const RecipientLine = z.object({
   values: z.record(z.string(), VariableValue),
 });
 export type RecipientLine = z.infer<typeof RecipientLine>;
+
+/**
+ * The lines of a chunk as the JSON of a {@link RecipientLine} list, which the gateway has checked. Dispatch keeps it and passes it on
+ * unread: to parse and to check it again at each step would cost more than to send the pushes.
+ */
+export const RecipientLines = z.string();
+export const readRecipientLines = (json: string): RecipientLine[] => JSON.parse(json);
 
 const CompiledText = z.union([z.string(), LiquidProgram]);
 const words = {

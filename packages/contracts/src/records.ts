@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
+import { DeclaredKind } from "./http/v1/kinds.ts";
 import { OwnLimits } from "./http/v1/limits.ts";
 import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
+import { QuietHours } from "./http/v1/quiet-hours.ts";
 import { ReceiptShare } from "./http/v1/receipt-fields.ts";
 import { TemplateContent } from "./http/v1/templates.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
@@ -59,6 +61,8 @@ export const ProjectRecord = z.object({
   limits: OwnLimits.optional(),
   /** `receipts` of notifications that have none; absent: false. */
   receipts: ReceiptShare.optional(),
+  /** Absent: UTC. */
+  defaultTimeZone: z.string().optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 
@@ -73,6 +77,18 @@ export const ProvidersRecord = z.object({
   site: z.string().optional(),
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
+
+/** `push_projects`, `<project>.rules`: which devices get a notification now. Written by registry; absent: every device does. */
+export const RulesRecord = z.object({
+  projectId: ProjectId,
+  kinds: z.array(DeclaredKind),
+  quietHours: QuietHours.optional(),
+  /** Of devices without one; absent: UTC. */
+  timeZone: z.string().optional(),
+  /** Users of the project have quiet hours of their own. */
+  ownHours: z.literal(true).optional(),
+});
+export type RulesRecord = z.infer<typeof RulesRecord>;
 
 /** `push_content`, `<project>.<name>`: the published version of a template, written by registry. */
 export const TemplateRecord = z.object({
@@ -132,4 +148,5 @@ export const sessionKey = (hash: string): string => `session.${hash}`;
 export const signInCodeKey = (hash: string): string => `code.${hash}`;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
 export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;
+export const projectRulesKey = (id: ProjectId): string => `${id}.rules`;
 export const templateKey = (id: ProjectId, name: string): string => `${id}.${name}`;

@@ -70,8 +70,12 @@ export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificatio
 export type PayloadTemplate = { readonly head: string; readonly tail: string };
 
 /** An object without its undefined fields, so that they neither count as bytes nor override other fields. */
-export const compact = (fields: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+export const compact = (fields: Record<string, unknown>): Record<string, unknown> => {
+  // A loop, because texts of many recipients are rendered for each device.
+  const kept: Record<string, unknown> = {};
+  for (const name in fields) if (fields[name] !== undefined) kept[name] = fields[name];
+  return kept;
+};
 
 /** Merges the caller's override over the rendered payload. The gateway refuses dangerous links; any that it missed are removed. */
 export const override = (

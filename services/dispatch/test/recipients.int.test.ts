@@ -1,5 +1,5 @@
 import { sendRequest } from "@herald/bus";
-import { ReadRecipients, type RecipientLine, RecordRecipients, userKey } from "@herald/contracts";
+import { ReadRecipients, type RecipientLine, RecordRecipients, readRecipientLines, userKey } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRecipientStore } from "../src/stores/recipient-store.ts";
@@ -26,7 +26,10 @@ const send = async (recipients: RecipientLine[][]) => {
     { personal, recipients },
     { ...content, title: "Hi {{ name }}", targets: [] },
   );
-  const read = (page: number) => sendRequest(dispatch.bus, ReadRecipients, { projectId, notificationId: id, page });
+  const read = async (page: number) => {
+    const found = await sendRequest(dispatch.bus, ReadRecipients, { projectId, notificationId: id, page });
+    return found.state === "stored" ? { ...found, lines: readRecipientLines(found.lines) } : found;
+  };
   await eventually(async () => expect((await read(0)).state).toBe("stored"));
   return { projectId, id, read };
 };

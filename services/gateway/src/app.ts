@@ -9,6 +9,7 @@ import {
   ProvidersRecord,
   projectSettingsKey,
   ReceiptGroupV1,
+  RulesRecord,
   SessionRecord,
   TokenRecord,
 } from "@herald/contracts";
@@ -126,7 +127,11 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const tokens = replicateBucket("push_tokens", TokenRecord, connection.bus);
   const operatorRecords = replicateBucket("push_operators", OperatorRecord, connection.bus);
   const sessionRecords = replicateBucket("push_sessions", SessionRecord, connection.bus);
-  const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), connection.bus);
+  const projectRecords = replicateBucket(
+    "push_projects",
+    z.union([ProjectRecord, ProvidersRecord, RulesRecord]),
+    connection.bus,
+  );
 
   const fixed = { ...fixedLimits, ...overrides.limits };
   const limitsOf = createLimitsOfProject({

@@ -81,6 +81,19 @@ export const adminTable: Record<string, Case> = {
     bad: { key: "Shop!" },
   },
   deleteProject: { route: ({ project }) => `DELETE /admin/v1/projects/${project.id}`, status: 204, bad: { all: true } },
+  putKind: {
+    route: ({ project }) => `PUT /admin/v1/projects/${project.id}/kinds/offers`,
+    status: 201,
+    body: () => ({ kind: { title: "Offers", frequency_cap: { count: 2, per: "day" } } }),
+    bad: { kind: { title: "Offers", frequency_cap: { count: 51, per: "day" } } },
+  },
+  listKinds: { route: ({ project }) => `GET /admin/v1/projects/${project.id}/kinds`, status: 200, badQuery: "?q" },
+  getKind: { route: ({ project }) => `GET /admin/v1/projects/${project.id}/kinds/news`, status: 200, badQuery: "?q" },
+  deleteKind: {
+    route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/kinds/news`,
+    status: 204,
+    bad: { now: true },
+  },
   createToken: {
     route: ({ project }) => `POST /admin/v1/projects/${project.id}/tokens`,
     status: 201,

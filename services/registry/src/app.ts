@@ -14,6 +14,7 @@ import { handleAuditRequests, recordAudit } from "./requests/audit.ts";
 import { handleDeviceRequests } from "./requests/devices.ts";
 import { handleFurtherTokenRequests } from "./requests/further-tokens.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
+import { handleKindRequests } from "./requests/kinds.ts";
 import { handleOperatorRequests } from "./requests/operators.ts";
 import { handleProjectRequests } from "./requests/projects.ts";
 import { handleTemplateRequests } from "./requests/templates.ts";
@@ -82,6 +83,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),
+        ...handleKindRequests(deps),
         ...handleOperatorRequests(deps),
         ...handleAuditRequests(deps),
         ...handleIdentityKeyRequests(deps),

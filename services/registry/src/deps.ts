@@ -7,6 +7,7 @@ import {
   ProjectRecord,
   ProvidersRecord,
   projectProvidersKey,
+  RulesRecord,
   TemplateRecord,
   TokenRecord,
 } from "@herald/contracts";
@@ -22,6 +23,7 @@ import { createAuditStore } from "./stores/audit-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
 import { createExpandedPageStore } from "./stores/expansion-store.ts";
 import { createImportStore } from "./stores/import-store.ts";
+import { createKindStore } from "./stores/kind-store.ts";
 import { createOperatorStore } from "./stores/operator-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
@@ -61,6 +63,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
   return {
     bus,
     projects,
+    kinds: createKindStore(db),
     operators,
     audit: createAuditStore(db, masterKeys),
     topics: createTopicStore(db, counts),
@@ -86,6 +89,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       projects,
       tokens: openBucket(bus, "push_tokens", TokenRecord),
       settings: openBucket(bus, "push_projects", ProjectRecord),
+      rules: openBucket(bus, "push_projects", RulesRecord),
     }),
     operatorReplication: createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord)),
     templateReplication: createTemplateReplication(

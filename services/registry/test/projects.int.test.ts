@@ -156,7 +156,7 @@ describe("a project", () => {
 
   test("that changes while an older state is being replicated is not reverted", async () => {
     const projectId = await registry.project();
-    const { db, tokens, settings } = registry;
+    const { db, tokens, settings, rules } = registry;
     const projects = createProjectStore(db, createCounts(), () => new Date());
     let overtaken = false;
     const overtaking = {
@@ -171,7 +171,7 @@ describe("a project", () => {
       },
     };
     await projects.change(projectId, { openRegistration: false });
-    await createProjectReplication({ projects: overtaking, tokens, settings }).replicateSettings(projectId);
+    await createProjectReplication({ projects: overtaking, tokens, settings, rules }).replicateSettings(projectId);
     expect((await settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(true);
   });
 

@@ -20,6 +20,7 @@ import {
   ProjectRecord,
   RegisterDeviceRequest,
   type RequestContract,
+  RulesRecord,
   secretHash,
   TokenRecord,
 } from "@herald/contracts";
@@ -121,6 +122,7 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
     project,
     tokens: openBucket(bus, "push_tokens", TokenRecord),
     settings: openBucket(bus, "push_projects", ProjectRecord),
+    rules: openBucket(bus, "push_projects", RulesRecord),
     register: (
       projectId: ProjectId,
       token: string,

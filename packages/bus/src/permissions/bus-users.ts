@@ -55,7 +55,7 @@ type Grants = {
   /** Watches all keys of buckets. */
   readonly watches?: readonly BucketName[];
   /** Puts and deletes matching keys. */
-  readonly writes?: Readonly<Partial<Record<BucketName, string>>>;
+  readonly writes?: Readonly<Partial<Record<BucketName, string | readonly string[]>>>;
   /** Further subjects that it publishes on. */
   readonly also?: readonly string[];
 };
@@ -117,7 +117,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     measures: ["PUSH_IMPORT"],
     readsKeys: ["push_tokens", "push_operators", "push_projects", "push_content"],
     watches: ["push_tokens", "push_operators", "push_projects", "push_content"],
-    writes: { push_tokens: "*", push_operators: "*", push_projects: "*.settings", push_content: "*.*" },
+    writes: { push_tokens: "*", push_operators: "*", push_projects: ["*.settings", "*.rules"], push_content: "*.*" },
   },
   dispatch: {
     publishes: [
@@ -144,6 +144,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
     measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ", "PUSH_ADVISORY"],
     readsKeys: ["push_projects", "push_activities"],
+    watches: ["push_projects"],
     writes: { push_projects: "*.providers", push_activities: ">" },
     also: ["push.sched.v1.>"],
   },
@@ -237,7 +238,9 @@ const publishOf = (service: BusService): string[] => {
     ...readsKeys.map((bucket) => `$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`),
     ...watches.flatMap(watching),
     `$JS.API.DIRECT.GET.KV_push_status.$KV.push_status.${service}.suspect.>`,
-    ...Object.entries({ ...writes, push_status: `${service}.>` }).map(([bucket, keys]) => `$KV.${bucket}.${keys}`),
+    ...Object.entries({ ...writes, push_status: `${service}.>` }).flatMap(([bucket, keys]) =>
+      [keys].flat().map((key) => `$KV.${bucket}.${key}`),
+    ),
   ];
 };
 

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import type {
+  DeclaredKind,
   Herald,
   HeraldAdmin,
   LimitsChange,
@@ -11,7 +13,7 @@ import type {
 } from "@herald/client";
 import { show } from "../terminal/text.ts";
 import type { ShapeProblem } from "./check-shape.ts";
-import type { ProjectFile, ProviderName, TokenOfFile, WebhookOfFile } from "./project-file.ts";
+import type { KindOfFile, ProjectFile, ProviderName, TokenOfFile, WebhookOfFile } from "./project-file.ts";
 import { settingsFingerprint, tokenFingerprint } from "./sources.ts";
 
 /** What the project has, in the sections that the file has. */
@@ -19,6 +21,7 @@ export type ProjectState = {
   /** Undefined: there is no project with the key. */
   readonly project: Project | undefined;
   readonly limits: readonly ProjectLimit[];
+  readonly kinds: readonly DeclaredKind[];
   readonly providers: readonly ProviderView[];
   readonly tokens: readonly ProjectToken[];
   readonly webhooks: readonly Webhook[];
@@ -54,8 +57,8 @@ export type Diff = {
 };
 
 const isSame = (one: unknown, other: unknown): boolean => {
-  const comparable = (value: unknown) => JSON.stringify(Array.isArray(value) ? value.toSorted() : (value ?? null));
-  return comparable(one) === comparable(other);
+  const comparable = (value: unknown) => (Array.isArray(value) ? value.toSorted() : (value ?? null));
+  return isDeepStrictEqual(comparable(one), comparable(other));
 };
 
 /** The fields of `wanted` that `now` does not have, as a change and in words. */
@@ -115,6 +118,18 @@ const limitChanges = (
       make: set({ [name]: null }),
     })),
   };
+};
+
+/** A declaration is replaced as a whole, so a field that the file does not name has its default. */
+const kindChanges = ({ kind, ...wanted }: KindOfFile, { kinds }: ProjectState): ApplyStep[] => {
+  const now = kinds.find((one) => one.kind === kind);
+  const defaults = { on_by_default: true, critical: false, quiet_hours: undefined, frequency_cap: undefined };
+  const whole = Object.entries({ ...defaults, ...wanted });
+  const changed = whole.filter(([name, value]) => !isDeepStrictEqual(value, now?.[name as keyof DeclaredKind]));
+  if (now !== undefined && changed.length === 0) return [];
+  const detail = changed.map(([name, value]) => `${name} ${show(value)}`).join(", ");
+  const make = ({ admin, id }: ApplyTarget) => admin.kinds.put(id(), kind, wanted);
+  return [{ sign: now === undefined ? "+" : "~", what: `kind ${kind}`, detail: now ? detail : wanted.title, make }];
 };
 
 /** Web Push settings without a key keep the one that they have, so only what is shown can differ. */
@@ -244,7 +259,7 @@ const webhookChanges = (entry: WebhookOfFile, { webhooks, written }: ProjectStat
 
 /** What has to change so that the project is as the file says. Pure: changes are made by their `make`. */
 export const diff = (file: ProjectFile, state: ProjectState): Diff => {
-  const { tokens, webhooks } = file;
+  const { kinds, tokens, webhooks } = file;
   const problems: ShapeProblem[] = [];
   const each = <Entry>(
     section: string,
@@ -261,14 +276,24 @@ export const diff = (file: ProjectFile, state: ProjectState): Diff => {
   const changes = [
     ...projectChanges(file, state),
     ...limits.changes,
+    ...each("kinds", kinds, kindChanges),
     ...providers.changes,
     ...each("tokens", tokens, tokenChanges),
     ...each("webhooks", webhooks, webhookChanges),
   ];
+  const extraKinds = kinds && state.kinds.filter(({ kind }) => kinds.every((entry) => entry.kind !== kind));
   const extraTokens = tokens && state.tokens.filter(({ name }) => tokens.every((entry) => entry.name !== name));
   const extraWebhooks = webhooks && state.webhooks.filter(({ url }) => webhooks.every((entry) => entry.url !== url));
   const removals = [
     ...limits.removals,
+    ...(extraKinds ?? []).map(
+      ({ kind, title }): ApplyStep => ({
+        sign: "-",
+        what: `kind ${kind}`,
+        detail: title,
+        make: ({ admin, id }) => admin.kinds.delete(id(), kind),
+      }),
+    ),
     ...providers.removals,
     ...(extraTokens ?? []).map(
       (token): ApplyStep => ({ sign: "-", what: `token ${token.name}`, detail: token.id, make: revoke([token]) }),

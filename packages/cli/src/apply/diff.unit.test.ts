@@ -16,9 +16,18 @@ const project = {
   open_registration: true,
   protected_metadata: ["b", "a"],
   receipts: false,
+  default_time_zone: "UTC",
   created_at: at,
 };
-const empty: ProjectState = { project, limits: [], providers: [], tokens: [], webhooks: [], written: new Map() };
+const empty: ProjectState = {
+  project,
+  limits: [],
+  kinds: [],
+  providers: [],
+  tokens: [],
+  webhooks: [],
+  written: new Map(),
+};
 const token = (id: string, secret: string, change = {}) => ({
   ...{ id, name: "backend", scopes: ["send"], fingerprint: tokenFingerprint(secret), created_at: at, ...change },
 });
@@ -134,4 +143,16 @@ test("a webhook is that of its URL", () => {
     expect.stringContaining("move that file"),
   ]);
   expect(shown({ webhooks: [{ url }] }).problems).toEqual([expect.stringContaining("add `secret")]);
+});
+
+test("kinds are declared, changed as a whole, and removed where the file does not name them", () => {
+  const offers = { kind: "offers", title: "Offers", on_by_default: true, critical: false };
+  const capped = { ...offers, frequency_cap: { per: "day", count: 2 }, quiet_hours: null };
+  const kinds = [{ kind: "offers", title: "Offers" }] as const;
+  expect(shown({ kinds }).changes).toEqual(["+|kind offers|Offers"]);
+  expect(shown({ kinds }, { kinds: [offers] })).toEqual(none);
+  expect(shown({ kinds }, { kinds: [capped] }).changes).toEqual(["~|kind offers|quiet_hours –, frequency_cap –"]);
+  const named = [{ ...kinds[0], quiet_hours: null, frequency_cap: { count: 2, per: "day" as const } }];
+  expect(shown({ kinds: named }, { kinds: [capped] })).toEqual(none);
+  expect(shown({ kinds: [] }, { kinds: [offers] }).removals).toEqual(["-|kind offers|Offers"]);
 });

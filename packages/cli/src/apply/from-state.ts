@@ -39,13 +39,21 @@ const tokensOf = (tokens: ProjectState["tokens"]) =>
   }));
 
 /** The project file of a state. `files`: those that it names for secrets, and that Herald cannot write. */
-export const toProjectFile = ({ project, limits, providers, tokens, webhooks }: Omit<ProjectState, "written">) => {
+export const toProjectFile = ({
+  project,
+  limits,
+  kinds,
+  providers,
+  tokens,
+  webhooks,
+}: Omit<ProjectState, "written">) => {
   const { id: _, created_at: __, ...settings } = project ?? {};
   const own = limits.filter(({ limit, default: usual }) => limit !== usual);
   const file = {
     herald: 1,
     project: settings,
     ...(own.length > 0 && { limits: Object.fromEntries(own.map((one) => [one.name, one.limit])) }),
+    ...(kinds.length > 0 && { kinds }),
     providers: Object.fromEntries(providers.map((view) => [view.provider, settingsOf(view)])),
     tokens: tokensOf(tokens),
     webhooks: webhooks.map(webhookOf),

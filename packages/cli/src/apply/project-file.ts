@@ -1,4 +1,5 @@
 import type {
+  KindDeclaration,
   LimitsChange,
   NewProject,
   NewProjectToken,
@@ -23,11 +24,14 @@ export type ProviderName = keyof ProviderSettings;
 export type TokenOfFile = NewProjectToken & Secret;
 export type WebhookOfFile = NewWebhook & Pick<WebhookChange, "enabled"> & Secret;
 
+export type KindOfFile = KindDeclaration & { readonly kind: string };
+
 /** What `herald apply` reads. */
 export type ProjectFile = {
   readonly herald: 1;
   readonly project: Required<Pick<NewProject, "key">> & ProjectChange;
   readonly limits?: LimitsChange;
+  readonly kinds?: readonly KindOfFile[];
   /** Settings as in the API, but with sources instead of secrets. */
   readonly providers?: { readonly [Name in ProviderName]?: Readonly<Record<string, unknown>> };
   readonly tokens?: readonly TokenOfFile[];
@@ -51,8 +55,9 @@ const written = (path: Path): string =>
   }, "");
 
 /** Entries that would stand for the same thing. */
-const repeated = ({ tokens = [], webhooks = [] }: ProjectFile): ShapeProblem[] => {
+const repeated = ({ kinds = [], tokens = [], webhooks = [] }: ProjectFile): ShapeProblem[] => {
   const entries: readonly (readonly [Path, value: string | undefined])[] = [
+    ...kinds.map(({ kind }, at) => [["kinds", at, "kind"], `kind ${kind}`] as const),
     ...tokens.map(({ name }, at) => [["tokens", at, "name"], `name ${name}`] as const),
     ...webhooks.map(({ url }, at) => [["webhooks", at, "url"], `url ${url}`] as const),
     ...Object.entries({ tokens, webhooks }).flatMap(([section, list]) =>

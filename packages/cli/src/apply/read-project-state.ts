@@ -5,7 +5,7 @@ import type { ProviderName } from "./project-file.ts";
 const providerNames: readonly ProviderName[] = ["apns", "fcm", "webpush"];
 
 /** The sections of a project file that are read. */
-type Sections = { readonly [Name in "limits" | "providers" | "tokens" | "webhooks"]?: unknown };
+type Sections = { readonly [Name in "limits" | "kinds" | "providers" | "tokens" | "webhooks"]?: unknown };
 
 const all = async <Row>(rows: AsyncIterable<Row>): Promise<Row[]> => {
   const found: Row[] = [];
@@ -36,11 +36,12 @@ export const readProjectState = async (
   sections: Sections,
 ): Promise<Omit<ProjectState, "written">> => {
   const { id } = project;
-  const [limits, providers, tokens, webhooks] = await Promise.all([
+  const [limits, kinds, providers, tokens, webhooks] = await Promise.all([
     sections.limits === undefined ? [] : admin.projects.limits(id),
+    sections.kinds === undefined ? [] : all(admin.kinds.list(id)),
     sections.providers === undefined ? [] : Promise.all(providerNames.map((name) => readProvider(admin, id, name))),
     sections.tokens === undefined ? [] : all(admin.tokens.list(id)),
     sections.webhooks === undefined ? [] : all(heraldOf(id).webhooks.list()),
   ]);
-  return { project, limits, providers: providers.flat(), tokens, webhooks };
+  return { project, limits, kinds, providers: providers.flat(), tokens, webhooks };
 };

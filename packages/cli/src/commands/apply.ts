@@ -20,7 +20,13 @@ type Options = {
   readonly schema?: boolean;
 };
 
-const nothing: Omit<ProjectState, "project" | "written"> = { limits: [], providers: [], tokens: [], webhooks: [] };
+const nothing: Omit<ProjectState, "project" | "written"> = {
+  limits: [],
+  kinds: [],
+  providers: [],
+  tokens: [],
+  webhooks: [],
+};
 
 /** The file with its provider settings as Herald takes them, and its folder. Throws a UsageError that names every problem. */
 const readProjectFile = async (path: string, { env }: Context) => {

@@ -5,7 +5,7 @@ import { readProjectState } from "../apply/read-project-state.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
 
-const everything = { limits: true, providers: true, tokens: true, webhooks: true };
+const everything = { limits: true, kinds: true, providers: true, tokens: true, webhooks: true };
 
 export const addExportProject = (group: Command, add: Add) => {
   add<{ file?: string }>(group, {

@@ -5,6 +5,7 @@ import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "
 import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
+import { parseQuietHours } from "./kinds.ts";
 
 const columns = columnsFor<Project>("id", "key", "name", "created_at");
 const entries = (project: Project): [string, unknown][] => [
@@ -13,6 +14,8 @@ const entries = (project: Project): [string, unknown][] => [
   ["protected metadata", project.protected_metadata],
   ["stale after", project.stale_after ?? "off"],
   ["receipts", project.receipts],
+  ["quiet hours", project.quiet_hours ? Object.values(project.quiet_hours).join(" ") : "none"],
+  ["default time zone", project.default_time_zone],
   ["created", project.created_at],
 ];
 
@@ -59,6 +62,8 @@ type Change = {
   readonly openRegistration?: "on" | "off";
   readonly staleAfter?: string;
   readonly receipts?: string;
+  readonly quietHours?: string;
+  readonly defaultTimeZone?: string;
 };
 
 export const addProjects = (group: Command, add: Add) => {
@@ -91,18 +96,22 @@ export const addProjects = (group: Command, add: Add) => {
       option("--open-registration <state>", "whether apps may register devices without a token").choices(["on", "off"]),
       option("--stale-after <duration>", "deactivate devices not seen for so long, such as 90d, 26w or off"),
       option("--receipts <share>", "share of devices that sends ask to report the arrival: on, off or 0 to 1"),
+      option("--quiet-hours <hours>", "no notifications at night: 22:00-07:00, 22:00-07:00/skip or none"),
+      option("--default-time-zone <zone>", "time zone of devices that name none, such as Europe/Berlin"),
     ],
     examples: [["project update --stale-after 90d", "stop sending to devices that were not seen for 90 days"]],
     run: async (
       { admin, record, project: own },
       [id = own()],
-      { name, key, openRegistration, staleAfter, receipts },
+      { name, key, openRegistration, staleAfter, receipts, quietHours, defaultTimeZone },
     ) => {
       const change = {
         name,
         open_registration: openRegistration && openRegistration === "on",
         stale_after: staleAfter === "off" ? null : staleAfter,
         receipts: receipts === undefined ? undefined : parseShare(receipts),
+        quiet_hours: parseQuietHours(quietHours),
+        default_time_zone: defaultTimeZone,
       };
       const { projects } = admin();
       const isOther = Object.values(change).some((value) => value !== undefined);

@@ -3,6 +3,7 @@ import { TabbedPage } from "../parts/tabbed-page.tsx";
 const tabs = {
   general: "General",
   providers: "Providers",
+  kinds: "Kinds",
   tokens: "Tokens",
   webhooks: "Webhooks",
   identity: "Identity keys",

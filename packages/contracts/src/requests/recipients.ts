@@ -3,7 +3,7 @@ import { defineList, defineRequest } from "../envelope.ts";
 import { PageRequest } from "../http/v1/pagination.ts";
 import { RecipientError, Recipients } from "../http/v1/recipients.ts";
 import { NotificationId, ProjectId } from "../ids.ts";
-import { PersonalTexts, RecipientKind, RecipientLine } from "../recipients.ts";
+import { PersonalTexts, RecipientKind, RecipientLines } from "../recipients.ts";
 
 const notification = { projectId: ProjectId, notificationId: NotificationId };
 const page = { ...notification, page: z.number().int().min(0) };
@@ -18,7 +18,7 @@ export const ReadRecipients = defineRequest(
   z.discriminatedUnion("state", [
     z.object({ state: z.literal("waiting") }),
     z.object({ state: z.literal("ended") }),
-    z.object({ state: z.literal("stored"), lines: z.array(RecipientLine), last: z.boolean() }),
+    z.object({ state: z.literal("stored"), lines: RecipientLines, last: z.boolean() }),
   ]),
 );
 
@@ -48,7 +48,9 @@ export const AppendRecipients = defineRequest(
     kind: RecipientKind,
     firstLine: z.number().int().min(1),
     lastLine: z.number().int().min(0),
-    lines: z.array(RecipientLine),
+    lines: RecipientLines,
+    /** How many recipients they are. */
+    recipients: z.number().int().min(0),
     errors: z.array(RecipientError),
     refused: z.number().int().min(0),
     duplicates: z.number().int().min(0),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
+import { AskedRules } from "../asked-rules.ts";
 import { CapabilityList } from "../capabilities.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
@@ -15,6 +16,7 @@ import {
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { QuietHours } from "../http/v1/quiet-hours.ts";
 import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
@@ -76,6 +78,9 @@ export const ChangeProjectRequest = defineRequest(
     /** Null: off. */
     staleAfter: z.string().nullable().optional(),
     receipts: ReceiptShare.optional(),
+    /** Null: none. */
+    quietHours: QuietHours.nullable().optional(),
+    defaultTimeZone: z.string().optional(),
   },
   Project,
 );
@@ -245,7 +250,13 @@ export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", s
 
 const targets = z.array(z.string()).min(1).max(1000);
 /** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. `without`: those without that one. */
-const audience = { targets, app: AppId.optional(), push: PushKey.optional(), without: PushKey.optional() };
+const audience = {
+  targets,
+  app: AppId.optional(),
+  push: PushKey.optional(),
+  without: PushKey.optional(),
+  rules: AskedRules.optional(),
+};
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */

@@ -39,16 +39,13 @@ export const createRenderPersonal = (
     const found = prepared.get(chosen) ?? textsIn(chosen);
     prepared.set(chosen, found);
     const { localized } = found;
+    const all = { ...shared, ...values };
     try {
       const rendered = mapTexts<CompiledText, string, Texts<CompiledText>>(
         found.texts as Texts<CompiledText>,
         (text, { path: [name = ""], isLink }) => {
           if (typeof text === "string") return text;
-          const result = renderText(
-            text,
-            { ...shared, ...values },
-            chosen !== undefined && localized.has(name) ? chosen : locale,
-          );
+          const result = renderText(text, all, chosen !== undefined && localized.has(name) ? chosen : locale);
           const problem = isLink ? problemOf(name, result) : undefined;
           if (problem !== undefined) throw new LinkRefused(`${name}: ${problem}`);
           return result;

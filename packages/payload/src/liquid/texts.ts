@@ -78,8 +78,20 @@ export const mergeLayers = <Text, Earlier extends Texts<Text>, Later extends Tex
   } as unknown as Omit<Earlier, keyof Later> & Later;
 };
 
+/** Locales that are kept: more than really exist, and few enough if clients invent them. */
+const maxLanguages = 1_000;
+const languages = new Map<string, string>();
+
 /** A locale as BCP 47. One that JavaScript does not know counts as English. */
 const languageOf = (locale: string): string => {
+  const known = languages.get(locale);
+  if (known !== undefined) return known;
+  const language = canonical(locale);
+  if (languages.size < maxLanguages) languages.set(locale, language);
+  return language;
+};
+
+const canonical = (locale: string): string => {
   try {
     return Intl.getCanonicalLocales(locale.replaceAll("_", "-"))[0] ?? "en";
   } catch {

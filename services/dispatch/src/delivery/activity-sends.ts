@@ -59,15 +59,15 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
 
   return {
     /**
-     * What a row of an activity's notification sends now. If the record cannot be read, the state of the send itself: iOS ignores it if it
+     * What a row of an activity's notification sends now; undefined: nothing, because a newer version replaced it. If the record cannot be read, the state of the send itself: iOS ignores it if it
      * is not the newest. Throws only for the end at `ends_at`, which has no state of its own.
      */
-    current: async ({ _id, projectId, content }: NotificationRecord): Promise<NotificationContent | "replaced"> => {
+    current: async ({ _id, projectId, content }: NotificationRecord): Promise<NotificationContent | undefined> => {
       const { activity } = content;
       if (!activity) return content;
       try {
         const decision = await decide({ projectId, id: activity.id }, content);
-        if (decision.kind === "replaced") return "replaced";
+        if (decision.kind === "replaced") return undefined;
         const { push, record = {} } = decision;
         return { ...content, activity: push, priority: activityPriority(record, push) };
       } catch (error) {

@@ -5,6 +5,7 @@ import { createBacklog } from "./backlog.ts";
 import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
+import { createJudge } from "./judge.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
@@ -20,20 +21,21 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
   const activities = createActivitySends(deps);
-  const expand = createExpand(bus, activities);
+  const judge = createJudge(deps);
+  const expand = createExpand(bus, judge, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const checkWaiting = createCheckWaiting(bus);
-  const resolve = createResolveSend(bus);
+  const resolve = createResolveSend(bus, judge);
   const sendAsLarge = createSendAsLarge(bus);
   const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
-  const deliverSend = createDeliverSend({ ...deps, resolve, sendAsLarge, smallSend });
+  const deliverSend = createDeliverSend({ ...deps, judge, resolve, sendAsLarge, smallSend });
   const backlog = createBacklog({ ...deps, deliverSend, sendAsLarge, release });
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
-    ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, pipeline },
-    ...{ activities, sendAsLarge, recover, backlog, deliverSends },
+    ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, judge, pipeline },
+    ...{ sendAsLarge, recover, backlog, deliverSends },
   };
 };
 

@@ -1,16 +1,17 @@
-import { type DeviceId, servingProvider } from "@herald/contracts";
+import { servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
+import { applyDecisions } from "../domain/decide.ts";
 import { isSpike } from "../domain/notification-counts.ts";
-import { type Settlement, settleRow } from "../domain/settle-row.ts";
+import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
-import { nothingPushed, type Pushed, pushDevices } from "./push-devices.ts";
+import { type Pushed, pushDevices } from "./push-devices.ts";
 
 type PipelineDeps = Deps & {
   readonly cache: NotificationCache;
@@ -65,26 +66,20 @@ export const createPipeline = (deps: PipelineDeps) => {
     await outbox.flushCredential(projectId, channel.provider);
   };
 
-  /** Pushes to a row's devices except those in `moved`, and decides each device's result. Does not write to the ledger. */
-  const send = async (
-    run: Run,
-    cached: CachedNotification,
-    moved: ReadonlySet<DeviceId>,
-    signal: AbortSignal,
-  ): Promise<Sent> => {
-    const devices = isRestored(run.notificationId)
+  /** Pushes to a row's devices except those that are skipped, and decides each device's result. Does not write to the ledger. */
+  const send = async (run: Run, cached: CachedNotification, also: Skips, signal: AbortSignal): Promise<Sent> => {
+    const all = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
+    const content = cached.document.content.activity && (await activities.current(cached.document));
+    const replaced = content === undefined && cached.document.content.activity !== undefined;
+    const { devices, skips } = applyDecisions(all, run.decided, replaced ? allSkipped(all, "replaced") : also);
     const provider = servingProvider(run);
-    const current = cached.document.content.activity && (await activities.current(cached.document));
     const begun = performance.now();
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () =>
-        current === "replaced"
-          ? nothingPushed(devices.length, { kind: "replaced" })
-          : pushDevices(deps, { cached, devices, served: run, moved, content: current }, signal),
+      () => pushDevices(deps, { cached, devices, served: run, skips, content }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
@@ -95,7 +90,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       outcomes: sent.outcomes,
       blocked: sent.blocked,
       stop: sent.stop,
-      moved,
+      skips,
       startedAt: run.startedAt,
       now: now(),
       expiresAt: cached.document.expiresAt,
@@ -157,8 +152,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     complete: async (run: Run, { settlement, version }: Sent, signal: AbortSignal): Promise<void> =>
       next(run, await settle(run, settlement, signal), { others: false, version }),
 
-    /** All steps for a started row. Devices in `moved` are skipped. */
-    deliver: async (run: Run, signal: AbortSignal, moved: ReadonlySet<DeviceId> = new Set()): Promise<void> => {
+    /** All steps for a started row. Devices in `skips` are skipped. */
+    deliver: async (run: Run, signal: AbortSignal, skips: Skips = noneSkipped): Promise<void> => {
       const cached = await retryWhileUnavailable(
         () => cache.get(run.projectId, run.notificationId),
         growingPause(signal),
@@ -168,7 +163,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       let version: string | undefined;
       cached.running++;
       try {
-        const sent = await send(run, cached, moved, signal);
+        const sent = await send(run, cached, skips, signal);
         version = sent.version;
         settled = await settle(run, sent.settlement, signal);
       } finally {

@@ -1,5 +1,4 @@
 import {
-  type DeviceId,
   type Lane,
   type NotificationContent,
   type Platform,
@@ -10,7 +9,7 @@ import {
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Blocked, PushStop, Sendable } from "../domain/settle-row.ts";
+import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
@@ -30,8 +29,8 @@ type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
   readonly served: Served & { readonly lane: Lane };
-  /** Devices that must get no push: they were deleted, or belong to another user now. */
-  readonly moved: ReadonlySet<DeviceId>;
+  /** Devices that must get no push. */
+  readonly skips: Skips;
   /** Instead of the notification's own. */
   readonly content?: NotificationContent | undefined;
 };
@@ -39,11 +38,10 @@ type Batch = {
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, served, moved, ...own }: Batch,
+  { cached, devices, served, skips, content = cached.document.content }: Batch,
   signal: AbortSignal,
 ) => {
   const { projectId, _id: notificationId, expiresAt } = cached.document;
-  const { content = cached.document.content } = own;
   const { platform, lane } = served;
   const provider = servingProvider(served);
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
@@ -155,7 +153,7 @@ export const pushDevices = async (
       faults.push(error);
       const until = new Date(now().getTime() + waitMs);
       for (const [index, { id }] of devices.entries())
-        if (index >= from && !moved.has(id)) blocked.set(index, { until });
+        if (index >= from && !skips.has(id)) blocked.set(index, { until });
       return { waits: true } as const;
     }
   }
@@ -196,7 +194,7 @@ export const pushDevices = async (
     const anyBlocked = channel.routes.anyBlocked();
     for (let index = from; index < to; index++) {
       const device = devices[index];
-      if (!device || moved.has(device.id)) continue;
+      if (!device || skips.has(device.id)) continue;
       const until =
         anyBlocked || device.notBefore !== undefined ? blockedUntil(channel, device, platform, at) : undefined;
       if (until === undefined) open.push(index);
@@ -214,16 +212,6 @@ export const pushDevices = async (
 };
 
 export type Pushed = Awaited<ReturnType<typeof pushDevices>>;
-
-/** The result for devices that get nothing. */
-export const nothingPushed = (devices: number, stop: PushStop): Pushed => ({
-  outcomes: new Array<Outcome | undefined>(devices).fill(undefined),
-  stop,
-  blocked: new Map(),
-  faults: [],
-  refused: undefined,
-  version: undefined,
-});
 
 /** Counts the pushes in flight with one promise for all of them. `Promise.all` would need another promise for each push. */
 const createPendingPushes = () => {

@@ -79,7 +79,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
 };
 
 const push = ({ deps, cached }: ReturnType<typeof world>, all: readonly Sendable[]) =>
-  pushDevices(deps, { cached, devices: all, served: { platform: "ios", lane: "direct" }, moved: new Set() }, never);
+  pushDevices(deps, { cached, devices: all, served: { platform: "ios", lane: "direct" }, skips: new Map() }, never);
 
 test("an unexpected error between two chunks is tried again, and each device is pushed once", async () => {
   const all = devices(3 * chunkSize);

@@ -17,15 +17,27 @@ export type Sendable = Recipient & {
   readonly repeat: boolean;
   /** The provider's Retry-After for this device: no push before this time, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
+  /** Quiet hours delay it until then, in milliseconds since 1970; removed once it is judged again. */
+  readonly delayed?: number | undefined;
 };
+
+/** Whether quiet hours that delayed a device have ended, so that kind and cap are judged again. */
+export const isDelayOver = ({ delayed }: Sendable, now: Date): boolean =>
+  delayed !== undefined && delayed <= now.getTime();
 
 /** Why nothing was sent to the devices without an outcome. */
 export type PushStop =
   | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
-  /** A newer state of the Live Activity, or its end, replaced this one. */
-  | { readonly kind: "replaced" }
   /** `whilePaused`: the provider was paused when the notification expired. */
   | { readonly kind: "expired"; readonly whilePaused: boolean };
+
+/** Why devices get nothing, such as `moved`: they were deleted or changed their user while they waited. */
+export type Skips = ReadonlyMap<DeviceId, DeliveryReason>;
+
+export const noneSkipped: Skips = new Map();
+
+export const allSkipped = (devices: readonly Pick<Sendable, "id">[], reason: DeliveryReason): Skips =>
+  new Map(devices.map(({ id }) => [id, reason]));
 
 /** Until when a device must wait because its server is blocked. `providerReason`: the server's failure, if it fails. */
 export type Blocked = { readonly until: Date; readonly providerReason?: string | undefined };
@@ -56,13 +68,13 @@ export type Settlement = {
 
 export type BatchRun = {
   readonly devices: readonly Sendable[];
-  /** By device. Undefined when no push was sent: `blocked`, `moved` or `stop` says why. */
+  /** By device. Undefined when no push was sent: `blocked`, `skips` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   /** Devices whose server is blocked: it sent Retry-After, or it keeps failing. */
   readonly blocked?: ReadonlyMap<number, Blocked> | undefined;
   readonly stop?: PushStop | undefined;
-  /** Devices that were deleted or changed their user while they waited. Nothing was sent to them. */
-  readonly moved?: ReadonlySet<DeviceId> | undefined;
+  /** Devices to which nothing was sent. */
+  readonly skips?: Skips | undefined;
   /** When sending began. A verdict without its own time gets this time. */
   readonly startedAt: Date;
   readonly now: Date;
@@ -79,11 +91,11 @@ export type BatchRun = {
 /** While a provider is paused, its batches are checked at this interval. New settings make them due at once. */
 export const pauseCheckMs = 300_000;
 
-/** Why a device waits: for its next attempt, for new provider settings, or until its server is no longer blocked. */
+/** Why a device waits: for its next attempt, for new provider settings, until its server is no longer blocked, or quiet hours end. */
 type Wait = {
   readonly index: number;
   readonly device: Sendable;
-  readonly for: "attempt" | "settings" | "blocked";
+  readonly for: "attempt" | "settings" | "blocked" | "quiet-hours";
   readonly providerReason?: string | undefined;
   /** The end of a Retry-After or of the server's block, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
@@ -100,7 +112,7 @@ export const settleRow = (run: BatchRun): Settlement => {
     const outcome = run.outcomes[index];
     const decision = outcome ? classify(run, device, outcome) : notSent(run, index, device);
     if ("for" in decision) {
-      waits.push({ ...decision, index });
+      waits.push({ ...decision, device: judged(run, decision.device), index });
       continue;
     }
     table.put(index, decision);
@@ -118,6 +130,13 @@ export const settleRow = (run: BatchRun): Settlement => {
   for (const wait of waits) table.put(wait.index, deferrable.has(wait) ? deferred(wait) : expiredResult(run, wait));
   const { results, resultOf } = table;
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
+};
+
+/** A retry is not judged again. */
+const judged = ({ now }: BatchRun, device: Sendable): Sendable => {
+  if (!isDelayOver(device, now)) return device;
+  const { delayed: _, ...rest } = device;
+  return rest;
 };
 
 /** The result of nearly every device, allocated once. */
@@ -168,10 +187,13 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
 };
 
 const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
-  if (run.moved?.has(device.id))
-    return { status: "skipped", reason: "moved", attempts: device.attempts, possibleRepeat: device.repeat };
+  const reason = run.skips?.get(device.id);
+  if (reason !== undefined)
+    return { status: "skipped", reason, attempts: device.attempts, possibleRepeat: device.repeat };
   const blocked = run.blocked?.get(index);
   // A stop that is final for the rest of the batch is final for this device, too.
+  if (blocked && (run.stop === undefined || run.stop.kind === "paused") && device.delayed === blocked.until.getTime())
+    return { device, for: "quiet-hours", notBefore: device.delayed };
   if (blocked && (run.stop === undefined || run.stop.kind === "paused"))
     return { device, for: "blocked", providerReason: blocked.providerReason, notBefore: blocked.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
@@ -185,8 +207,6 @@ const stopped = (stop: PushStop, device: Sendable): Decision => {
       return { status: "cancelled", reason: "cancelled", ...untried };
     case "expired":
       return { status: "expired", reason: stop.whilePaused ? "provider-misconfigured" : "expired", ...untried };
-    case "replaced":
-      return { status: "skipped", reason: "replaced", ...untried };
     case "abandoned":
       return { status: "failed", reason: "internal", ...untried };
     case "not-configured":
@@ -214,7 +234,8 @@ const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Wai
     const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random });
     if (next) ends.push(next.getTime());
   }
-  for (const wait of waits) if (wait.for === "blocked") ends.push(Math.max(at, wait.notBefore ?? at));
+  for (const wait of waits)
+    if (wait.for === "blocked" || wait.for === "quiet-hours") ends.push(Math.max(at, wait.notBefore ?? at));
   const paused = waits.some((wait) => wait.for === "settings");
   const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
   const check = new Date(Math.min(Math.max(at + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
@@ -227,13 +248,16 @@ const deferred = ({ device, providerReason, for: what }: Wait): DeviceResult => 
   attempts: device.attempts,
   possibleRepeat: device.repeat,
   ...(what === "blocked" ? { blocked: true } : {}),
+  ...(what === "quiet-hours" ? { reason: what } : {}),
 });
 
 const expiredResult = (run: BatchRun, wait: Wait): DeviceResult => ({
   ...deferred(wait),
   ...(run.cancelled
     ? { status: "cancelled", reason: "cancelled" }
-    : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
+    : wait.for === "quiet-hours"
+      ? { status: "skipped", reason: wait.for }
+      : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
 });
 
 /** The result of a device in one row of the ledger. `deferred` devices continue in the row's child and are counted there. */

@@ -4,6 +4,7 @@ import {
   type ProjectId,
   type RecipientError,
   type RecipientLine,
+  readRecipientLines,
   recipientLimits,
   type SendV1,
   userKey,
@@ -66,7 +67,7 @@ const maxChunks = 100_000;
 const erasedAtATime = 20;
 
 const linesOf = ({ content }: Pick<RecipientsDocument, "content">): RecipientLine[] =>
-  content === undefined ? [] : JSON.parse(content);
+  content === undefined ? [] : readRecipientLines(content);
 
 /** The recipients of notifications and their values, from the request until every device has its result. */
 export const createRecipientStore = (db: Db) => {
@@ -110,7 +111,7 @@ export const createRecipientStore = (db: Db) => {
 
     /** Stores the chunk after `before`. False when another one is stored in its place. */
     append: async (
-      { projectId, notificationId, lastLine, lines, errors, refused, duplicates, last }: AppendRecipients,
+      { projectId, notificationId, lastLine, lines, recipients, errors, refused, duplicates, last }: AppendRecipients,
       before:
         | (Pick<RecipientsDocument, "refused" | "duplicates" | "errorsBefore"> & { readonly page: number })
         | undefined,
@@ -125,8 +126,8 @@ export const createRecipientStore = (db: Db) => {
           projectId,
           notificationId,
           lastLine,
-          lines: lines.length,
-          content: JSON.stringify(lines),
+          lines: recipients,
+          content: lines,
           refused: (before?.refused ?? 0) + refused,
           duplicates: (before?.duplicates ?? 0) + duplicates,
           errors: errors.slice(0, room),
@@ -164,7 +165,7 @@ export const createRecipientStore = (db: Db) => {
     /** A chunk, without lines if its values were removed. Undefined: it is not stored. */
     read: async (projectId: ProjectId, notificationId: NotificationId, page: number) => {
       const found = await chunks.findOne({ _id: idOf(notificationId, page), projectId });
-      return found ? { lines: linesOf(found), last: found.last === true } : undefined;
+      return found ? { lines: found.content ?? "[]", last: found.last === true } : undefined;
     },
 
     /** Records that the chunk was expanded. `unmatched`: positions of its recipients without an active device. Repeatable. */

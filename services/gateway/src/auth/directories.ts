@@ -13,6 +13,7 @@ import {
   projectProvidersKey,
   projectSettingsKey,
   providerOf,
+  type RulesRecord,
   type SubscriptionKeys,
   secretHash,
   type TokenRecord,
@@ -135,7 +136,7 @@ export type ProjectDirectory = ReturnType<typeof createProjectDirectory>;
 
 /** The gateway's knowledge about projects, available even while every database is unavailable. */
 export const createProjectDirectory = (
-  replica: BucketReplica<ProjectRecord | ProvidersRecord>,
+  replica: BucketReplica<ProjectRecord | ProvidersRecord | RulesRecord>,
   limits: RateLimits,
 ) => ({
   /** A project's settings. Throws project-not-found. */

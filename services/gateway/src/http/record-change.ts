@@ -82,10 +82,14 @@ const shown: ReadonlySet<string> = new Set([
   "environment",
   "events",
   "expires_at",
+  "from",
   "id",
   "key",
   "key_id",
+  "kind",
+  "mode",
   "name",
+  "per",
   "platform",
   "protected_metadata",
   "provider",
@@ -96,6 +100,8 @@ const shown: ReadonlySet<string> = new Set([
   "status",
   "subject",
   "team_id",
+  "title",
+  "to",
   "updated_at",
 ]);
 

@@ -4,6 +4,7 @@ import {
   fromCsvText,
   importLimits,
   isObject,
+  isPlainVariables,
   type PersonalTexts,
   parseRecipient,
   type RecipientError,
@@ -104,7 +105,9 @@ export const createReadRecipient = ({ kind, texts, header }: Options): ((line: F
     const parsed = parseRecipient(target);
     if ("problem" in parsed) return refused(problem("target", parsed.problem));
     if (parsed.kind !== kind) return refused(problem("target", `must be \`${kind}:\`, as the notification says`));
-    const given = Variables.safeParse(variables);
+    const given = isPlainVariables(variables)
+      ? { success: true as const, data: variables }
+      : Variables.safeParse(variables);
     if (!given.success)
       return refused(
         ...describeIssues(given.error)

@@ -1,11 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AppendRecipients, type PersonalTexts, type RecipientKind, recipientLimits } from "@herald/contracts";
+import {
+  type AppendRecipients,
+  type PersonalTexts,
+  type RecipientKind,
+  type RecipientLine,
+  recipientLimits,
+} from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import type { HashSet } from "./hash-set.ts";
 import { createReadRecipient } from "./read-recipient.ts";
 import type { FileLine } from "./read-upload.ts";
 
 type Chunk = Omit<AppendRecipients, "projectId" | "notificationId" | "kind">;
+/** A chunk that more lines may follow: each recipient as JSON. */
+type OpenChunk = Omit<Chunk, "lines" | "last" | "recipients"> & { lines: string[] };
 
 type Options = {
   readonly kind: RecipientKind;
@@ -35,20 +43,19 @@ export const storeRecipients = async (
 ): Promise<RecipientLineCounts> => {
   const counts: RecipientLineCounts = { lines: 0, recipients: 0, refused: 0, duplicates: 0 };
   let read = isCsv ? undefined : createReadRecipient({ kind, texts, header: undefined });
-  const empty = (firstLine: number): Chunk => ({
+  const empty = (firstLine: number): OpenChunk => ({
     firstLine,
     lastLine: firstLine - 1,
     lines: [],
     errors: [],
     refused: 0,
     duplicates: 0,
-    last: false,
   });
   let chunk = empty(afterLine + 1);
   let bytes = 0;
 
   const flush = async (last: boolean): Promise<void> => {
-    const whole = { ...chunk, last };
+    const whole = { ...chunk, lines: `[${chunk.lines.join(",")}]`, recipients: chunk.lines.length, last };
     for (;;) {
       try {
         await append(whole);
@@ -68,19 +75,21 @@ export const storeRecipients = async (
   const take = async (found: FileLine, n: number): Promise<void> => {
     const isBlank = "text" in found && found.text.trim() === "";
     const result = isBlank ? undefined : read?.(found);
-    const line = result && "key" in result ? { n, ...result } : undefined;
+    const line: RecipientLine | undefined = result && "key" in result ? { n, ...result } : undefined;
     const isNew = line !== undefined && seen.add(line.key);
     if (n <= afterLine) return;
-    const size = line && isNew ? Buffer.byteLength(JSON.stringify(line)) + 1 : 0;
+    const json = isNew ? JSON.stringify(line) : "";
+    const errors = result && "problems" in result ? result.problems.map((problem) => ({ line: n, ...problem })) : [];
+    const size = Buffer.byteLength(json) + 1 + (errors.length > 0 ? Buffer.byteLength(JSON.stringify(errors)) : 0);
     const handled = chunk.lastLine - chunk.firstLine + 1;
     if (handled >= recipientLimits.chunkLines || bytes + size > recipientLimits.chunkBytes) await flush(false);
     chunk.lastLine = n;
     bytes += size;
-    if (line && isNew) chunk.lines.push(line);
+    if (isNew) chunk.lines.push(json);
     else if (line) chunk.duplicates++;
-    else if (result && "problems" in result) {
+    else if (errors.length > 0) {
       chunk.refused++;
-      chunk.errors.push(...result.problems.map((problem) => ({ line: n, ...problem })));
+      chunk.errors.push(...errors);
     }
   };
 

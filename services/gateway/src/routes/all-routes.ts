@@ -8,6 +8,7 @@ import { exportRoutes } from "./export-routes.ts";
 import { furtherTokenRoutes } from "./further-token-routes.ts";
 import { identificationRoutes, identityKeyRoutes } from "./identification-routes.ts";
 import { importRoutes } from "./import-routes.ts";
+import { kindRoutes } from "./kind-routes.ts";
 import { notificationRoutes, sendNotifications } from "./notification-routes.ts";
 import { getStatus, operatorRoutes } from "./operator-routes.ts";
 import { getStats, projectRoutes } from "./project-routes.ts";
@@ -49,6 +50,7 @@ export const allRoutes: readonly Route[] = [
   ...sessionRoutes,
   ...auditRoutes,
   ...projectRoutes,
+  ...kindRoutes,
   ...tokenRoutes,
   ...identityKeyRoutes,
   ...providerRoutes,

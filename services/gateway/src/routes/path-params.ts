@@ -3,6 +3,7 @@ import {
   DeadLetterId,
   DeviceId,
   IdentityKeyId,
+  Kind,
   NotificationId,
   OperatorId,
   ProjectId,
@@ -23,6 +24,7 @@ export const projectParam = { schema: ProjectId, error: "project-not-found" } as
 export const tokenParam = { schema: TokenId, error: "token-not-found" } as const;
 export const topicParam = { schema: TopicReference, error: "topic-not-found" } as const;
 export const templateParam = { schema: TemplateName, error: "template-not-found" } as const;
+export const kindParam = { schema: Kind, error: "kind-not-found" } as const;
 export const deadLetterParam = { schema: DeadLetterId, error: "dead-letter-not-found" } as const;
 export const webhookParam = { schema: WebhookId, error: "webhook-not-found" } as const;
 export const webhookMessageParam = { schema: WebhookMessageId, error: "webhook-message-not-found" } as const;
@@ -38,3 +40,5 @@ export const pushNameParam = { schema: PushName, error: "validation-failed" } as
 export const newUserParam = { schema: UserId, error: "validation-failed" } as const;
 /** For routes that create the topic: a malformed name is a validation error. */
 export const newTopicParam = { schema: TopicReference, error: "validation-failed" } as const;
+/** For the route that declares the kind: a malformed name is a validation error. */
+export const newKindParam = { schema: Kind, error: "validation-failed" } as const;

@@ -140,6 +140,8 @@ const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id
       protectedMetadata,
       staleAfter: project.stale_after,
       receipts: project.receipts,
+      quietHours: project.quiet_hours,
+      defaultTimeZone: project.default_time_zone,
     };
     return ok(await sendRequest(ChangeProjectRequest, { projectId: params.id, ...change }));
   },

@@ -5,13 +5,17 @@ import {
   CreateIdentityKeyRequest,
   CreateProjectRequest,
   CreateTokenRequest,
+  type DeclaredKind,
   DeleteIdentityKey,
+  DeleteKind,
   DeleteProject,
   defaultScopes,
   GetDeviceQuota,
+  GetKind,
   GetProject,
   type IdentityKey,
   ListIdentityKeys,
+  ListKinds,
   ListProjects,
   ListTokens,
   newIdentitySecret,
@@ -21,6 +25,7 @@ import {
   ProjectRecord,
   type ProjectToken,
   ProvidersRecord,
+  PutKindRequest,
   projectSettingsKey,
   RevokeToken,
   SetProjectKeyRequest,
@@ -71,6 +76,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
       open_registration: openRegistration,
       protected_metadata: protectedMetadata,
       receipts: false,
+      default_time_zone: "UTC",
       created_at: at(),
     };
     await saveSettings(project);
@@ -134,6 +140,33 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     owned(tokens, { projectId }, tokenId, "token-not-found");
     await tokenBucket.delete(tokens.get(tokenId)?.hash ?? "");
     tokens.delete(tokenId);
+    return {};
+  });
+
+  const news: DeclaredKind = { kind: "news", title: "News", on_by_default: true, critical: false };
+  const kinds = new Map<string, readonly DeclaredKind[]>();
+  const kindsOf = (projectId: ProjectId) => kinds.get(projectOf(projectId).id) ?? [news];
+  const others = (projectId: ProjectId, kind: string) => kindsOf(projectId).filter((one) => one.kind !== kind);
+  const declared = (projectId: ProjectId, kind: string): DeclaredKind => {
+    const found = kindsOf(projectId).find((one) => one.kind === kind);
+    if (found === undefined) throw notFound("kind-not-found", "kind");
+    return found;
+  };
+  serve(PutKindRequest, ({ projectId, kind }) => {
+    const created = others(projectId, kind.kind).length === kindsOf(projectId).length;
+    kinds.set(projectId, [...others(projectId, kind.kind), kind]);
+    return { created };
+  });
+  serve(GetKind, ({ projectId, kind }) => declared(projectId, kind));
+  serve(ListKinds, ({ projectId, page }) =>
+    pageOf(
+      kindsOf(projectId).map((one) => ({ ...one, id: one.kind })),
+      page,
+    ),
+  );
+  serve(DeleteKind, ({ projectId, kind }) => {
+    declared(projectId, kind);
+    kinds.set(projectId, others(projectId, kind));
     return {};
   });
 

@@ -31,7 +31,7 @@ describe("a new device", () => {
       status: "active",
       metadata: { plan: "pro", n: 1 },
       identifiers: {},
-      facets: ["t:news", "m:plan=pro", "m:n=1"],
+      facets: ["t:news", "m:plan=pro", "m:n=1", "z:none"],
     });
   });
 
@@ -65,7 +65,7 @@ describe("a known device registers", () => {
       lastSeenAt: now,
       metadata: { n: 1, city: "Bonn" },
       identifiers: { os: 17 },
-      facets: ["t:news", "t:sport", "m:n=1", "m:city=Bonn", "i:os=17"],
+      facets: ["t:news", "t:sport", "m:n=1", "m:city=Bonn", "i:os=17", "z:none"],
     });
   });
 
@@ -205,7 +205,7 @@ describe("a change", () => {
       before: known,
       change: { metadata: { n: 2 } },
       names: ["metadata"],
-      after: { metadata: { plan: "pro", n: 2 }, facets: ["t:news", "m:plan=pro", "m:n=2"] },
+      after: { metadata: { plan: "pro", n: 2 }, facets: ["t:news", "m:plan=pro", "m:n=2", "z:none"] },
     },
     {
       name: "of a reason alone",
@@ -294,10 +294,10 @@ describe("the user of a device", () => {
 describe("facets and bytes", () => {
   const values = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
 
-  test("a device may have 64 facets, and its user does not count", () => {
+  test("a device may have 64 facets, and its user and time zone do not count", () => {
     const user = { user: { by: "project" as const, userId: "ann" } };
     const full = { token: known.token, topics: ["a", "b"], metadata: values(62), ...user };
-    expect(stateOf(newDevice("ios", full, now)).facets).toHaveLength(65);
+    expect(stateOf(newDevice("ios", full, now)).facets).toHaveLength(66);
     const over = newDevice("ios", { ...full, topics: ["a", "b", "c"] }, now);
     expect(over).toEqual({ problems: [expect.stringContaining("at most 64 topics and single values")] });
   });

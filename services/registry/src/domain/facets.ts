@@ -1,9 +1,18 @@
-import { type AppData, isObject, type Literal, maxIndexedBytes, type PushKey } from "@herald/contracts";
+import {
+  type AppData,
+  canonicalZone,
+  isObject,
+  type Literal,
+  maxIndexedBytes,
+  type PushKey,
+  timeZoneOf,
+} from "@herald/contracts";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
 const topicPrefix = "t:";
 const userPrefix = "u:";
 const tokenPrefix = "p:";
+const zonePrefix = "z:";
 
 export const topicFacet = (name: string): string => topicPrefix + name;
 
@@ -13,12 +22,25 @@ export const userFacet = (userId: string): string => userPrefix + userId;
 export const tokenFacet = (key: PushKey): string => tokenPrefix + key;
 export const isTokenFacet = (facet: string): boolean => facet.startsWith(tokenPrefix);
 
+/** The zone of a device without a time zone, which has its project's. */
+export const noZone = "none";
+
+/** Of a device whose time zone has this canonical name, or {@link noZone}. */
+export const zoneFacet = (zone: string): string => zonePrefix + zone;
+
+/** The time zone of a device: one name. Absent from devices that did not register since Herald stores it. */
+export const zonesOfFacets = (facets: readonly string[]): string[] =>
+  facets.filter((facet) => facet.startsWith(zonePrefix)).map((facet) => facet.slice(zonePrefix.length));
+
+/** Facets that Herald adds by itself. */
+const ownPrefixes = [userPrefix, tokenPrefix, zonePrefix];
+export const isOwnFacet = (facet: string): boolean => ownPrefixes.some((prefix) => facet.startsWith(prefix));
+
 /** Maximum of one device: each facet is an entry of an index that all projects share. */
 export const maxFacets = 64;
 
-/** The facets of the user and of push types do not count towards the limit. */
-export const countedFacets = (facets: readonly string[]): number =>
-  facets.filter((facet) => !facet.startsWith(userPrefix) && !isTokenFacet(facet)).length;
+/** The facets of the user, of push types and of the time zone do not count towards the limit. */
+export const countedFacets = (facets: readonly string[]): number => facets.filter((facet) => !isOwnFacet(facet)).length;
 
 /** Topic names in the order of subscription. */
 export const topicsOfFacets = (facets: readonly string[]): string[] =>
@@ -51,7 +73,7 @@ const collect = (of: "metadata" | "identifiers", data: AppData, path: string, in
   }
 };
 
-/** Topics, user, push types, and each scalar value of metadata and identifiers. */
+/** Topics, user, push types, time zone, and each scalar value of metadata and identifiers. */
 export const facetsOf = (device: {
   readonly topics: readonly string[];
   readonly metadata: AppData;
@@ -64,5 +86,6 @@ export const facetsOf = (device: {
   for (const { key } of device.tokens ?? []) facets.push(tokenFacet(key));
   collect("metadata", device.metadata, "", facets);
   collect("identifiers", device.identifiers, "", facets);
+  facets.push(zoneFacet(canonicalZone(timeZoneOf(device.identifiers) ?? "") ?? noZone));
   return facets;
 };

@@ -18,7 +18,16 @@ describe("facets of a device", () => {
     { name: "no 257 bytes", device: { metadata: { a: "x".repeat(257) } }, facets: [] },
     { name: "bytes, not characters", device: { metadata: { a: "é".repeat(129) } }, facets: [] },
   ])("$name", ({ device, facets }) => {
-    expect(facetsOf({ topics: [], metadata: {}, identifiers: {}, ...device })).toEqual(facets);
+    expect(facetsOf({ topics: [], metadata: {}, identifiers: {}, ...device })).toEqual([...facets, "z:none"]);
+  });
+
+  test.each([
+    { zone: "europe/berlin", facet: "z:Europe/Berlin" },
+    { zone: "Mars/Olympus", facet: "z:none" },
+    { zone: "__proto__", facet: "z:none" },
+    { zone: 5, facet: "z:none" },
+  ])("name the time zone $zone once for all spellings", ({ zone, facet }) => {
+    expect(facetsOf({ topics: [], metadata: {}, identifiers: { current_time_zone: zone } }).at(-1)).toBe(facet);
   });
 
   test("give back the topics", () => {
@@ -28,7 +37,7 @@ describe("facets of a device", () => {
 
   test("a key named like a prototype's is a key", () => {
     const metadata = JSON.parse('{"__proto__":"x","constructor":"y"}');
-    expect(facetsOf({ topics: [], metadata, identifiers: {} })).toEqual(["m:__proto__=x", "m:constructor=y"]);
+    expect(facetsOf({ topics: [], metadata, identifiers: {} })).toEqual(["m:__proto__=x", "m:constructor=y", "z:none"]);
   });
 });
 

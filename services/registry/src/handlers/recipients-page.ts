@@ -1,5 +1,11 @@
 import { sendRequest } from "@herald/bus";
-import { type ExpandV1, ReadRecipients, type RecipientKind, RecordRecipients } from "@herald/contracts";
+import {
+  type ExpandV1,
+  ReadRecipients,
+  type RecipientKind,
+  RecordRecipients,
+  readRecipientLines,
+} from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { allBuckets, bordersOf, partitionBatches, repartitionBatches } from "../domain/partition-batches.ts";
@@ -19,7 +25,12 @@ export const partitionRecipients = async (
   const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page });
   if (chunk.state === "ended") return undefined;
   if (chunk.state === "waiting") throw new HeraldError("service-unavailable", "the recipients are not stored yet");
-  const { devices, unmatched } = await readRecipients(audience, { projectId, kind, lines: chunk.lines, app });
+  const { devices, unmatched } = await readRecipients(audience, {
+    projectId,
+    kind,
+    lines: readRecipientLines(chunk.lines),
+    app,
+  });
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched: [] };
   const stored = await expansions.insert(page, {

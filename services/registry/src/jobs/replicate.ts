@@ -4,7 +4,9 @@ import {
   type OperatorRecord,
   type ProjectId,
   type ProjectRecord,
+  projectRulesKey,
   projectSettingsKey,
+  type RulesRecord,
   type TemplateRecord,
   type TokenRecord,
   templateKey,
@@ -147,34 +149,57 @@ const settingsRecord = ({
   protectedMetadata,
   limits = {},
   receipts,
+  defaultTimeZone,
 }: ProjectDocument): ProjectRecord => ({
   ...(receipts && { receipts }),
+  ...(defaultTimeZone !== undefined && { defaultTimeZone }),
   id: _id,
   openRegistration,
   protectedMetadata: [...protectedMetadata],
   ...(Object.keys(limits).length > 0 && { limits }),
 });
 
-/** Replicates tokens and settings of projects. */
+/** Undefined: the project has no rules, and its sends do no work for them. */
+const rulesRecord = (project: ProjectDocument): RulesRecord | undefined => {
+  const { _id, kinds = [], quietHours, ownHours, defaultTimeZone } = project;
+  if (kinds.length === 0 && !quietHours && !ownHours) return undefined;
+  return {
+    projectId: _id,
+    kinds: [...kinds],
+    ...(quietHours && { quietHours }),
+    ...(ownHours && { ownHours }),
+    ...(defaultTimeZone && { timeZone: defaultTimeZone }),
+  };
+};
+
+/** Replicates tokens, settings and rules of projects. */
 export const createProjectReplication = (deps: {
   readonly projects: ProjectStore;
   readonly tokens: Bucket<TokenRecord>;
   readonly settings: Bucket<ProjectRecord>;
+  readonly rules: Bucket<RulesRecord>;
 }) => {
-  type Value = TokenRecord | ProjectRecord;
+  type Value = TokenRecord | ProjectRecord | RulesRecord;
   const { projects } = deps;
   const tokens = deps.tokens as unknown as Bucket<Value>;
   const settings = deps.settings as unknown as Bucket<Value>;
+  const rules = deps.rules as unknown as Bucket<Value>;
   const { replicateOne, ...replication } = createReplication<ProjectDocument, Value>({
     buckets: [
       { bucket: tokens, keys: ">" },
       { bucket: settings, keys: "*.settings" },
+      { bucket: rules, keys: "*.rules" },
     ],
     entriesOf: (project) => [
       {
         bucket: settings,
         key: projectSettingsKey(project._id),
         value: project.deletedAt ? undefined : settingsRecord(project),
+      },
+      {
+        bucket: rules,
+        key: projectRulesKey(project._id),
+        value: project.deletedAt ? undefined : rulesRecord(project),
       },
       ...project.tokens.map((token) => ({
         bucket: tokens,
@@ -195,6 +220,8 @@ export const createProjectReplication = (deps: {
       replicateOne(projectId, { bucket: tokens, key: tokenKey(hash) }),
     replicateSettings: (projectId: ProjectId) =>
       replicateOne(projectId, { bucket: settings, key: projectSettingsKey(projectId) }),
+    replicateRules: (projectId: ProjectId) =>
+      replicateOne(projectId, { bucket: rules, key: projectRulesKey(projectId) }),
   };
 };
 

@@ -31,6 +31,8 @@ const projectView = (project: ProjectDocument): Project => ({
   protected_metadata: [...project.protectedMetadata],
   ...(project.staleAfter && { stale_after: project.staleAfter }),
   receipts: project.receipts ?? false,
+  ...(project.quietHours && { quiet_hours: project.quietHours }),
+  default_time_zone: project.defaultTimeZone ?? "UTC",
   created_at: project.createdAt.toISOString(),
 });
 
@@ -96,6 +98,7 @@ export const handleProjectRequests = ({
   handleRequest(bus, ChangeProjectRequest, async ({ projectId, ...settings }) => {
     const project = await projects.change(projectId, settings);
     await replication.replicateSettings(projectId);
+    await replication.replicateRules(projectId);
     return projectView(project);
   }),
 

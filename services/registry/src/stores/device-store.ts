@@ -36,6 +36,8 @@ import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { insertDevices } from "./insert-devices.ts";
 import { listDevices, listUsers } from "./list-devices.ts";
 import type { PendingEvents } from "./pending-events.ts";
+import { projectCollection } from "./project-store.ts";
+import { createZoneList } from "./project-zones.ts";
 import { notDeleted } from "./tombstones.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
@@ -62,6 +64,7 @@ const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
 
 export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingEvents, "add" | "settle">) => {
   const devices = deviceCollection(db);
+  const listed = createZoneList(projectCollection(db));
   const updateOne = updateBatched(devices);
   const findDevice = findBatched(devices);
   const findHolders = async (asked: readonly Holding[]): Promise<(DeviceDocument | undefined)[]> => {
@@ -141,7 +144,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       return (await devices.findOne(filter, { hint: indexName(deviceIndexes.furtherToken) })) ?? undefined;
     },
 
-    ...insertDevices(devices, pending),
+    ...insertDevices(devices, pending, listed),
 
     /** Stores the time of registrations that changed nothing, many in one command. */
     seen: recordSeen(devices, ["lastSeenAt", "tokenUpdatedAt"]),
@@ -161,6 +164,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     ): Promise<DeviceDocument | "conflict" | "token-in-use"> => {
       const { _id, projectId, version } = before;
       const { at, events, credentialHash = before.credentialHash } = write;
+      await listed([{ projectId, facets: state.facets }]);
       const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
       const fields = {
         ...stateFields(state, at),

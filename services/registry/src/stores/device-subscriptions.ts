@@ -8,13 +8,13 @@ import { notDeleted } from "./tombstones.ts";
 
 /** The facets that count, as {@link countedFacets} counts them. Costs more than the first two filters, and few devices need it. */
 const counted = {
-  $filter: { input: "$facets", cond: { $not: [{ $in: [{ $substrCP: ["$$this", 0, 2] }, ["u:", "p:"]] }] } },
+  $filter: { input: "$facets", cond: { $not: [{ $in: [{ $substrCP: ["$$this", 0, 2] }, ["u:", "p:", "z:"]] }] } },
 };
 
-/** Devices with room for one more facet; the facets of the user and of push types do not count. */
+/** Devices with room for one more facet. The facets of the time zone, which each has, of the user and of push types do not count. */
 const withRoom: Filter<DeviceDocument>[] = [
-  { [`facets.${maxFacets - 1}`]: { $exists: false } },
-  { userId: { $exists: true }, [`facets.${maxFacets}`]: { $exists: false } },
+  { [`facets.${maxFacets}`]: { $exists: false } },
+  { userId: { $exists: true }, [`facets.${maxFacets + 1}`]: { $exists: false } },
   { tokens: { $exists: true }, $expr: { $lt: [{ $size: counted }, maxFacets] } },
 ];
 

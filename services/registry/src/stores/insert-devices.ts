@@ -3,17 +3,23 @@ import { type Inserted, inOneCommand, insertEach, withinDeadline } from "@herald
 import type { Collection } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 import type { PendingEvents, PendingRecord } from "./pending-events.ts";
+import type { ZoneList } from "./project-zones.ts";
 
 type NewDevice = { readonly document: DeviceDocument; readonly events: readonly OutboxEvent[] };
 type Outcome = { readonly inserted: Inserted; readonly record: PendingRecord };
 
 /** Inserts devices and publishes their events. A result is false if another device of the project has the token or the id. */
-export const insertDevices = (devices: Collection<DeviceDocument>, pending: Pick<PendingEvents, "add" | "settle">) => {
+export const insertDevices = (
+  devices: Collection<DeviceDocument>,
+  pending: Pick<PendingEvents, "add" | "settle">,
+  listed: ZoneList,
+) => {
   /** `parts`: how often the record will be settled. If this throws, some devices may be stored: the record stays for the sweep. */
   const write = async (group: readonly NewDevice[], parts: number) => {
     const events = group.flatMap((one) => one.events);
-    const record = await pending.add(events, parts);
     const documents = group.map(({ document }) => document);
+    await listed(documents);
+    const record = await pending.add(events, parts);
     return { record, outcomes: await insertEach(devices, documents) };
   };
 

@@ -1,4 +1,5 @@
 import {
+  type DeclaredKind,
   type IdentityAlgorithm,
   type IdentityKeyId,
   identityKeyLimits,
@@ -8,6 +9,7 @@ import {
   type PageOf,
   type PageRequest,
   type ProjectId,
+  type QuietHours,
   type Scope,
   type TokenId,
 } from "@herald/contracts";
@@ -78,6 +80,15 @@ export type ProjectDocument = {
   readonly staleAfter?: string | null;
   /** Which share of the devices a notification asks for a receipt; absent: none. */
   readonly receipts?: boolean | number;
+  readonly kinds?: readonly DeclaredKind[];
+  /** Null or absent: none. */
+  readonly quietHours?: QuietHours | null;
+  /** A user of the project has, or had, quiet hours. */
+  readonly ownHours?: true;
+  /** The time zone of its devices without one; absent: UTC. */
+  readonly defaultTimeZone?: string;
+  /** The time zones of its devices, see `createZoneList`. */
+  readonly zones?: readonly string[];
   readonly createdAt: Date;
   /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
@@ -86,9 +97,14 @@ export type ProjectDocument = {
 
 /** Undefined fields stay as they are. */
 type ProjectSettings = {
-  readonly [Name in "name" | "openRegistration" | "protectedMetadata" | "staleAfter" | "receipts"]?:
-    | ProjectDocument[Name]
-    | undefined;
+  readonly [Name in
+    | "name"
+    | "openRegistration"
+    | "protectedMetadata"
+    | "staleAfter"
+    | "receipts"
+    | "quietHours"
+    | "defaultTimeZone"]?: ProjectDocument[Name] | undefined;
 };
 
 const indexes = {

@@ -10,6 +10,7 @@ import { Confirm } from "../../parts/confirm.tsx";
 import { Field, Form } from "../../parts/field.tsx";
 import { exactTime } from "../../parts/format.tsx";
 import { Copyable, Facts, Panel, Problem } from "../../parts/page.tsx";
+import { HoursFields, type OwnHours } from "../../parts/quiet-hours.tsx";
 import { useHasRole, useHasRoleHere } from "../../session-context.tsx";
 
 const ProjectForm = ({ project }: { readonly project: Project }) => {
@@ -22,6 +23,8 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   const [paths, setPaths] = useState(project.protected_metadata);
   const [staleAfter, setStaleAfter] = useState(project.stale_after ?? "");
   const [share, setShare] = useState(Number(project.receipts));
+  const [hours, setHours] = useState(project.quiet_hours as OwnHours);
+  const [zone, setZone] = useState(project.default_time_zone);
   const [typed, setTyped] = useState("");
   const saving = useMutation({
     mutationFn: () =>
@@ -31,6 +34,8 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
         protected_metadata: paths,
         stale_after: staleAfter.trim() === "" ? null : staleAfter.trim(),
         receipts: share,
+        quiet_hours: hours ?? null,
+        default_time_zone: zone.trim(),
       }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
@@ -75,6 +80,19 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               min={0}
               max={100}
               error={problemsOf(saving.error, "#/project/receipts")}
+              maw={240}
+            />
+            <HoursFields
+              value={hours}
+              onChange={setHours}
+              error={problemsOf(saving.error, "#/project/quiet_hours/to")}
+            />
+            <Field
+              label="Time zone of devices without one"
+              description="For notifications that are sent at a local time. An IANA name, such as Europe/Berlin."
+              value={zone}
+              onChange={setZone}
+              error={problemsOf(saving.error, "#/project/default_time_zone")}
               maw={240}
             />
             {saving.error && <Problem error={saving.error} />}

@@ -4,8 +4,8 @@ import { named } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { PushType } from "../../push-types.ts";
 import { Kind, kindTag, LabelFilter, labelFilterTag, pushTypeTag, type Tag } from "../../tags.ts";
-import { isTimeZone, maxTimeZoneLength } from "../../time-zone.ts";
 import { UserId } from "../../users.ts";
+import { TimeZone } from "./local-time.ts";
 import { Instant } from "./pagination.ts";
 import { TopicName } from "./topics.ts";
 
@@ -13,11 +13,6 @@ const dayMs = 86_400_000;
 const intervalMs = { hour: 3_600_000, day: dayMs } as const;
 /** The maximum that a chart can show: six weeks by hour, or nearly three years by day. */
 const maxIntervals = 1_000;
-
-const TimeZone = z
-  .string()
-  .max(maxTimeZoneLength)
-  .refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
 
 const By = z.string().regex(/^(platform|kind|push_type|topic|label:[a-z0-9_]{1,32})$/, {
   error: "must be `platform`, `kind`, `push_type`, `topic` or `label:<name>`",

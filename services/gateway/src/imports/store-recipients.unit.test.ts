@@ -1,0 +1,96 @@
+import { type RecipientLine, readRecipientLines } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { expect, test } from "vitest";
+import { createHashMemory, createHashSet } from "./hash-set.ts";
+import type { FileLine } from "./read-upload.ts";
+import { storeRecipients } from "./store-recipients.ts";
+
+type Chunk = Parameters<Parameters<typeof storeRecipients>[1]["append"]>[0];
+
+const text = (value: unknown): FileLine => ({ text: typeof value === "string" ? value : JSON.stringify(value) });
+const recipient = (key: string, variables = {}) => text({ target: `user:${key}`, variables });
+
+const store = async (
+  lines: readonly FileLine[],
+  { afterLine = 0, maxBytes = 1_048_576, append = async (_: Chunk): Promise<unknown> => undefined } = {},
+) => {
+  const chunks: Chunk[] = [];
+  const files = async function* () {
+    for (let at = 0; at < lines.length; at += 100) yield lines.slice(at, at + 100);
+  };
+  const seen = createHashSet(createHashMemory(maxBytes));
+  const counts = await storeRecipients(files(), {
+    ...{ kind: "user", texts: { values: {} }, isCsv: false, afterLine, seen, isGone: () => false },
+    append: async (chunk) => {
+      await append(chunk);
+      chunks.push(chunk);
+    },
+  });
+  return { chunks, counts };
+};
+const shape = ({ chunks }: { chunks: readonly Chunk[] }) =>
+  chunks.map(({ firstLine, lastLine, recipients, refused, duplicates, last }) => [
+    ...[firstLine, lastLine, recipients, refused, duplicates],
+    last,
+  ]);
+
+test("every thousandth line counts once, as a recipient, a double or an error, in whatever pieces it is uploaded", async () => {
+  const lines = Array.from({ length: 5_000 }, (_, at): FileLine => {
+    if (at % 10 === 3) return recipient(`u${at - 1}`);
+    if (at % 10 === 5) return text("not JSON");
+    return at % 10 === 7 ? text("  ") : recipient(`u${at}`, { n: at });
+  });
+  const whole = await store(lines);
+  expect(shape(whole)).toEqual([
+    [1, 2_000, 1_400, 200, 200, false],
+    [2_001, 4_000, 1_400, 200, 200, false],
+    [4_001, 5_000, 700, 100, 100, true],
+  ]);
+  expect(whole.counts).toEqual({ lines: 5_000, recipients: 3_500, refused: 500, duplicates: 500 });
+  const all = whole.chunks.flatMap(({ lines: json }) => readRecipientLines(json));
+  expect(new Set(all.map(({ key }) => key)).size).toBe(3_500);
+  expect(all[1]).toEqual({ n: 2, key: "u1", values: { n: 1 } } satisfies RecipientLine);
+  // A double of a line before the place where the upload continues is one, too.
+  const rest = await store(lines, { afterLine: 2_003 });
+  expect(rest.chunks.flatMap(({ lines: json }) => readRecipientLines(json))).toEqual(all.filter(({ n }) => n > 2_003));
+  await expect(store(lines, { afterLine: 5_001 })).rejects.toMatchObject({ code: "import-position-mismatch" });
+});
+
+test("a chunk fits into a message, whatever its lines and errors contain", async () => {
+  const hostile = Array.from({ length: 4_000 }, (_, at) =>
+    at % 2 === 0
+      ? recipient(`${at}`, { quotes: '"'.repeat(900), controls: "\u0001".repeat(90) })
+      : text({
+          target: "user:a",
+          variables: Object.fromEntries([..."abcdefgh"].map((name) => [`${name}-`.repeat(9), {}])),
+        }),
+  );
+  const { chunks, counts } = await store(hostile);
+  expect(counts).toMatchObject({ recipients: 2_000, refused: 2_000 });
+  for (const chunk of chunks) expect(Buffer.byteLength(JSON.stringify(chunk))).toBeLessThan(900_000);
+});
+
+test("waits while as many chunks wait as may", async () => {
+  let full = 2;
+  const append = async () => {
+    if (full-- > 0) throw new HeraldError("queue-full", "full");
+  };
+  expect(shape(await store([recipient("a")], { append }))).toEqual([[1, 1, 1, 0, 0, true]]);
+  const broken = async () => {
+    throw new HeraldError("notification-final", "cancelled");
+  };
+  await expect(store([recipient("a")], { append: broken })).rejects.toMatchObject({ code: "notification-final" });
+});
+
+test("an upload that needs more memory than is left is refused as overload, and gives back what it had", async () => {
+  const lines = Array.from({ length: 2_000 }, (_, at) => recipient(`u${at}`));
+  const memory = createHashMemory(16_384);
+  const one = createHashSet(memory);
+  for (let at = 0; at < 700; at++) expect(one.add(`u${at}`)).toBe(true);
+  expect(one.add("u3")).toBe(false);
+  expect(() => createHashSet(memory)).not.toThrow();
+  expect(() => createHashSet(memory)).toThrow("too many uploads are in progress");
+  one.release();
+  expect(() => createHashSet(memory)).not.toThrow();
+  await expect(store(lines, { maxBytes: 8_192 })).rejects.toMatchObject({ code: "overloaded" });
+});

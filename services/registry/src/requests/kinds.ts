@@ -1,0 +1,46 @@
+import { handleRequest, type RequestListener } from "@herald/bus";
+import { DeleteKind, GetKind, kindLimits, ListKinds, PutKindRequest } from "@herald/contracts";
+import { existing, HeraldError, notFound } from "@herald/kit";
+import { pageOfRows } from "@herald/mongo";
+import type { Deps } from "../deps.ts";
+
+const kindNotFound = () => notFound("kind-not-found", "kind");
+
+/** Changes are replicated before the reply. */
+export const handleKindRequests = ({ bus, kinds, replication }: Deps): RequestListener[] => [
+  handleRequest(bus, PutKindRequest, async ({ projectId, kind }) => {
+    // Another declaration of the same kind may come between the two updates of a put.
+    let put = await kinds.put(projectId, kind);
+    if (put === "none") {
+      await kinds.list(projectId);
+      put = await kinds.put(projectId, kind);
+    }
+    if (put === "none")
+      throw new HeraldError("kind-limit", `kind: the project has ${kindLimits.perProject} kinds, the maximum`);
+    await replication.replicateRules(projectId);
+    return { created: put === "created" };
+  }),
+
+  handleRequest(bus, GetKind, async ({ projectId, kind }) => {
+    const declared = await kinds.list(projectId);
+    return existing(
+      declared.find((one) => one.kind === kind),
+      kindNotFound,
+    );
+  }),
+
+  handleRequest(bus, ListKinds, async ({ projectId, page }) =>
+    pageOfRows([...(await kinds.list(projectId))], { request: page, key: ({ kind }) => kind }),
+  ),
+
+  handleRequest(bus, DeleteKind, async ({ projectId, kind }) => {
+    const removed = await kinds.remove(projectId, kind);
+    // Also for a repeat, because an earlier attempt may have ended before this.
+    await replication.replicateRules(projectId);
+    if (!removed) {
+      await kinds.list(projectId);
+      throw kindNotFound();
+    }
+    return {};
+  }),
+];
