@@ -1,7 +1,7 @@
 import { type ActivityKey, type ActivityPush, type ActivityRecord, activityPush, endActivity } from "@herald/contracts";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
-export type Decision =
+type Decision =
   | { readonly kind: "push"; readonly push: ActivityPush }
   /** Nothing is pushed: a newer version, or the end, has a send of its own. */
   | { readonly kind: "replaced" }
