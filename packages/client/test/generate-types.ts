@@ -84,7 +84,7 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 const inputs = {
   NewNotification: contracts.NotificationContent.omit({ activity: true }).extend({
     ...contracts.templateFields,
-    ...contracts.audienceFields,
+    ...contracts.targetFields,
     push_type: contracts.SendPushTypeField,
   }),
   NewActivity: contracts.PutActivity.shape.activity,

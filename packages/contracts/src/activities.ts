@@ -274,5 +274,6 @@ export const joinSend = (
 };
 
 /** Whether dispatch may send it without an expansion. */
-export const isSmallSend = ({ content: { targets }, sendAt }: Pick<SendV1, "content" | "sendAt">): boolean =>
-  sendAt === undefined && allHaveFewDevices(targets);
+export const isSmallSend = ({ content: { targets }, sendAt, personal }: SendV1): boolean =>
+  // Registry reads values of devices page after page, and without targets it has recipients.
+  sendAt === undefined && personal === undefined && allHaveFewDevices(targets);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ActivityId } from "./activity-push.ts";
 import { AskedRules } from "./asked-rules.ts";
+import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
@@ -100,6 +101,8 @@ export const ExpandV1 = defineMessage(
     push: PushKey.optional(),
     /** Not those with this token. */
     without: PushKey.optional(),
+    /** The recipients get the values of their devices at these paths. */
+    devicePaths: DevicePaths.optional(),
     rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,

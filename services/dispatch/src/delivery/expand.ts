@@ -17,7 +17,7 @@ export const createExpand = (
 ) => {
   const publish = groupedPublish(() => bus, ExpandV1);
   return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
-    const { _id, projectId, content, expiresAt } = document;
+    const { _id, projectId, content, personal, expiresAt } = document;
     if (content.activity) await endAtItsTime(document);
     await judge.loading();
     const data: ExpandV1 = {
@@ -27,6 +27,7 @@ export const createExpand = (
       fromBucket: 0,
       ...audienceOfContent(content),
       ...(content.recipients && { recipients: content.recipients.kind }),
+      ...(personal?.devicePaths && { devicePaths: personal.devicePaths }),
       ...judge.askedOf(projectId, content),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),

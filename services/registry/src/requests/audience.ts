@@ -83,7 +83,11 @@ const resolve = async (
     signal.throwIfAborted();
     const unmatched = targets.filter((_, at) => !matched.has(at));
     if (push !== undefined) {
-      const chosen = await withPushTokens(audience, { projectId, push, without }, devices.map(partitionableOf));
+      const chosen = await withPushTokens(
+        audience,
+        { projectId, push, without },
+        devices.map((row) => partitionableOf(row)),
+      );
       return { batches: partitionBatches(chosen), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
@@ -91,7 +95,7 @@ const resolve = async (
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(reached.map(partitionableOf)),
+      batches: partitionBatches(reached.map((row) => partitionableOf(row))),
       unmatched,
     };
   };

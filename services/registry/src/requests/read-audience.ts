@@ -1,6 +1,7 @@
 import {
   type AppId,
   type DeviceId,
+  deviceValues,
   isActivityPushKey,
   type ProjectId,
   type PushKey,
@@ -103,7 +104,10 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
 export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 
 /** @throws HeraldError `schema` for a target that does not parse. */
-export const audienceQuery = async (projectId: ProjectId, { targets: sources, app, push, without }: Asked) => {
+export const audienceQuery = async (
+  projectId: ProjectId,
+  { targets: sources, app, push, without, devicePaths }: AskedAudience,
+) => {
   const targets = await parseTargets(sources);
   return {
     projectId,
@@ -112,14 +116,17 @@ export const audienceQuery = async (projectId: ProjectId, { targets: sources, ap
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
     ...(without !== undefined && { without }),
+    ...(devicePaths && { devicePaths }),
   };
 };
 
-type Asked = {
+/** An audience as a send or a count asks for it. `devicePaths`: the recipients get the values of their devices there. */
+type AskedAudience = {
   readonly targets: readonly string[];
   readonly app?: AppId | undefined;
   readonly push?: PushKey | undefined;
   readonly without?: PushKey | undefined;
+  readonly devicePaths?: readonly string[] | undefined;
 };
 
 /** Few devices have a token of a push type, and fewer one of an activity: an index finds them. */
@@ -185,10 +192,13 @@ export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<
   facets: new Set(row.facets),
 });
 
-export const partitionableOf = (row: AudienceRow): Partitionable => ({
+export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[]): Partitionable => ({
   platform: row.platform,
   ...(row.provider && { provider: row.provider }),
-  recipient: recipientOf(row),
+  recipient: {
+    ...recipientOf(row),
+    ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
+  },
   changedAt: row.updatedAt.getTime(),
 });
 
@@ -198,7 +208,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, without }: AudienceQuery,
+  { projectId, targets, lookups, app, push, without, devicePaths }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -207,12 +217,12 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
-        devices.set(row._id, partitionableOf(row));
+        devices.set(row._id, partitionableOf(row, devicePaths));
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
       }
