@@ -170,7 +170,7 @@ export const addSend = (program: Command, add: Add) =>
       ),
       option("--app <id>", "only devices that name this bundle id or package"),
       option("--push-type <type>", "Apple's push type, such as voip; needs --data or --file").choices(
-        knownValues.pushType,
+        knownValues.sendPushType,
       ),
       option("--push-name <kind>", "with --push-type controls: the kind of the control"),
       option("--title <text>", "title"),

@@ -70,7 +70,10 @@ const resolve = async (
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async ({ targets, app, push }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async (
+    { targets, app, push, without }: (typeof sends)[number],
+    keys: (typeof keysOfAll)[number],
+  ) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
@@ -82,7 +85,7 @@ const resolve = async (
     if (push !== undefined) {
       const chosen = await withPushTokens(
         audience,
-        { projectId, push },
+        { projectId, push, without },
         devices.map((row) => partitionableOf(row)),
       );
       return { batches: partitionBatches(chosen), unmatched };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
 import { named, namedBody } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
+import { PushType } from "../../push-types.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
 import { content } from "./notification-content.ts";
 import { ButtonId } from "./receipt-fields.ts";
@@ -20,6 +21,7 @@ export const notificationFilterQuery = {
     .meta({ description: "Only notifications with this status" }),
   kind: Kind.optional().meta({ description: "Only notifications of this kind" }),
   label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
+  push_type: PushType.optional().meta({ description: "Notifications with this push type of Apple" }),
 };
 export const NotificationFilter = z.object(notificationFilterQuery);
 export type NotificationFilter = z.infer<typeof NotificationFilter>;

@@ -19,6 +19,7 @@ const {
   recipients: _recipients,
   push_type: _type,
   push_name: _name,
+  activity: _activity,
   ...settings
 } = content;
 
