@@ -61,8 +61,9 @@ export type Herald = {
   };
 };
 
-/** Random, so that browsers do not all call at the same moment when Herald is available again. */
-const retryAfterMs = () => 30_000 * (1 + Math.random());
+const firstRetryMs = 30_000;
+const longestRetryMs = 3_600_000;
+const longestRetryAfterMs = 86_400_000;
 
 const refusal = (slug: string, message: string): CallProblem => ({ slug, message, retry: false, status: 0 });
 
@@ -75,6 +76,8 @@ export const createHerald = (options: HeraldOptions): Herald => {
   const others = new BroadcastChannel("herald");
   let lastToken: string | undefined;
   let retry: ReturnType<typeof setTimeout> | undefined;
+  /** Attempts of this page since the last one that Herald answered. */
+  let failures = 0;
 
   const load = async (): Promise<State> => {
     const stored = await readState();
@@ -101,6 +104,15 @@ export const createHerald = (options: HeraldOptions): Herald => {
     };
   };
 
+  /** Without a Retry-After a random time, so that browsers do not all call at the moment at which Herald is available again. */
+  const retryLater = (problem: CallProblem | null): void => {
+    clearTimeout(retry);
+    failures = problem?.retry ? failures + 1 : 0;
+    if (!problem?.retry) return;
+    const longest = Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs);
+    retry = setTimeout(start, Math.min(problem.retryAfterMs ?? 0, longestRetryAfterMs) + Math.random() * longest);
+  };
+
   /** Stores the changed state, then sends it to Herald. `force`: registers the device even if nothing has changed. */
   const run = async (change: (state: State) => State | Promise<State>, force = false): Promise<PushStatus> => {
     if (!isSupported()) return statusOf(undefined, null);
@@ -112,6 +124,8 @@ export const createHerald = (options: HeraldOptions): Herald => {
         if (before.loggingOut) await unmarkLoggedOut();
         const settled = await settle(wanted, { worker, force, lastToken });
         problem = settled.problem;
+        // What fails stays stored.
+        if (!problem?.retry) problem = (await sendReports()) ?? problem;
         return settled.state;
       } catch (error) {
         problem = problemOf(error);
@@ -122,10 +136,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
       return undefined;
     });
     const status = statusOf(state, problem);
-    clearTimeout(retry);
-    if (status.pending) retry = setTimeout(start, retryAfterMs());
-    // What fails stays stored.
-    sendReports().catch(() => undefined);
+    retryLater(problem);
     others.postMessage("changed");
     onChange?.(status);
     return status;
