@@ -153,16 +153,6 @@ test("Herald asks to wait: no page and no worker calls it before, also after a r
   await kit.person.opened(id);
 });
 
-test("a report that Herald refuses is dropped and named", async () => {
-  const page = await kit.person.subscribed();
-  const forged = `#herald=ntf_01m7yrszajfsprzbd1z1br2ywr.${"x".repeat(20)}`;
-  await page.goto(`${kit.system.example.url}/${forged}`);
-  await page.reload();
-  await reaches(page, { problem: expect.objectContaining({ slug: "open-token-invalid", retry: false }) });
-  await page.reload();
-  await reaches(page, { problem: null });
-});
-
 test("a payload of a later version is shown with the fields that are known", async () => {
   const page = await kit.person.subscribed();
   const { device } = await statusOf(page);
