@@ -11,7 +11,7 @@ import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
 import { reports } from "./rows/reports.ts";
-import { rotate, rotatePasswords } from "./rows/rotate.ts";
+import { rotate, rotateDatabasePassword, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
@@ -42,4 +42,5 @@ export const rows: readonly Row[] = [
   upgrade,
   rotate,
   rotatePasswords,
+  rotateDatabasePassword,
 ];

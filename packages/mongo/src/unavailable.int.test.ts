@@ -125,10 +125,13 @@ test("other errors stay what they are", async () => {
   await expect(unavailableAsError(() => Promise.reject(new TypeError("ours")))).rejects.toThrow(TypeError);
 });
 
-test("a function that throws before it waits is guarded, too", async () => {
+test.each([
+  ["not primary", 10107],
+  ["Authentication failed.", 18],
+])("a function that throws before it waits is guarded, too: %s", async (message, code) => {
   const store = guardStore({
     add: () => {
-      throw new MongoServerError({ message: "not primary", code: 10107 });
+      throw new MongoServerError({ message, code });
     },
   });
   await expect(store.add()).rejects.toMatchObject({ code: "database-unavailable" });
