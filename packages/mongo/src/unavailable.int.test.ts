@@ -125,13 +125,10 @@ test("other errors stay what they are", async () => {
   await expect(unavailableAsError(() => Promise.reject(new TypeError("ours")))).rejects.toThrow(TypeError);
 });
 
-test.each([
-  ["not primary", 10107],
-  ["Authentication failed.", 18],
-])("a function that throws before it waits is guarded, too: %s", async (message, code) => {
+test("a function that throws before it waits is guarded, too", async () => {
   const store = guardStore({
     add: () => {
-      throw new MongoServerError({ message, code });
+      throw new MongoServerError({ message: "not primary", code: 10107 });
     },
   });
   await expect(store.add()).rejects.toMatchObject({ code: "database-unavailable" });
@@ -172,7 +169,7 @@ test.each<[string, ConstructorParameters<typeof MongoServerError>[0], boolean]>(
     true,
   ],
   ["a bad query", { message: "unknown operator: $foo", code: 2 }, false],
-  ["a wrong password", { message: "Authentication failed.", code: 18 }, false],
+  ["a password that was changed", { message: "Authentication failed.", code: 18 }, true],
 ])("%s", (_name, answer, away) => {
   expect(isDatabaseUnavailable(new MongoServerError(answer))).toBe(away);
 });
