@@ -30,6 +30,7 @@ const isUsual = (device: Record<string, unknown>): boolean => {
         continue;
       case "app":
       case "locale":
+      case "zone":
       case "capabilities":
       case "userId":
         if (typeof value !== "string") return false;

@@ -8,6 +8,7 @@ import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
+import { createWaves } from "./waves.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
@@ -20,6 +21,7 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const dueMessages = createDueMessages(bus);
   const expand = createExpand(bus);
   const expandQueued = createExpandQueued({ ...deps, expand });
+  const waves = createWaves({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSend(bus);
   const sendAsLarge = createSendAsLarge(bus);
@@ -31,7 +33,7 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
     ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, pipeline },
-    ...{ sendAsLarge, recover, backlog, deliverSends },
+    ...{ sendAsLarge, recover, backlog, deliverSends, waves },
   };
 };
 

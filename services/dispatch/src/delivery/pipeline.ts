@@ -8,7 +8,7 @@ import { noneSkipped, type Settlement, type Skips, settleRow } from "../domain/s
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
-import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
 import { type Pushed, pushDevices } from "./push-devices.ts";
 
 type PipelineDeps = Deps & {
@@ -63,11 +63,13 @@ export const createPipeline = (deps: PipelineDeps) => {
     await outbox.flushCredential(projectId, channel.provider);
   };
 
-  /** Pushes to a row's devices except those in `skips`, and decides each device's result. Does not write to the ledger. */
-  const send = async (run: Run, cached: CachedNotification, skips: Skips, signal: AbortSignal): Promise<Sent> => {
+  /** Pushes to a row's devices except those in `given` and those of a batch that is skipped, and decides each device's result. Does not write to the ledger. */
+  const send = async (run: Run, cached: CachedNotification, given: Skips, signal: AbortSignal): Promise<Sent> => {
     const devices = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
+    const { skip } = run;
+    const skips = skip === undefined ? given : new Map(devices.map(({ id }) => [id, skip]));
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(
@@ -87,7 +89,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       skips,
       startedAt: run.startedAt,
       now: now(),
-      expiresAt: cached.document.expiresAt,
+      expiresAt: expiryOf(cached, run),
       cancelled: cached.cancelled,
       keepDevices: guard(cached, sent),
       asked: receiptAsker(cached.document.content, run),

@@ -4,6 +4,7 @@ import {
   firstNotificationId,
   kindTag,
   type ListRequest,
+  type LocalTime,
   labelFilterTag,
   type NotificationContent,
   type NotificationFilter,
@@ -18,6 +19,7 @@ import {
   toTags,
   userKey,
   userKeysOf,
+  type ZoneWave,
 } from "@herald/contracts";
 import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
@@ -44,6 +46,18 @@ export type Expanded = {
   readonly lost?: Date;
 };
 
+/** A wave of a notification, and what it addressed, once it has. */
+type StoredWave = ZoneWave & { readonly devices?: number; readonly batches?: number };
+
+/** Several expansions in turn. */
+export type Waves = {
+  /** The wave that is next, or that is being expanded. */
+  readonly n: number;
+  readonly list: readonly StoredWave[];
+  /** They are cut by the time zones of devices, for this local time. */
+  readonly local: LocalTime;
+};
+
 /** The final counts. The final status is the notification's `status`. */
 export type End = { readonly at: Date; readonly tally: Tally; readonly failures: Failures };
 
@@ -64,6 +78,10 @@ type Facts = {
   upload?: true;
   /** How many chunks of its list are expanded. */
   pagesExpanded?: number;
+  /** It is sent in waves; absent: by one expansion. */
+  waves?: Waves;
+  /** When its time was changed last. */
+  changedAt?: Date;
   /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
   status: NotificationStatus;
   stop?: Stop;
@@ -75,7 +93,7 @@ type Facts = {
  * step has ended.
  */
 type Step =
-  /** For its `send_at`. */
+  /** For its `send_at`, or for its next wave. */
   | { step: "scheduled"; nextAt: Date; end?: undefined }
   /** For one of its project's places to be expanded. */
   | { step: "accepted"; nextAt?: undefined; end?: undefined }
@@ -145,15 +163,19 @@ export const toRecord = ({
 export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
   document as NotificationState;
 
-/** The facts of a send, without its status and step. */
-export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1): Omit<Facts, "status"> => {
+/** The facts of a send, without its status and step. `waves`: those that it is sent in. */
+export const newFacts = (
+  { notificationId, projectId, content, ...send }: SendV1,
+  waves?: Waves,
+): Omit<Facts, "status"> => {
   const tags = toTags(content);
   return {
     _id: notificationId,
     projectId,
     acceptedAt: new Date(send.acceptedAt),
-    ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
+    ...(send.sendAt !== undefined && { sendAt: waves?.list[0]?.at ?? new Date(send.sendAt) }),
     expiresAt: new Date(send.expiresAt),
+    ...(waves && { waves }),
     ...(tags && { tags }),
     ...(content.recipients && { listed: true as const }),
     ...(content.recipients?.upload && { upload: true as const }),

@@ -97,7 +97,17 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  { targets: sources, app, push }: { targets: readonly string[]; app?: AppId | undefined; push?: PushKey | undefined },
+  {
+    targets: sources,
+    app,
+    push,
+    withZones,
+  }: {
+    targets: readonly string[];
+    app?: AppId | undefined;
+    push?: PushKey | undefined;
+    withZones?: boolean | undefined;
+  },
 ) => {
   const targets = await parseTargets(sources);
   const lookups = audienceOf(targets);
@@ -108,8 +118,12 @@ export const audienceQuery = async (
     lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(withZones && { withZones }),
   };
 };
+
+/** With `zones`, only devices of these time zones. */
+export type ZonedQuery = AudienceQuery & { readonly zones?: readonly string[] };
 
 const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
   lookup.by === "all" ? { by: "facets", facets: [tokenFacet(push)], targets: lookup.targets } : lookup;
@@ -137,18 +151,19 @@ export const withPushTokens = async (
 };
 
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
-export const firstRange = async (audience: AudienceStore, { projectId, lookups }: AudienceQuery) => {
+export const firstRange = async (audience: AudienceStore, query: ZonedQuery) => {
+  const { lookups } = query;
   if (isDirect(lookups)) return allBuckets;
   let size = 0;
   await each(lookups, async (lookup) => {
     if (size > smallAudience) return;
-    const count = await audience.countUpTo(projectId, lookup, smallAudience + 1);
+    const count = await audience.countUpTo(query, lookup, smallAudience + 1);
     size += count; // read after the wait: another lookup may have added to it
   });
   if (size <= smallAudience) return allBuckets;
   size = 0;
   await each(lookups, async (lookup) => {
-    const estimate = await audience.estimate(projectId, lookup);
+    const estimate = await audience.estimate(query, lookup);
     size += estimate;
   });
   return firstPage(size);
@@ -173,7 +188,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push }: AudienceQuery,
+  { projectId, targets, lookups, app, push, zones, withZones }: ZonedQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -182,7 +197,7 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, zones, withZones }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);

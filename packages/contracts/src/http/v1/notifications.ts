@@ -3,6 +3,7 @@ import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
 import { named, namedBody } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
+import { PlannedWave, Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
 import { ButtonId } from "./receipt-fields.ts";
 import { OpenTotals } from "./stats.ts";
@@ -94,6 +95,9 @@ export const Notification = named(
       .meta({ description: "Failed devices by reason", examples: [{ unregistered: 2 }] }),
     skips: z.record(z.string(), count).default({}).meta({ description: "Skipped devices by reason" }),
     unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
+    schedule: z.array(Wave).optional().meta({
+      description: "Its waves, the next ones as they are planned now; absent unless it is sent in waves",
+    }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),
   },
@@ -296,6 +300,9 @@ export const DryRun = named(
     dry_run: z.literal(true),
     devices: z.object({ total: count, ios: count, android: count, web: count }),
     unmatched: z.array(z.string()),
+    schedule: z.array(PlannedWave).optional().meta({
+      description: "The waves in which it would be sent; absent unless it would be sent in waves",
+    }),
     rendered: z
       .object({ ios: z.unknown().optional(), android: z.unknown().optional(), web: z.unknown().optional() })
       .meta({
