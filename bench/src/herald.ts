@@ -87,7 +87,14 @@ const newProject = async (
 };
 
 /** A notification as a backend posts it. */
-type Wanted = { readonly title: string; readonly body: string; readonly targets: string[]; readonly ttl: number };
+type Wanted = {
+  readonly title: string;
+  readonly body: string;
+  readonly targets: string[];
+  readonly ttl: number;
+  /** Every capable device is asked for a receipt. */
+  readonly receipts?: true;
+};
 
 let tokens = 0;
 
@@ -123,7 +130,7 @@ const createSender = (
       provider: Provider,
       topic: string,
       devices: number,
-      describe: (index: number) => Pick<SeedDevice, "user" | "metadata"> = () => ({}),
+      describe: (index: number) => Pick<SeedDevice, "user" | "metadata" | "capabilities"> = () => ({}),
     ): Promise<readonly string[]> => {
       const wanted = function* () {
         for (let index = 0; index < devices; index++) {
@@ -140,8 +147,8 @@ const createSender = (
       for await (const ids of seedDevices(mongo.db("herald_registry"), project.id, wanted())) stored.push(...ids);
       return stored;
     },
-    send: (topic: string): Promise<string> =>
-      post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
+    send: (topic: string, more: Pick<Wanted, "receipts"> = {}): Promise<string> =>
+      post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600, ...more }),
     /** The number of pushes in the statistics. */
     sent: async (): Promise<number> => (await herald.stats()).totals.sent,
     progress: (id: string) => herald.notifications.get(id),

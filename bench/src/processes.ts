@@ -56,12 +56,12 @@ export const childOf = (pid: number, argument: string): number | undefined =>
 
 const root = new URL("../../", import.meta.url).pathname;
 
-/** Starts one of the repository's programs. */
+/** Starts one of the repository's programs. It can be written to. */
 export const start = (entry: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): ChildProcess =>
   spawn(process.execPath, ["--conditions=@herald/source", `${root}${entry}`, ...args], {
     cwd: root,
     env: { ...process.env, ...env },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", "inherit"],
   });
 
 /** The first line that a program prints, as JSON. */

@@ -10,6 +10,7 @@ import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { reports } from "./rows/reports.ts";
 import { rotate, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
@@ -35,6 +36,7 @@ export const rows: readonly Row[] = [
   ...clusterRows,
   diskFull,
   ...singleSendRows,
+  reports,
   ...clockRows,
   sideBySide,
   upgrade,

@@ -6,11 +6,12 @@ export async function compareStatistics(project: Project, timeoutMs = 30_000): P
   let problems: string[] = [];
   await eventually(
     async () => {
-      const expected = { sent: 0, failed: 0, opened: 0 };
+      const expected = { sent: 0, failed: 0, opened: 0, receipts_asked: 0, received: 0, dismissed: 0 };
       for (const { counts } of await project.notifications()) {
         expected.sent += counts.accepted;
         expected.failed += counts.failed;
-        expected.opened += counts.opened;
+        for (const name of ["opened", "receipts_asked", "received", "dismissed"] as const)
+          expected[name] += counts[name];
       }
       const { totals } = expectStatus(await project.call("GET /stats"), 200).body.data;
       problems = Object.entries(expected).flatMap(([name, count]) =>

@@ -1,4 +1,4 @@
-import type { DeviceId, Platform } from "@herald/contracts";
+import type { Capability, DeviceId, Platform } from "@herald/contracts";
 import { type SeedDevice, seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { inParallel } from "./in-parallel.ts";
 import { apnsToken, type Project, plainPrefix } from "./project.ts";
@@ -16,10 +16,11 @@ export async function seed(
     prefix = plainPrefix,
     topics = [],
     platform = "ios",
-  }: { prefix?: string; topics?: readonly string[]; platform?: Platform } = {},
+    capabilities = [],
+  }: { prefix?: string; topics?: readonly string[]; platform?: Platform; capabilities?: readonly Capability[] } = {},
 ): Promise<{ id: DeviceId; token: string }[]> {
   const addresses = await inParallel(Array.from({ length: count }), 8, () => newAddress(simulators, platform, prefix));
-  const devices: SeedDevice[] = addresses.map((address) => ({ ...address, platform, topics }));
+  const devices: SeedDevice[] = addresses.map((address) => ({ ...address, platform, topics, capabilities }));
   const ids: DeviceId[] = [];
   for await (const written of seedDevices(client.db(name), project.id, devices)) ids.push(...written);
   return ids.flatMap((id, index) => {

@@ -29,6 +29,8 @@ export type Payload = {
   readonly token: string;
   readonly link_to?: string;
   readonly data?: Record<string, string>;
+  /** The device is asked for a receipt; in FCM's data a text. */
+  readonly receipt?: number | string;
 };
 
 export const payloadOf = ({ provider, payload }: Push): Payload =>

@@ -204,6 +204,7 @@ const placesOf = (link: string): readonly (readonly [string, object])[] => [
   ["ios.link_to", { ios: { link_to: link } }],
   ["android.data.link_to", { android: { data: { link_to: link } } }],
   ["web.notification.navigate", { web: { notification: { navigate: link } } }],
+  ["buttons.0.link_to", { buttons: [{ id: "track", title: "Track", link_to: link }] }],
 ];
 
 test("links that run code or lead to another host are refused in every field", async ({ task }) => {

@@ -145,8 +145,10 @@ test("database operators, prototypes and unknown fields in every field, query an
     });
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
     const refusesRows = answer.status < 300 && rowsOf[route.operationId]?.(answer.body.data);
-    const hasItsFile = ["uploadImport", "uploadRecipients"].includes(route.operationId) && answer.status === 409;
-    if (![400, 404, 422].includes(answer.status) && !refusesRows && !hasItsFile)
+    // Eight at once are more than a project may have open, and what came first completed the file.
+    const refusesFile =
+      ["uploadImport", "uploadRecipients"].includes(route.operationId) && [409, 429].includes(answer.status);
+    if (![400, 404, 422].includes(answer.status) && !refusesRows && !refusesFile)
       wrong.push(`${route.operationId} ${attack.what}: ${answer.status} ${answer.text.slice(0, 200)}`);
   });
   expect(wrong).toEqual([]);

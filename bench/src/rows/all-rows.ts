@@ -3,6 +3,7 @@ import { batchRow } from "./batch-row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
 import { deviceListRow } from "./device-list-row.ts";
+import { deviceValuesRow } from "./device-values-row.ts";
 import { directRows, slowDirectRow } from "./direct-row.ts";
 import { exportsRow } from "./exports-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
@@ -13,6 +14,7 @@ import { latencyRow } from "./latency-row.ts";
 import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
 import { peerRow } from "./peer-row.ts";
+import { receiptsRow } from "./receipts-row.ts";
 import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
@@ -39,6 +41,8 @@ export const allRows: readonly Row[] = [
   slowProviderRow,
   besideBroadcastRow,
   recipientsRow,
+  deviceValuesRow,
+  receiptsRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { AskedRules } from "./asked-rules.ts";
+import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
@@ -112,6 +114,9 @@ export const ExpandV1 = defineMessage(
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */
     push: PushKey.optional(),
+    /** The recipients get the values of their devices at these paths. */
+    devicePaths: DevicePaths.optional(),
+    rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,
     /** One of several expansions in turn. Its pages count from `n` × {@link pagesOfWave}. */
@@ -153,14 +158,18 @@ export const Recipient = z.object({
   vapidKeyId: z.string().optional(),
   /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
-  /** The canonical name of its time zone, if it was asked for; absent: none. */
-  zone: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */
   locale: z.string().optional(),
   /** The values of its texts; absent: they are the same for all devices. */
   values: z.record(z.string(), z.unknown()).optional(),
   /** What its app's kit can do, see `Capabilities`; absent: nothing. */
   capabilities: z.string().optional(),
+  /** With {@link AskedRules}: a choice, or the default of the kind, is against the push. */
+  off: z.literal(true).optional(),
+  /** The canonical name of its time zone, if it was asked for; absent: none, so that of the project. */
+  zone: z.string().optional(),
+  /** With {@link AskedRules}: the quiet hours of its user, such as `22:00-07:00`; absent: none. */
+  quiet: z.string().optional(),
 });
 export type Recipient = z.infer<typeof Recipient>;
 

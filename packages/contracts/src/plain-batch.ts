@@ -30,10 +30,14 @@ const isUsual = (device: Record<string, unknown>): boolean => {
         continue;
       case "app":
       case "locale":
-      case "zone":
       case "capabilities":
       case "userId":
+      case "zone":
+      case "quiet":
         if (typeof value !== "string") return false;
+        continue;
+      case "off":
+        if (value !== true) return false;
         continue;
       case "values":
         if (!isObject(value)) return false;

@@ -26,6 +26,7 @@ import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-ba
 import { completeExpansion, deliverSmallSends, drainBacklog, startNotification } from "./handlers/sends.ts";
 import { createSweeps, retentionRules } from "./jobs/sweeps.ts";
 import { createMetrics } from "./metrics.ts";
+import { watchRules } from "./project-rules.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
 import { listTroubles } from "./providers/provider-problems.ts";
@@ -84,12 +85,13 @@ const assemble = (
   const { now, random, sweepEveryMs, smallSends, retentionEveryMs } = { ...defaults, ...overrides };
 
   const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
-  const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups, recipients } = stores;
+  const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups, recipients, caps } = stores;
   const eraser = createUserEraser(db, sends);
   const erase = async (erased: Erased): Promise<void> => {
     // First: what leaves the backlog meanwhile is found among the notifications.
     await sendGroups.erase(erased);
     await recipients.erase(erased);
+    await caps.erase(erased);
     await eraser.erase(erased);
   };
   const erasing = { erasures, erase, now };
@@ -118,6 +120,7 @@ const assemble = (
     log,
   });
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
+  const rules = watchRules(bus);
   const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
 
   const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });
@@ -136,7 +139,21 @@ const assemble = (
 
   let restoredAt: Date | undefined;
   const isRestored: Deps["isRestored"] = (id) => restoredAt !== undefined && idTime(id) <= restoredAt;
-  const shared = { ...stores, isRestored, bus, outbox, pool, connect, openTokens, publish, metrics, now, random, log };
+  const shared = {
+    ...stores,
+    isRestored,
+    bus,
+    outbox,
+    pool,
+    connect,
+    rules,
+    openTokens,
+    publish,
+    metrics,
+    now,
+    random,
+    log,
+  };
   const delivery = createDelivery({ ...shared, gate: sendGate });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
@@ -154,7 +171,7 @@ const assemble = (
 
   return {
     prepare: async () => {
-      for (const store of [notifications, deliveries, recipients, sendGroups, credentials, erasures])
+      for (const store of [notifications, deliveries, recipients, sendGroups, credentials, erasures, caps])
         await store.ensureIndexes();
       await credentials.rotate(log);
       restoredAt = await lastRestore(db);
@@ -188,19 +205,19 @@ const assemble = (
         })),
       ];
       outbox.start();
-      const rules = retentionRules(stores, config.HERALD_DISPATCH_RETENTION);
+      const retention = retentionRules(stores, config.HERALD_DISPATCH_RETENTION);
       const jobs = [
         sweeps.start(),
         startErasurePasses(erasing, log),
         sweepExpansions(deps),
         sweepBacklogs(deps),
-        startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
+        startRetention({ db, rules: retention, everyMs: retentionEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
           if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
         }),
       ];
-      return [listeners, jobs, [{ stop: pool.close }], [outbox]];
+      return [listeners, jobs, [{ stop: pool.close }, rules], [outbox]];
     },
     status: async () => ({ ...(await troubles()), ...(await backlogs()) }),
     /** Waiting work is not started any more. */

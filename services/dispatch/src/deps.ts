@@ -3,6 +3,7 @@ import type { NotificationId, OutboxEvent } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
 import type { DispatchMetrics } from "./metrics.ts";
+import type { Rules } from "./project-rules.ts";
 import type { ConnectProvider } from "./providers/connect-provider.ts";
 import type { ProviderPool } from "./providers/provider-pool.ts";
 import type { createStores, DispatchOutbox } from "./stores/stores.ts";
@@ -13,6 +14,7 @@ export type Deps = ReturnType<typeof createStores> & {
   readonly outbox: DispatchOutbox;
   readonly pool: ProviderPool;
   readonly connect: ConnectProvider;
+  readonly rules: Rules;
   readonly openTokens: OpenTokens;
   /** Resolves when the event is on disk. Throws while the bus is unavailable. */
   readonly publish: (event: OutboxEvent) => Promise<void>;

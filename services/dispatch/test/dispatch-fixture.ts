@@ -33,6 +33,7 @@ import {
   type Provider,
   PutProvider,
   type Recipient,
+  SendOneV1,
   SendV1,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
@@ -100,8 +101,11 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   // Registry's response when dispatch asks which of the waiting devices have moved.
   const moved = new Set<string>();
-  const answering = handleRequest(bus, CheckRecipients, async ({ devices: asked }) => ({
+  // … and which do not want the kind, if it asks.
+  const muted = new Set<string>();
+  const answering = handleRequest(bus, CheckRecipients, async ({ devices: asked, kind }) => ({
     moved: asked.map(({ id }) => id).filter((id) => moved.has(id)),
+    ...(kind && { muted: asked.map(({ id }) => id).filter((id) => muted.has(id)) }),
   }));
   const config = readConfig(DispatchConfig, {
     HERALD_NATS_URL: natsProxy.url,
@@ -126,6 +130,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   const parts = {
     fate,
     moved,
+    muted,
     answering,
     broker,
     database,
@@ -147,6 +152,8 @@ type Parts = {
   fate: { crashes: number };
   /** Devices that registry reports as deleted or moved to another user. */
   moved: Set<string>;
+  /** Devices that registry reports as switched off. */
+  muted: Set<string>;
   answering: RequestListener;
   broker: Broker;
   database: FreshDatabase;
@@ -230,6 +237,21 @@ const actions = ({ broker, bus, simulators, database, clock, now }: Parts) => {
       };
       await publish(bus, SendV1, data, { id: data.notificationId });
       return data.notificationId;
+    },
+
+    /** Accepts a notification to few devices, as the gateway does. */
+    sendSmall: async (projectId: ProjectId, content: Partial<NotificationContent>): Promise<NotificationId> => {
+      const notificationId = nextNotificationId();
+      const at = now();
+      const send = {
+        projectId,
+        notificationId,
+        content: { title: "Hello", targets: [], ...content },
+        acceptedAt: at.toISOString(),
+        expiresAt: new Date(at.getTime() + day).toISOString(),
+      };
+      await publish(bus, SendOneV1, send, { id: notificationId });
+      return notificationId;
     },
 
     /** Partitions a notification into a batch for each list of devices, as registry does, once dispatch has commanded it. */

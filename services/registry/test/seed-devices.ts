@@ -23,6 +23,7 @@ export type SeedDevice = {
   readonly identifiers?: AppData;
   readonly keys?: WebPushKeys;
   readonly user?: UserChange;
+  readonly capabilities?: readonly string[];
 };
 
 /** Devices per write. Larger writes are not faster, and FerretDB refuses 25,000. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
+import { AskedRules } from "../asked-rules.ts";
 import { CapabilityList } from "../capabilities.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
@@ -249,7 +250,7 @@ export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", s
 
 const targets = z.array(z.string()).min(1).max(1000);
 /** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. */
-const audience = { targets, app: AppId.optional(), push: PushKey.optional() };
+const audience = { targets, app: AppId.optional(), push: PushKey.optional(), rules: AskedRules.optional() };
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AskedRules } from "../asked-rules.ts";
 import { defineList, defineRequest } from "../envelope.ts";
 import { CreateIdentityKey, IdentityKey } from "../http/v1/identity.ts";
 import { KeysetRequest, keysetPageOf, PageRequest } from "../http/v1/pagination.ts";
@@ -38,7 +39,8 @@ export const EraseUser = defineRequest("registry.users.erase", user, z.object({ 
 
 /**
  * The devices, of up to 1,000, that may no longer get their waiting notifications: they are deleted, inactive, or have another user than
- * when the audience was read. `userId` is that earlier user; absent if it does not matter.
+ * when the audience was read. `userId` is that earlier user; absent if it does not matter. `kind`: the others that do not get it now by
+ * choice are `muted`.
  */
 export const CheckRecipients = defineRequest(
   "registry.audience.check",
@@ -48,8 +50,9 @@ export const CheckRecipients = defineRequest(
       .array(z.object({ id: DeviceId, userId: z.string().optional() }))
       .min(1)
       .max(1000),
+    kind: AskedRules.shape.kind,
   },
-  z.object({ moved: z.array(DeviceId) }),
+  z.object({ moved: z.array(DeviceId), muted: z.array(DeviceId).optional() }),
 );
 
 /** The user of each device when its notification was sent, in the order of the request. Null: no user, or a large audience. */

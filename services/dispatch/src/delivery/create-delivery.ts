@@ -4,6 +4,7 @@ import { createBacklog } from "./backlog.ts";
 import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
+import { createJudge } from "./judge.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
@@ -19,20 +20,21 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
-  const expand = createExpand(bus);
+  const judge = createJudge(deps);
+  const expand = createExpand(bus, judge);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const waves = createWaves({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
-  const resolve = createResolveSend(bus);
+  const resolve = createResolveSend(bus, judge);
   const sendAsLarge = createSendAsLarge(bus);
   const pipeline = createPipeline({ ...deps, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
-  const deliverSend = createDeliverSend({ ...deps, resolve, sendAsLarge, smallSend });
+  const deliverSend = createDeliverSend({ ...deps, judge, resolve, sendAsLarge, smallSend });
   const backlog = createBacklog({ ...deps, deliverSend, sendAsLarge, release });
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
-    ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, pipeline },
+    ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, judge, pipeline },
     ...{ sendAsLarge, recover, backlog, deliverSends, waves },
   };
 };

@@ -15,8 +15,9 @@ import { noneSkipped } from "../domain/settle-row.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-import type { StoredSend } from "../stores/small-send-store.ts";
+import type { DecidedBatch, StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
+import type { Judge } from "./judge.ts";
 import type { NotificationCache } from "./notification-cache.ts";
 import { outcomeRetries, type Pipeline } from "./pipeline.ts";
 import type { CheckWaiting, createResolveSend, SendAudience } from "./prepare.ts";
@@ -139,6 +140,7 @@ const coarseClock = (now: () => Date) => {
 export type ForMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
 
 type DeliverSendDeps = Deps & {
+  readonly judge: Judge;
   readonly resolve: ReturnType<typeof createResolveSend>;
   readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;
   readonly smallSend: ReturnType<typeof createSmallSend>;
@@ -149,7 +151,7 @@ type DeliverSendDeps = Deps & {
  * next call finds what this one did.
  */
 export const createDeliverSend = (deps: DeliverSendDeps) => {
-  const { sendAsLarge, notifications, sends, smallSend, now } = deps;
+  const { sendAsLarge, notifications, sends, smallSend, judge, now } = deps;
 
   type Found = NonNullable<Awaited<ReturnType<typeof sends.findWithEvents>>>;
   const find = ({ projectId, notificationId }: GroupedSend) => sends.findWithEvents(projectId, notificationId);
@@ -180,8 +182,17 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
     }
   };
 
-  const store = (send: GroupedSend, resolution: SendAudience, claim: Claim): Promise<StoredSend | null> =>
-    sends.insert(send, { batches: batchesOfSend(send, resolution), unmatched: resolution.unmatched }, claim, now());
+  /** Decides which devices get the push, and stores it with the send: a redelivery reads it. */
+  const store = async (send: GroupedSend, resolution: SendAudience, claim: Claim): Promise<StoredSend | null> => {
+    const { projectId, notificationId: _id, content } = send;
+    const sent = { _id, projectId, content, expiresAt: new Date(send.expiresAt) };
+    const batches = await Promise.all(
+      batchesOfSend(send, resolution).map(
+        async (batch): Promise<DecidedBatch> => ({ ...batch, decided: await judge.first(sent, batch.devices) }),
+      ),
+    );
+    return sends.insert(send, { batches, unmatched: resolution.unmatched }, claim, now());
+  };
 
   return async (send: GroupedSend, message: ForMessage): Promise<void> => {
     // Before its audience is read: a send that has begun keeps its devices, also if it would be a large one by now.

@@ -3,6 +3,7 @@ import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/k
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
+import { applyDecisions } from "../domain/decide.ts";
 import { isSpike } from "../domain/notification-counts.ts";
 import { noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
@@ -63,13 +64,14 @@ export const createPipeline = (deps: PipelineDeps) => {
     await outbox.flushCredential(projectId, channel.provider);
   };
 
-  /** Pushes to a row's devices except those in `given` and those of a batch that is skipped, and decides each device's result. Does not write to the ledger. */
-  const send = async (run: Run, cached: CachedNotification, given: Skips, signal: AbortSignal): Promise<Sent> => {
-    const devices = isRestored(run.notificationId)
+  /** Pushes to a row's devices except those that are skipped, and decides each device's result. Does not write to the ledger. */
+  const send = async (run: Run, cached: CachedNotification, also: Skips, signal: AbortSignal): Promise<Sent> => {
+    const all = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
     const { skip } = run;
-    const skips = skip === undefined ? given : new Map(devices.map(({ id }) => [id, skip]));
+    const given = skip === undefined ? also : new Map(all.map(({ id }) => [id, skip]));
+    const { devices, skips } = applyDecisions(all, run.decided, given);
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(

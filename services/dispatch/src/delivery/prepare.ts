@@ -1,5 +1,6 @@
 import { type Bus, createUnanswered, sendGroupedRequest, sendRequest } from "@herald/bus";
 import {
+  type AskedRules,
   audienceOfContent,
   CheckRecipients,
   type DeviceId,
@@ -13,6 +14,7 @@ import {
 } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
+import type { Judge } from "./judge.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type SendAudience = {
@@ -28,7 +30,7 @@ const requestIntervalMs = 4;
  * a project's concurrent sends in one request, and for all projects in one message; a slow answer delays only its project. Throws
  * `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry died over this send.
  */
-export const createResolveSend = (bus: Bus) => {
+export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
   type Answer = SendAudience | null;
   const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
   const unanswered = createUnanswered<SendV1>();
@@ -37,7 +39,7 @@ export const createResolveSend = (bus: Bus) => {
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
-    sends: sends.map(({ content }) => audienceOfContent(content)),
+    sends: sends.map(({ content }) => ({ ...audienceOfContent(content), ...judge.askedOf(projectId, content) })),
     limit: maxSmallAudience,
   });
 
@@ -64,6 +66,7 @@ export const createResolveSend = (bus: Bus) => {
   };
 
   return async (send: SendV1): Promise<Answer> => {
+    await judge.loading();
     try {
       return await (unanswered.isSuspect(send) ? alone(send) : joined(send));
     } catch (error) {
@@ -76,8 +79,12 @@ export const createResolveSend = (bus: Bus) => {
 /** Devices that registry checks per request. */
 const maxChecked = 1_000;
 
-/** Devices of one project that are checked in one request, each for one user. */
-type Check = { readonly projectId: ProjectId; readonly devices: Map<DeviceId, string | undefined> };
+/** Devices of one project that are checked in one request, each for one user, and all for one kind if they may not want it. */
+type Check = {
+  readonly projectId: ProjectId;
+  readonly devices: Map<DeviceId, string | undefined>;
+  readonly kind?: AskedRules["kind"];
+};
 
 /**
  * Finds the devices that waited and must not get the push any more: they were deleted, are inactive, or belong to another user than
@@ -85,16 +92,19 @@ type Check = { readonly projectId: ProjectId; readonly devices: Map<DeviceId, st
  * while registry is unavailable.
  */
 export const createCheckWaiting = (bus: Bus) => {
-  const fits = (request: Check, { projectId, devices }: Check): boolean =>
+  const fits = (request: Check, { projectId, devices, kind }: Check): boolean =>
     request.projectId === projectId &&
+    request.kind?.name === kind?.name &&
+    request.kind?.on === kind?.on &&
     request.devices.size + devices.size <= maxChecked &&
     // The response names only devices, so a request can check each device for one user only.
     [...devices].every(([id, userId]) => !request.devices.has(id) || request.devices.get(id) === userId);
 
-  const send = async ({ projectId, devices }: Check): Promise<Skips> => {
+  const send = async ({ projectId, devices, kind }: Check): Promise<Skips> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
-    const { moved } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked });
-    return moved.length === 0 ? noneSkipped : new Map(moved.map((id) => [id, "moved"]));
+    const { moved, muted = [] } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked, kind });
+    if (moved.length + muted.length === 0) return noneSkipped;
+    return new Map([...muted.map((id) => [id, "muted"] as const), ...moved.map((id) => [id, "moved"] as const)]);
   };
 
   const commit = createGroupCommit<Check, PromiseSettledResult<Skips>>(
@@ -102,7 +112,7 @@ export const createCheckWaiting = (bus: Bus) => {
       const requests: Check[] = [];
       const places = checks.map((check) => {
         let place = requests.findIndex((request) => fits(request, check));
-        if (place < 0) place = requests.push({ projectId: check.projectId, devices: new Map() }) - 1;
+        if (place < 0) place = requests.push({ ...check, devices: new Map() }) - 1;
         for (const [id, userId] of check.devices) requests[place]?.devices.set(id, userId);
         return place;
       });
@@ -112,15 +122,19 @@ export const createCheckWaiting = (bus: Bus) => {
     { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
 
-  /** `personal`: the push may be for a single user. Then it must not reach the device's next user. A push for all may. */
+  /**
+   * `personal`: the push may be for a single user. Then it must not reach the device's next user. A push for all may. `kind`: also finds
+   * those that do not want the kind.
+   */
   return async (
     projectId: ProjectId,
     devices: readonly Pick<Sendable, "id" | "userId">[],
     personal: boolean,
+    kind?: AskedRules["kind"],
   ): Promise<Skips> => {
     if (devices.length === 0) return noneSkipped;
     const asked = new Map(devices.map(({ id, userId }) => [id, personal ? userId : undefined]));
-    const result = await commit({ projectId, devices: asked });
+    const result = await commit({ projectId, devices: asked, ...(kind && { kind }) });
     if (result.status === "rejected") throw result.reason;
     return result.value;
   };

@@ -17,7 +17,13 @@ export type Sendable = Recipient & {
   readonly repeat: boolean;
   /** The provider's Retry-After for this device: no push before this time, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
+  /** Quiet hours delay it until then, in milliseconds since 1970; removed once it is judged again. */
+  readonly delayed?: number | undefined;
 };
+
+/** Whether quiet hours that delayed a device have ended, so that kind and cap are judged again. */
+export const isDelayOver = ({ delayed }: Sendable, now: Date): boolean =>
+  delayed !== undefined && delayed <= now.getTime();
 
 /** Why nothing was sent to the devices without an outcome. */
 export type PushStop =
@@ -82,11 +88,11 @@ export type BatchRun = {
 /** While a provider is paused, its batches are checked at this interval. New settings make them due at once. */
 export const pauseCheckMs = 300_000;
 
-/** Why a device waits: for its next attempt, for new provider settings, or until its server is no longer blocked. */
+/** Why a device waits: for its next attempt, for new provider settings, until its server is no longer blocked, or quiet hours end. */
 type Wait = {
   readonly index: number;
   readonly device: Sendable;
-  readonly for: "attempt" | "settings" | "blocked";
+  readonly for: "attempt" | "settings" | "blocked" | "quiet-hours";
   readonly providerReason?: string | undefined;
   /** The end of a Retry-After or of the server's block, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
@@ -103,7 +109,7 @@ export const settleRow = (run: BatchRun): Settlement => {
     const outcome = run.outcomes[index];
     const decision = outcome ? classify(run, device, outcome) : notSent(run, index, device);
     if ("for" in decision) {
-      waits.push({ ...decision, index });
+      waits.push({ ...decision, device: judged(run, decision.device), index });
       continue;
     }
     table.put(index, decision);
@@ -121,6 +127,13 @@ export const settleRow = (run: BatchRun): Settlement => {
   for (const wait of waits) table.put(wait.index, deferrable.has(wait) ? deferred(wait) : expiredResult(run, wait));
   const { results, resultOf } = table;
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
+};
+
+/** A retry is not judged again. */
+const judged = ({ now }: BatchRun, device: Sendable): Sendable => {
+  if (!isDelayOver(device, now)) return device;
+  const { delayed: _, ...rest } = device;
+  return rest;
 };
 
 /** The result of nearly every device, allocated once. */
@@ -175,6 +188,8 @@ const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
     return { status: "skipped", reason, attempts: device.attempts, possibleRepeat: device.repeat };
   const blocked = run.blocked?.get(index);
   // A stop that is final for the rest of the batch is final for this device, too.
+  if (blocked && (run.stop === undefined || run.stop.kind === "paused") && device.delayed === blocked.until.getTime())
+    return { device, for: "quiet-hours", notBefore: device.delayed };
   if (blocked && (run.stop === undefined || run.stop.kind === "paused"))
     return { device, for: "blocked", providerReason: blocked.providerReason, notBefore: blocked.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
@@ -215,7 +230,8 @@ const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Wai
     const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random });
     if (next) ends.push(next.getTime());
   }
-  for (const wait of waits) if (wait.for === "blocked") ends.push(Math.max(at, wait.notBefore ?? at));
+  for (const wait of waits)
+    if (wait.for === "blocked" || wait.for === "quiet-hours") ends.push(Math.max(at, wait.notBefore ?? at));
   const paused = waits.some((wait) => wait.for === "settings");
   const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
   const check = new Date(Math.min(Math.max(at + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
@@ -228,13 +244,16 @@ const deferred = ({ device, providerReason, for: what }: Wait): DeviceResult => 
   attempts: device.attempts,
   possibleRepeat: device.repeat,
   ...(what === "blocked" ? { blocked: true } : {}),
+  ...(what === "quiet-hours" ? { reason: what } : {}),
 });
 
 const expiredResult = (run: BatchRun, wait: Wait): DeviceResult => ({
   ...deferred(wait),
   ...(run.cancelled
     ? { status: "cancelled", reason: "cancelled" }
-    : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
+    : wait.for === "quiet-hours"
+      ? { status: "skipped", reason: wait.for }
+      : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
 });
 
 /** The result of a device in one row of the ledger. `deferred` devices continue in the row's child and are counted there. */

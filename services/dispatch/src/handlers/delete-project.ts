@@ -13,6 +13,7 @@ export const deleteProject = ({
   notifications,
   deliveries,
   erasures,
+  caps,
   recipients,
   sendGroups,
   records,
@@ -25,6 +26,7 @@ export const deleteProject = ({
       await credentials.removeProject(projectId);
       await records.remove(projectId);
       await erasures.removeProject(projectId);
+      await caps.removeProject(projectId);
       await sendGroups.removeProject(projectId);
       for (;;) {
         const some = await notifications.ofProject(projectId, atATime);

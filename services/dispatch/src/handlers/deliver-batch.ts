@@ -14,8 +14,15 @@ import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { expiryOf } from "../delivery/notification-cache.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
-import { pauseCheckMs } from "../domain/settle-row.ts";
-import { type BatchFacts, type Claim, claimOf, type DeliveryDocument, rootOf } from "../stores/delivery-document.ts";
+import { isDelayOver, pauseCheckMs } from "../domain/settle-row.ts";
+import {
+  type BatchFacts,
+  type Claim,
+  claimOf,
+  type DeliveryDocument,
+  type Run,
+  rootOf,
+} from "../stores/delivery-document.ts";
 
 /** One durable for each lane and platform, so that neither a broadcast nor a slow provider delays another lane or platform. */
 export const deliverDurables = [
@@ -42,7 +49,7 @@ export const deliverBatch = ({
   concurrency: number;
   gate: FairGate;
 }) => {
-  const { cache, deliveries, pipeline, checkWaiting, now } = deps;
+  const { cache, deliveries, pipeline, checkWaiting, judge, now } = deps;
   return defineHandler({
     durable, // renaming a durable replays its stream
     message: DeliverBatchV1,
@@ -56,10 +63,16 @@ export const deliverBatch = ({
         // Before the row is stored: while registry is unavailable, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > ownersMaxAgeMs;
         const skips = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
-        const run = await deliveries.start(data, claimOf(message), now(), cached.document.tags);
+        const root = rootOf(data);
+        const document = { ...cached.document, expiresAt: expiryOf(cached, root) };
+        // A redelivery has what was decided before, and must not take a slot of a later window.
+        const isJudged =
+          message.deliveryCount > 1 && judge.applies(document) && (await deliveries.read(projectId, batchId)) !== null;
+        const decided = isJudged || root.skip ? undefined : await judge.first(document, data.devices, skips);
+        const run = await deliveries.start(data, claimOf(message), now(), { tags: document.tags, decided });
         if (run) await pipeline.deliver(run, signal, skips);
         // The row was settled by an earlier delivery, which may have crashed before it followed up.
-        else await pipeline.resume(rootOf(data));
+        else await pipeline.resume(root);
       } finally {
         leave();
       }
@@ -92,9 +105,9 @@ export const deliverDue = (deps: DueDeps) => {
     try {
       if (await postponeBlocked(deps, row)) return;
       // Before the row is claimed: while registry is unavailable, the row keeps waiting.
-      const skips = await movedOf(deps, row);
+      const found = await movedOf(deps, row);
       const run = await deliveries.claimDue(projectId, id, claim, now());
-      if (run) await pipeline.deliver(run, signal, skips);
+      if (run) await pipeline.deliver(await judgeAgain(deps, run, found), signal, found?.moved);
     } finally {
       leave();
     }
@@ -118,11 +131,33 @@ const activeOf = async ({ cache, now }: DueDeps, row: BatchFacts) => {
   return cached && !(await cache.stopped(cached)) && now() < expiryOf(cached, row) ? cached : undefined;
 };
 
-/** The devices of a row that must not get its push any more. Undefined when nothing is sent, because the notification has ended. */
+/**
+ * The devices of a row that must not get its push any more; where quiet hours have ended, also those that do not want its kind now.
+ * Undefined when nothing is sent, because the notification has ended.
+ */
 const movedOf = async (deps: DueDeps, row: BatchFacts) => {
   const cached = await activeOf(deps, row);
   if (!cached) return undefined;
-  return deps.checkWaiting(row.projectId, await deps.deliveries.waiting(row.projectId, row._id), cached.personal);
+  const { projectId } = row;
+  const devices = await deps.deliveries.waiting(projectId, row._id);
+  const { kind } = devices.some((device) => isDelayOver(device, deps.now()))
+    ? (deps.judge.askedOf(projectId, cached.document.content).rules ?? {})
+    : {};
+  const skips = await deps.checkWaiting(projectId, devices, cached.personal, kind);
+  return { cached, skips, moved: kind ? new Map([...skips].filter(([, reason]) => reason === "moved")) : skips };
+};
+
+/** Judges kind and cap of the devices whose quiet hours have ended, and stores it before the push: a redelivery reads it. */
+const judgeAgain = async (
+  { judge, deliveries, now }: DueDeps,
+  run: Run,
+  found: Awaited<ReturnType<typeof movedOf>>,
+): Promise<Run> => {
+  if (!found || run.decided || !run.devices.some((device) => isDelayOver(device, now()))) return run;
+  const decided = await judge.afterDelay(found.cached.document, run.devices, found.skips);
+  if (!decided) return run;
+  await deliveries.decide(run, decided);
+  return { ...run, decided };
 };
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;

@@ -71,14 +71,18 @@ export type Sweeps = ReturnType<typeof createSweeps>;
 /** Most notifications have few rows, so this many have about one batch of rows. */
 const notificationsAtATime = 200;
 
+/** Longer than a week, the longest window. */
+const capMs = 8 * 86_400_000;
+
 /**
  * Removes notifications together with their deliveries, `keepMs` after the notification's end. Counts are sums over rows, so the rows
  * of a notification that has not ended stay, however old. Rows are removed first: after a crash, the notification is found again.
  */
 export const retentionRules = (
-  { notifications, deliveries, recipients }: Pick<Deps, "notifications" | "deliveries" | "recipients">,
+  { notifications, deliveries, recipients, caps }: Pick<Deps, "notifications" | "deliveries" | "recipients" | "caps">,
   keepMs: number,
 ): RetentionRule[] => [
+  { name: "caps", keepMs: capMs, removeBatch: caps.removeOld },
   {
     name: "notifications",
     keepMs,

@@ -16,8 +16,9 @@ import {
   type Tag,
 } from "@herald/contracts";
 import { having, type IndexSpec, indexNames, outboxIndex } from "@herald/mongo";
-import type { Binary, Collection, Db } from "mongodb";
+import { Binary, type Collection, type Db } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
+import type { Decided, Decision } from "../domain/decide.ts";
 import { emptyTally, type Failures, type Tally } from "../domain/notification-counts.ts";
 import type { DeviceResult, Sendable, Waiting } from "../domain/settle-row.ts";
 
@@ -76,6 +77,8 @@ export type DeliveryDocument = BatchFacts & {
   paused?: true;
   /** The devices that wait, until their child row is stored. */
   child?: Waiting;
+  /** What was decided about its devices before they got a push; absent: all of them get it. */
+  decided?: { list: Decision[]; of: Binary };
   /** How many devices `child` has, so that counting does not read them. */
   childSize?: number;
   outbox?: OutboxEvent[];
@@ -111,6 +114,7 @@ export type Run = BatchFacts & {
   readonly devices: readonly Sendable[];
   readonly starts: number;
   readonly startedAt: Date;
+  readonly decided?: Decided;
   /**
    * Its message is acked after its events are published, and redelivered until then. So events that can be rebuilt from the row are
    * not stored in it.
@@ -184,7 +188,14 @@ export const newRow = (
     now,
     keepDevices = false,
     tags,
-  }: { claim: Claim; now: Date; keepDevices?: boolean; tags?: readonly Tag[] | undefined },
+    decided,
+  }: {
+    claim: Claim;
+    now: Date;
+    keepDevices?: boolean;
+    tags?: readonly Tag[] | undefined;
+    decided?: Decided | undefined;
+  },
 ): DeliveryDocument => ({
   ...rootOf(batch),
   ...(tags && { tags }),
@@ -196,12 +207,19 @@ export const newRow = (
   ...packed(batch.devices),
   tally: { ...emptyTally, devices: batch.devices.length },
   ...(keepDevices ? { devices: fresh(batch, false) } : {}),
+  ...(decided && { decided: packDecided(decided) }),
 });
+
+export const packDecided = ({ list, of }: Decided) => ({ list: [...list], of: new Binary(of) });
+
+/** In a run: what was decided about its devices. */
+export const decidedOf = ({ decided }: Pick<DeliveryDocument, "decided">): Pick<Run, "decided"> =>
+  decided ? { decided: { list: decided.list, of: decided.of.value() as Uint8Array } } : {};
 
 /** The run of a row that contains its devices. */
 export const runOf = (row: DeliveryDocument, startedAt: Date): Run => ({
   ...factsOf(row),
-  ...{ startedAt, starts: row.starts, devices: row.devices ?? [] },
+  ...{ startedAt, starts: row.starts, devices: row.devices ?? [], ...decidedOf(row) },
 });
 
 /** Filters for the rows that a provider serves: rows of its own platform, and rows of other platforms that name it. */

@@ -2,6 +2,7 @@ import type { DeliverBatchV1, NotificationId, OutboxEvent, ProjectId, Provider, 
 import { ensureIndexes, findSome, guardStore, insertBatched, removeFirst, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
+import type { Decided } from "../domain/decide.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
 import type { Sendable, Settlement, Waiting } from "../domain/settle-row.ts";
 import {
@@ -9,12 +10,14 @@ import {
   type Claim,
   claimedBy,
   deadLetterClaim,
+  decidedOf,
   deliveryCollection,
   deliveryHints,
   deliveryIndexes,
   factsOf,
   fresh,
   newRow,
+  packDecided,
   packed,
   packNames,
   type Run,
@@ -71,13 +74,30 @@ export const createDeliveryStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
 
-    /** Starts a batch. Undefined when it is final, waits, or another message has started it. `tags`: of its notification. */
-    start: async (batch: DeliverBatchV1, claim: Claim, now: Date, tags?: readonly Tag[]): Promise<Run | undefined> => {
-      const row = newRow(batch, { claim, now, tags });
+    /**
+     * Starts a batch. Undefined when it is final, waits, or another message has started it. `tags`: of its notification. `decided` counts
+     * if the row is new: a redelivery has what was decided then.
+     */
+    start: async (
+      batch: DeliverBatchV1,
+      claim: Claim,
+      now: Date,
+      { tags, decided }: { readonly tags?: readonly Tag[] | undefined; readonly decided?: Decided | undefined } = {},
+    ): Promise<Run | undefined> => {
+      const row = newRow(batch, { claim, now, tags, decided });
       const run = { ...factsOf(row), startedAt: now, publishedBeforeAck: true as const };
-      if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false) };
+      if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false), ...(decided && { decided }) };
       const again = await restartRow(batch.projectId, batch.batchId, claim, now);
-      return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
+      return again ? { ...run, starts: again.starts, devices: fresh(batch, true), ...decidedOf(again) } : undefined;
+    },
+
+    /** Stores what was decided about the devices of a started row. False when another process has started it since. */
+    decide: async ({ _id, projectId, starts }: Run, decided: Decided): Promise<boolean> => {
+      const { matchedCount } = await deliveries.updateOne(
+        { _id, projectId, state: "started", starts },
+        { $set: { decided: packDecided(decided) } },
+      );
+      return matchedCount === 1;
     },
 
     /** Restarts a row that contains its devices. Undefined when another message has started it. */

@@ -1,6 +1,7 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
 import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
+import type { Decided } from "../domain/decide.ts";
 import { addFailures, addTallies, emptyTally, type FinalStatus } from "../domain/notification-counts.ts";
 import type { Settlement } from "../domain/settle-row.ts";
 import {
@@ -40,6 +41,9 @@ const embed = ({
   ...row
 }: DeliveryDocument): EmbeddedRow => row;
 
+/** A batch, and what was decided about its devices. */
+export type DecidedBatch = DeliverBatchV1 & { readonly decided?: Decided | undefined };
+
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
 
@@ -75,7 +79,7 @@ export const createSmallSendStore = (db: Db) => {
      */
     insert: async (
       send: GroupedSend,
-      { batches, unmatched }: { batches: readonly DeliverBatchV1[]; unmatched: readonly string[] },
+      { batches, unmatched }: { batches: readonly DecidedBatch[]; unmatched: readonly string[] },
       claim: Claim,
       now: Date,
     ): Promise<StoredSend | null> => {
@@ -85,7 +89,9 @@ export const createSmallSendStore = (db: Db) => {
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
         ...firstStepOfSmall(batches.length, claim, now),
       };
-      const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true, tags: state.tags }));
+      const rows = batches.map((batch) =>
+        newRow(batch, { claim, now, keepDevices: true, tags: state.tags, decided: batch.decided }),
+      );
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
         ...newDocument(state, send.content),

@@ -2,6 +2,7 @@ import type { NotificationId, OutboxEvent, ProjectId, Provider } from "@herald/c
 import type { Logger, MasterKeys } from "@herald/kit";
 import { createErasureStore, createOutbox } from "@herald/mongo";
 import type { Db } from "mongodb";
+import { createCapStore } from "./cap-store.ts";
 import { createCredentialStore, credentialCollection } from "./credential-store.ts";
 import { deliveryCollection } from "./delivery-document.ts";
 import { createDeliveryExport, createDeliveryList } from "./delivery-list.ts";
@@ -27,6 +28,7 @@ export const createStores = (db: Db, masterKeys: MasterKeys) => ({
   expansions: createExpansionStore(db),
   sendGroups: createSendGroupStore(db),
   recipients: createRecipientStore(db),
+  caps: createCapStore(db),
   ...createDeliveryList(db),
   ...createDeliveryExport(db),
   ...createDeliveryTrace(db),

@@ -19,7 +19,7 @@ type PageDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
  */
 export const partitionRecipients = async (
   { bus, audience, expansions, now }: PageDeps,
-  { projectId, notificationId, page, app }: ExpandV1,
+  { projectId, notificationId, page, app, devicePaths }: ExpandV1,
   kind: RecipientKind,
 ) => {
   const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page });
@@ -30,6 +30,7 @@ export const partitionRecipients = async (
     kind,
     lines: readRecipientLines(chunk.lines),
     app,
+    devicePaths,
   });
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched: [] };

@@ -88,7 +88,11 @@ const resolve = async (
     signal.throwIfAborted();
     const unmatched = targets.filter((_, at) => !matched.has(at));
     if (push !== undefined) {
-      const chosen = await withPushTokens(audience, { projectId, push }, devices.map(partitionableOf));
+      const chosen = await withPushTokens(
+        audience,
+        { projectId, push },
+        devices.map((row) => partitionableOf(row)),
+      );
       return { batches: partitionBatches(chosen), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
@@ -96,7 +100,7 @@ const resolve = async (
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(reached.map(partitionableOf)),
+      batches: partitionBatches(reached.map((row) => partitionableOf(row))),
       unmatched,
     };
   };

@@ -1,4 +1,12 @@
-import { type AppId, type DeviceId, type ProjectId, type PushKey, parseTarget, type Target } from "@herald/contracts";
+import {
+  type AppId,
+  type DeviceId,
+  deviceValues,
+  type ProjectId,
+  type PushKey,
+  parseTarget,
+  type Target,
+} from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
@@ -97,17 +105,7 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  {
-    targets: sources,
-    app,
-    push,
-    withZones,
-  }: {
-    targets: readonly string[];
-    app?: AppId | undefined;
-    push?: PushKey | undefined;
-    withZones?: boolean | undefined;
-  },
+  { targets: sources, app, push, devicePaths, withZones }: AskedAudience,
 ) => {
   const targets = await parseTargets(sources);
   const lookups = audienceOf(targets);
@@ -118,8 +116,21 @@ export const audienceQuery = async (
     lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(devicePaths && { devicePaths }),
     ...(withZones && { withZones }),
   };
+};
+
+/**
+ * An audience as a send or a count asks for it. `devicePaths`: the recipients get the values of their devices there; `withZones`: the time
+ * zones of their devices.
+ */
+type AskedAudience = {
+  readonly targets: readonly string[];
+  readonly app?: AppId | undefined;
+  readonly push?: PushKey | undefined;
+  readonly devicePaths?: readonly string[] | undefined;
+  readonly withZones?: boolean | undefined;
 };
 
 /** With `zones`, only devices of these time zones. */
@@ -175,10 +186,13 @@ export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<
   facets: new Set(row.facets),
 });
 
-export const partitionableOf = (row: AudienceRow): Partitionable => ({
+export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[]): Partitionable => ({
   platform: row.platform,
   ...(row.provider && { provider: row.provider }),
-  recipient: recipientOf(row),
+  recipient: {
+    ...recipientOf(row),
+    ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
+  },
   changedAt: row.updatedAt.getTime(),
 });
 
@@ -188,7 +202,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, zones, withZones }: ZonedQuery,
+  { projectId, targets, lookups, app, push, devicePaths, zones, withZones }: ZonedQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -197,12 +211,12 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets, zones, withZones }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths, zones, withZones }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
-        devices.set(row._id, partitionableOf(row));
+        devices.set(row._id, partitionableOf(row, devicePaths));
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
       }

@@ -1,0 +1,183 @@
+import { type DeviceId, type NotificationId, newNotificationId, type Platform } from "@herald/contracts";
+import { parseOpenKeys } from "@herald/kit";
+import { createOpenTokens, openTokenLifetimeMs } from "@herald/payload";
+import { eventually, expectStatus, request } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import type { Content, Project } from "../harness/project.ts";
+import { newAddress, seed } from "../harness/seed.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { scale } from "./scale.ts";
+
+let system: System;
+let project: Project;
+let stranger: Project;
+beforeAll(async () => {
+  system = await startSystem();
+  project = await system.project("Receipts", ["apns", "fcm", "webpush"]);
+  stranger = await system.project("Stranger");
+});
+afterAll(() => system?.stop());
+logOnFailure(() => system);
+
+const buttons = [{ id: "track", title: "Track" }];
+const verbs = ["received", "dismissed", "open"] as const;
+const second = 1_000;
+
+type Claim = { readonly id: string; readonly deviceId: DeviceId; readonly of?: Project; readonly issuedAt?: Date };
+
+/** Signs an open token as dispatch does. */
+const sign = ({ id, deviceId, of = project, issuedAt = new Date() }: Claim): string => {
+  const parsed = parseOpenKeys(system.environmentOf("gateway").HERALD_OPEN_KEYS ?? "");
+  if ("problem" in parsed) throw new Error(parsed.problem);
+  const claim = { projectId: of.id, notificationId: id as NotificationId, deviceId, platform: "ios" } as const;
+  return createOpenTokens(parsed.keys).sign(claim, issuedAt);
+};
+
+const report = (id: string, verb: (typeof verbs)[number], body: object) =>
+  request(system.gateway, `PUT /api/v1/notifications/${id}/${verb}`, { body: { project_id: project.id, ...body } });
+
+const sendTo = async (devices: readonly string[], more: Partial<Content> = {}) => {
+  const { id } = await project.send({ title: "Hello", targets: devices.map((one) => `device:${one}`), ...more });
+  return project.final(id);
+};
+
+test("forged, foreign and old tokens of receipts, dismissals and opens count nothing", async ({ task }) => {
+  const [{ device }, { device: other }] = [await project.register(), await project.register()];
+  const { id } = await sendTo([device.id], { receipts: true, buttons });
+  const { id: another } = await sendTo([other.id]);
+  const token = sign({ id, deviceId: device.id });
+  const expired = new Date(Date.now() - openTokenLifetimeMs - second);
+  const [version = "", key = "", ...rest] = token.split(".");
+  const bad: Record<string, string> = {
+    "a changed signature": `${token.slice(0, -4)}AAAA`,
+    "another device": token.replace(device.id, other.id),
+    "another notification": sign({ id: another, deviceId: device.id }),
+    "a notification that does not exist": sign({ id: newNotificationId(new Date()), deviceId: device.id }),
+    "another project": sign({ id, deviceId: device.id, of: stranger }),
+    "a later end": token.replace(/\.\d{10}\./, ".9999999999."),
+    "another platform": token.replace(".i.", ".w."),
+    "an unknown key": [version, "unknown", ...rest].join("."),
+    "no key": [version, ...rest].join("."),
+    "31 days": sign({ id, deviceId: device.id, issuedAt: expired }),
+    "line breaks": `${token}\n`,
+    "two tokens": `${token}${token}`,
+    nothing: "x",
+    "a megabyte": key.repeat(100_000),
+  };
+  const wrong: string[] = [];
+  for (const [what, forged] of Object.entries(bad))
+    for (const verb of verbs) {
+      const { status, body } = await report(id, verb, { token: forged, ago: 1 });
+      const refused = status === 403 && body.type === "/docs/errors#open-token-invalid";
+      if (!refused && status !== 413 && status !== 422) wrong.push(`${verb} with ${what}: ${status}`);
+    }
+  expect(wrong).toEqual([]);
+  // Of the same stream, so all before it would be counted.
+  expectStatus(await report(id, "dismissed", { token, ago: 1 }), 204);
+  expectStatus(await report(id, "open", { token }), 204);
+  await eventually(async () =>
+    expect((await project.notification(id)).counts).toMatchObject({ received: 0, dismissed: 1, opened: 1 }),
+  );
+  show(task, { tokens: Object.keys(bad).length * verbs.length });
+});
+
+test("whatever a device says about the time, its receipt counts between the push and now", async ({ task }) => {
+  const accepted = [0, 59, 31_536_000, 1e15, Number.MAX_SAFE_INTEGER];
+  const refused = [-1, 59.5, "5", true, {}, [1], Number.MAX_VALUE * -1];
+  const devices = await seed(system, project, accepted.length);
+  const { id, created_at: created } = await sendTo(
+    devices.map((one) => one.id),
+    { receipts: true },
+  );
+  const wrong: string[] = [];
+  for (const ago of refused) {
+    const { status } = await report(id, "received", { token: sign({ id, deviceId: devices[0]?.id as DeviceId }), ago });
+    if (status !== 422) wrong.push(`${JSON.stringify(ago)}: ${status}`);
+  }
+  for (const [at, ago] of accepted.entries())
+    for (const verb of verbs) {
+      const token = sign({ id, deviceId: devices[at]?.id as DeviceId, issuedAt: new Date(created) });
+      const { status } = await report(id, verb, { token, ago });
+      if (status !== 204) wrong.push(`${ago}: ${status}`);
+    }
+  expect(wrong).toEqual([]);
+  const rows = await eventually(async () => {
+    const found = (await project.deliveries(id)).filter((row) => row.received_at && row.dismissed_at && row.opened_at);
+    expect(found).toHaveLength(accepted.length);
+    return found;
+  });
+  for (const { received_at, dismissed_at, opened_at } of rows)
+    for (const at of [received_at, dismissed_at, opened_at]) {
+      // The token has its time in seconds.
+      expect(Date.parse(at ?? "")).toBeGreaterThanOrEqual(Date.parse(created) - second);
+      expect(Date.parse(at ?? "")).toBeLessThanOrEqual(Date.now());
+    }
+  show(task, { times: accepted.length + refused.length });
+});
+
+test("10,000 button ids of devices leave no button, count or statistic of them", async ({ task }) => {
+  const ids = scale(10_000, 2_000);
+  const devices = await seed(system, project, ids / 10);
+  const { id } = await sendTo(
+    devices.map((one) => one.id),
+    { receipts: true, buttons },
+  );
+  const tokens = devices.map(({ id: deviceId }) => sign({ id, deviceId }));
+  const wrong: string[] = [];
+  await inParallel(Array.from({ length: ids }), 16, async (_, at) => {
+    const { status } = await report(id, "open", { token: tokens[at % tokens.length], button: `invented-${at}` });
+    if (status !== 204) wrong.push(`${at}: ${status}`);
+  });
+  expect(wrong).toEqual([]);
+  await eventually(
+    async () => expect((await project.notification(id)).counts).toMatchObject({ opened: devices.length }),
+    { timeoutMs: 60_000 },
+  );
+  await eventually(
+    async () => {
+      const rows = await project.deliveries(id);
+      expect(rows.filter(({ opened_at }) => opened_at)).toHaveLength(devices.length);
+      expect(rows.filter(({ button }) => button !== undefined)).toEqual([]);
+    },
+    { timeoutMs: 60_000 },
+  );
+  expect((await project.notification(id)).counts).not.toHaveProperty("buttons");
+  const stats = await project.call(`GET /stats?notification=${id}`);
+  expect(stats.text).not.toContain("invented");
+
+  const many = Array.from({ length: ids }, (_, at) => ({ id: `b-${at}`, title: "B" }));
+  const titles = Object.fromEntries(many.map((one) => [one.id, one.title]));
+  for (const fields of [{ buttons: many }, { buttons, localizations: { de: { buttons: titles } } }]) {
+    const answer = await project.call("POST /notifications", {
+      body: { notification: { title: "x", targets: ["all"], ...fields } },
+    });
+    expect([413, 422]).toContain(answer.status);
+    expect(answer.text.length).toBeLessThan(100_000);
+  }
+  show(task, { ids, devices: devices.length });
+});
+
+test("a device that claims to draw shows an ordinary notification, unless it is an Android app", async ({ task }) => {
+  const capabilities = ["draws", "buttons", "receipts", "updates"];
+  const pushed: Partial<Record<Platform, Record<string, unknown>>> = {};
+  for (const platform of ["ios", "web", "android"] as const) {
+    const { device } = await project.register({
+      ...(await newAddress(system.simulators, platform)),
+      platform,
+      capabilities,
+    });
+    const { id } = await sendTo([device.id], { receipts: true, buttons });
+    const [push] = (await system.simulators.pushes()).filter((one) => payloadOf(one)?.notification_id === id);
+    if (push === undefined) throw new Error(`no push on ${platform}`);
+    pushed[platform] = payloadOf(push) as unknown as Record<string, unknown>;
+  }
+  expect(pushed.ios).toMatchObject({ aps: { alert: { title: "Hello" } } });
+  expect(pushed.ios).not.toHaveProperty("herald");
+  expect(pushed.web).toMatchObject({ notification: { title: "Hello" } });
+  expect(pushed.web).not.toHaveProperty("herald");
+  expect(pushed.android).toHaveProperty("herald");
+  show(task, { platforms: 3 });
+});

@@ -1,0 +1,90 @@
+import type { AskedRules, NotificationContent, NotificationId, ProjectId, Recipient } from "@herald/contracts";
+import type { Deps } from "../deps.ts";
+import { windowStart } from "../domain/cap-window.ts";
+import {
+  askedRulesOf,
+  type Decided,
+  type Decision,
+  decide,
+  packDecisions,
+  rulesOfSend,
+  type SendRules,
+} from "../domain/decide.ts";
+import { isDelayOver, type Sendable, type Skips } from "../domain/settle-row.ts";
+import { subjectOf } from "../stores/cap-store.ts";
+
+/** The notification of the devices. */
+type Sent = {
+  readonly _id: NotificationId;
+  readonly projectId: ProjectId;
+  readonly expiresAt: Date;
+  readonly content: Pick<NotificationContent, "kind" | "silent">;
+};
+
+/**
+ * Decides which devices get a push that is due, by the rules of their project, once for each device: what it decides is stored before the
+ * push. Repeatable: a slot of a cap that an earlier call took is kept.
+ */
+export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | "now">) => {
+  /** Undefined: the project has no rules for such a send. */
+  const rulesOf = (sent: Sent): SendRules | undefined => rulesOfSend(rules.of(sent.projectId), sent.content);
+
+  /** Adds the cap to the decisions about devices that would get the push. */
+  const addCap = async (
+    { _id: notificationId, projectId }: Sent,
+    { kind, cap, zone }: SendRules,
+    devices: readonly (Recipient | undefined)[],
+    decisions: (Decision | undefined)[],
+  ): Promise<void> => {
+    if (!kind || !cap) return;
+    const subjects = devices.map((device, at) => device && !decisions[at] && subjectOf(projectId, device));
+    const wanted = subjects.flatMap((subject) => subject || []);
+    if (wanted.length === 0) return;
+    const window = windowStart(cap.per, zone, now());
+    const held = await caps.take({ projectId, notificationId, kind: kind.kind, cap, window, subjects: wanted });
+    for (const [at, subject] of subjects.entries())
+      if (subject && !held.has(subject)) decisions[at] = { reason: "frequency-cap" };
+  };
+
+  return {
+    /** Resolves once the rules are known; undefined if they are. */
+    loading: rules.loading,
+
+    /** What registry must add to the recipients of a send. */
+    askedOf: (projectId: ProjectId, content: Sent["content"]): { readonly rules?: AskedRules } => {
+      const asked = rulesOfSend(rules.of(projectId), content);
+      return asked ? { rules: askedRulesOf(asked) } : {};
+    },
+
+    /** Whether rules apply to a send. */
+    applies: (sent: Sent): boolean => rulesOf(sent) !== undefined,
+
+    /** Before the first attempt. Devices in `skips` get nothing anyway. Undefined: all devices get the push. */
+    first: async (sent: Sent, devices: readonly Recipient[], skips?: Skips): Promise<Decided | undefined> => {
+      await rules.loading();
+      const asked = rulesOf(sent);
+      if (asked === undefined) return undefined;
+      const at = { now: now(), expiresAt: sent.expiresAt, devices: devices.length };
+      const open = devices.map((device) => (skips?.has(device.id) ? undefined : device));
+      const decisions = open.map((device) => device && decide(asked, device, at));
+      await addCap(sent, asked, open, decisions);
+      return packDecisions(decisions);
+    },
+
+    /** After quiet hours have ended for some devices of a row: kind and cap are judged again. `skips`: what registry says now. */
+    afterDelay: async (sent: Sent, devices: readonly Sendable[], skips: Skips): Promise<Decided | undefined> => {
+      const asked = rulesOf(sent);
+      if (asked === undefined) return undefined;
+      const at = now();
+      const open = devices.map((device) => (isDelayOver(device, at) ? device : undefined));
+      const decisions = open.map((device): Decision | undefined => {
+        const reason = device && skips.get(device.id);
+        return reason && { reason };
+      });
+      await addCap(sent, asked, open, decisions);
+      return packDecisions(decisions);
+    },
+  };
+};
+
+export type Judge = ReturnType<typeof createJudge>;

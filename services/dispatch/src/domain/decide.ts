@@ -1,0 +1,139 @@
+import type {
+  AskedRules,
+  DeclaredKind,
+  DeliveryReason,
+  FrequencyCap,
+  NotificationContent,
+  OwnQuietHours,
+  QuietHours,
+  Recipient,
+  RulesRecord,
+} from "@herald/contracts";
+import { quietUntil, unionUntil } from "./quiet-hours.ts";
+import type { Sendable, Skips } from "./settle-row.ts";
+
+/** What the rules of its project ask of a send. */
+export type SendRules = {
+  /** The declared kind, if people can switch it off. */
+  readonly kind?: DeclaredKind;
+  readonly cap?: FrequencyCap;
+  /** Quiet hours of the kind or the project. */
+  readonly hours?: QuietHours;
+  /** Users of the project may have quiet hours. */
+  readonly ownHours: boolean;
+  /** Of devices without one. */
+  readonly zone: string;
+};
+
+/** Undefined: every device gets the send at once, and nothing is asked or stored for the rules. */
+export const rulesOfSend = (
+  record: RulesRecord | undefined,
+  { kind: name, silent = false }: Pick<NotificationContent, "kind" | "silent">,
+): SendRules | undefined => {
+  if (record === undefined) return undefined;
+  const declared = name === undefined ? undefined : record.kinds.find(({ kind }) => kind === name);
+  if (declared?.critical) return undefined;
+  const cap = silent ? undefined : declared?.frequency_cap;
+  // The hours of a kind, also none, replace those of the project.
+  const set = declared?.quiet_hours === undefined ? record.quietHours : declared.quiet_hours;
+  const hours = silent || !set ? undefined : set;
+  const ownHours = !silent && record.ownHours === true;
+  if (!declared && !hours && !ownHours) return undefined;
+  return {
+    ...(declared && { kind: declared }),
+    ...(cap && { cap }),
+    ...(hours && { hours }),
+    ownHours,
+    zone: record.timeZone ?? "UTC",
+  };
+};
+
+/** What registry must add to the recipients. */
+export const askedRulesOf = ({ kind, hours, ownHours }: SendRules): AskedRules => ({
+  ...(kind && { kind: { name: kind.kind, on: kind.on_by_default } }),
+  ...((hours || ownHours) && { hours: true }),
+});
+
+/** Why a device gets nothing now. `until`: it gets the push then; absent: never. */
+export type Decision = { readonly reason: DeliveryReason; readonly until?: Date };
+
+/** Devices of large batches that wait share the full hours, because each time makes a child row. */
+const fullHourMs = 3_600_000;
+const fewDevices = 100;
+
+/** `devices`: the size of the batch. */
+type At = { readonly now: Date; readonly expiresAt: Date; readonly devices: number };
+
+/** `22:00-07:00`, as registry sends the quiet hours of a user. */
+const ownHoursOf = ({ quiet }: Recipient): OwnQuietHours | undefined => {
+  if (quiet === undefined) return undefined;
+  const [from = "", to = ""] = quiet.split("-");
+  return { from, to };
+};
+
+const decideHours = (
+  { hours, zone: usual }: SendRules,
+  device: Recipient,
+  { now, expiresAt, devices }: At,
+): Decision | undefined => {
+  const zone = device.zone ?? usual;
+  const own = ownHoursOf(device);
+  if (hours?.mode === "skip" && quietUntil(hours, zone, now)) return { reason: "quiet-hours" };
+  const end = unionUntil([...(hours ? [hours] : []), ...(own ? [own] : [])], zone, now);
+  if (end === undefined) return undefined;
+  const until = devices > fewDevices ? new Date(Math.ceil(end.getTime() / fullHourMs) * fullHourMs) : end;
+  return until < expiresAt ? { reason: "quiet-hours", until } : { reason: "quiet-hours" };
+};
+
+/**
+ * Judges a device whose push is due, before its first attempt: first whether it is switched off, then quiet hours. The cap comes last, for
+ * those that are left. Undefined: it gets the push, as far as these rules are concerned.
+ */
+export const decide = (rules: SendRules, device: Recipient, at: At): Decision | undefined =>
+  device.off ? { reason: "muted" } : decideHours(rules, device, at);
+
+/** The decisions of a row: `of` has a byte for each device, 0 if it gets the push, otherwise the position in `list` plus one. */
+export type Decided = { readonly list: readonly Decision[]; readonly of: Uint8Array };
+
+/** Undefined: all devices get the push. A byte has room: few devices have few decisions, and many share the full hours of some days. */
+export const packDecisions = (decisions: readonly (Decision | undefined)[]): Decided | undefined => {
+  const list: Decision[] = [];
+  const known = new Map<string, number>();
+  const of = new Uint8Array(decisions.length);
+  for (const [at, decision] of decisions.entries()) {
+    if (!decision) continue;
+    const key = `${decision.reason} ${decision.until?.getTime()}`;
+    let position = known.get(key);
+    if (position === undefined) {
+      position = list.push(decision);
+      known.set(key, position);
+    }
+    of[at] = position;
+  }
+  return list.length === 0 ? undefined : { list, of };
+};
+
+const decisionAt = ({ list, of }: Decided, index: number): Decision | undefined => {
+  const position = of[index] ?? 0;
+  return position === 0 ? undefined : list[position - 1];
+};
+
+/** The devices of a row with what was decided about them: those that wait know until when, and those that get nothing are in `skips`. */
+export const applyDecisions = (
+  devices: readonly Sendable[],
+  decided: Decided | undefined,
+  skips: Skips,
+): { readonly devices: readonly Sendable[]; readonly skips: Skips } => {
+  if (decided === undefined) return { devices, skips };
+  const all = new Map(skips);
+  const next = devices.map((device, at): Sendable => {
+    const decision = decisionAt(decided, at);
+    if (decision === undefined) return device;
+    const { reason, until } = decision;
+    if (until !== undefined) return { ...device, delayed: until.getTime(), notBefore: until.getTime() };
+    if (!all.has(device.id)) all.set(device.id, reason);
+    // No attempt was made, also if its process died.
+    return { ...device, repeat: false };
+  });
+  return { devices: next, skips: all };
+};

@@ -1,0 +1,118 @@
+import { type NotificationId, newNotificationId, newProjectId, userKey } from "@herald/contracts";
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { MongoClient } from "mongodb";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createCapStore, subjectOf, type WantedSlots } from "./cap-store.ts";
+
+let database: FreshDatabase;
+let other: MongoClient;
+/** Those of two replicas. */
+let stores: ReturnType<typeof createCapStore>[];
+beforeAll(async () => {
+  database = await freshDatabase();
+  other = await new MongoClient(database.url).connect();
+  stores = [database.client, other].map((client) => createCapStore(client.db(database.name)));
+  await stores[0]?.ensureIndexes();
+});
+afterAll(async () => {
+  await other.close();
+  await database.drop();
+});
+
+const first = new Date("2030-01-15T00:00:00Z");
+const later = (days: number) => new Date(first.getTime() + days * 86_400_000);
+let ids = 0;
+const wanted = (change: Partial<WantedSlots> & Pick<WantedSlots, "projectId" | "subjects">): WantedSlots => ({
+  notificationId: newNotificationId(new Date(Date.UTC(2030, 0, 1) + ids++)),
+  kind: "offers",
+  cap: { count: 2, per: "day" },
+  window: first,
+  ...change,
+});
+const take = (one: WantedSlots, replica = 0) => (stores[replica] ?? stores[0])?.take(one) ?? Promise.reject();
+
+test("a subject gets as many as the cap in a window, a repeat takes none, and the next window begins empty", async () => {
+  const projectId = newProjectId(new Date());
+  const sends = [1, 2, 3].map(() => wanted({ projectId, subjects: ["ann", "ann", "bob"] }));
+  const held = [];
+  for (const send of [...sends, ...sends]) held.push([...(await take(send))].sort());
+  const both = ["ann", "bob"];
+  expect(held).toEqual([both, both, [], both, both, []]);
+  const [one, , third] = sends;
+  const next = { window: later(1) };
+  expect([...(await take({ ...(third as WantedSlots), ...next }))].sort()).toEqual(both);
+  // A redelivery in a later window takes a slot of that window: the push may come now.
+  expect([...(await take({ ...(one as WantedSlots), ...next }))].sort()).toEqual(both);
+  expect([...(await take(wanted({ projectId, subjects: both, ...next })))]).toEqual([]);
+  // A replica whose clock is behind does not begin the window before again.
+  expect([...(await take(wanted({ projectId, subjects: both })))]).toEqual([]);
+});
+
+test("kinds, windows, projects and devices count separately", async () => {
+  const projectId = newProjectId(new Date());
+  const cap = { count: 1, per: "day" as const };
+  const subjects = [subjectOf(projectId, { id: "dev_1", userId: "ann" })];
+  expect(subjects).toEqual([userKey(projectId, "ann")]);
+  for (const change of [
+    {},
+    { kind: "news" },
+    { cap: { count: 1, per: "week" as const } },
+    { projectId: newProjectId(new Date()) },
+    { subjects: [subjectOf(projectId, { id: "dev_1" })] },
+  ])
+    expect((await take(wanted({ projectId, subjects, cap, ...change }))).size).toBe(1);
+  expect((await take(wanted({ projectId, subjects, cap }))).size).toBe(0);
+});
+
+test("a person never gets more than the cap in a window, whatever two replicas repeat at the same moment", async () => {
+  const projectId = newProjectId(new Date());
+  const people = Array.from({ length: 40 }, (_, at) => `person-${at}`);
+  let seed = 7;
+  const random = (below: number) => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % below;
+  };
+  for (let day = 0; day < 3; day++) {
+    const window = later(day);
+    const sends = Array.from({ length: 12 }, () =>
+      wanted({ projectId, window, subjects: people.filter(() => random(3) > 0) }),
+    );
+    const answers = await Promise.all(
+      sends.flatMap((send) =>
+        Array.from({ length: 1 + random(3) }, async () => ({ send, held: await take(send, random(2)) })),
+      ),
+    );
+    const byPerson = new Map<string, Set<NotificationId>>(people.map((person) => [person, new Set()]));
+    for (const { send, held } of answers) for (const person of held) byPerson.get(person)?.add(send.notificationId);
+    for (const person of people) {
+      const asked = sends.filter(({ subjects }) => subjects.includes(person)).length;
+      expect(byPerson.get(person)?.size).toBe(Math.min(2, asked));
+    }
+    // Each repeat gets the same answer.
+    for (const { send, held } of answers) expect(await take(send)).toEqual(held);
+  }
+});
+
+test("a large batch takes its slots at once", async () => {
+  const projectId = newProjectId(new Date());
+  const subjects = Array.from({ length: 1_000 }, (_, at) => `person-${at}`);
+  const cap = { count: 1, per: "day" as const };
+  const sends = [0, 1, 2].map(() => wanted({ projectId, subjects, cap }));
+  const held = await Promise.all(sends.map((send, at) => take(send, at % 2)));
+  expect(held.reduce((sum, { size }) => sum + size, 0)).toBe(1_000);
+});
+
+test("the counts of an erased user, a deleted project and past weeks are removed", async () => {
+  const [projectId, deleted] = [newProjectId(new Date()), newProjectId(new Date())];
+  const key = userKey(projectId, "ann");
+  await take(wanted({ projectId, subjects: [key, "bob"] }));
+  await take(wanted({ projectId: deleted, subjects: ["ann"] }));
+  await stores[0]?.erase({ projectId, key, at: new Date() });
+  await stores[0]?.removeProject(deleted);
+  const caps = database.client.db(database.name).collection("caps");
+  const left = async () =>
+    (await caps.find({ projectId: { $in: [projectId, deleted] } }).toArray()).map(({ _id }) => _id);
+  expect(await left()).toEqual([`${projectId}/bob/offers/day`]);
+  await stores[0]?.removeOld(later(1));
+  expect(await left()).toEqual([]);
+});
