@@ -203,6 +203,32 @@ export type ExportedReceipt = {
   at: string;
 };
 
+export type Preferences = {
+  /** Every kind that the project declares, by name */
+  kinds: KindPreference[];
+  /** Of the user; absent: none, or a device */
+  quiet_hours?: OwnQuietHours;
+};
+
+export type KindPreference = {
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind: string;
+  title: string;
+  /** Whether the kind is sent to the device, or to devices of the user */
+  on: boolean;
+  /** It is always on */
+  critical: boolean;
+  /** Whose choice `on` is. Off beats on, and on beats the default */
+  set_by: Open<"device" | "user" | "default">;
+};
+
+export type OwnQuietHours = {
+  /** Of the device's time zone */
+  from: string;
+  /** The first minute after them; before `from`: on the next day */
+  to: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -1614,6 +1640,20 @@ export type NewFurtherToken = {
   token: string;
   /** Absent: the device's */
   environment?: "production" | "sandbox" | undefined;
+};
+
+export type NewPreferences = {
+  /** By kind, whether it is wanted. Replaces all choices made before: a kind that is not named follows its default */
+  kinds: Record<string, boolean>;
+  /** In the time zone of each device; notifications wait until they end. Absent: none */
+  quiet_hours?:
+    | {
+        /** Of the device's time zone */
+        from: string;
+        /** The first minute after them; before `from`: on the next day */
+        to: string;
+      }
+    | undefined;
 };
 
 export type NewTopic = {

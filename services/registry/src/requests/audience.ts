@@ -27,6 +27,7 @@ import {
   readPage,
   withPushTokens,
 } from "./read-audience.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
@@ -70,7 +71,10 @@ const resolve = async (
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async ({ targets, app, push }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async (
+    { targets, app, push, rules }: (typeof sends)[number],
+    keys: (typeof keysOfAll)[number],
+  ) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
@@ -81,14 +85,14 @@ const resolve = async (
     const unmatched = targets.filter((_, at) => !matched.has(at));
     if (push !== undefined) {
       const chosen = await withPushTokens(audience, { projectId, push }, devices.map(partitionableOf));
-      return { batches: partitionBatches(chosen), unmatched };
+      return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(reached.map(partitionableOf)),
+      batches: partitionBatches(await withRules(audience, { projectId, rules }, reached.map(partitionableOf))),
       unmatched,
     };
   };

@@ -1,4 +1,12 @@
-import { type AppId, type DeviceId, type ProjectId, type PushKey, parseTarget, type Target } from "@herald/contracts";
+import {
+  type AppId,
+  type AskedRules,
+  type DeviceId,
+  type ProjectId,
+  type PushKey,
+  parseTarget,
+  type Target,
+} from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
@@ -13,6 +21,7 @@ import {
 } from "../domain/partition-batches.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Whether a send to devices of `app` is for a device. */
 export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
@@ -97,7 +106,17 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  { targets: sources, app, push }: { targets: readonly string[]; app?: AppId | undefined; push?: PushKey | undefined },
+  {
+    targets: sources,
+    app,
+    push,
+    rules,
+  }: {
+    targets: readonly string[];
+    app?: AppId | undefined;
+    push?: PushKey | undefined;
+    rules?: AskedRules | undefined;
+  },
 ) => {
   const targets = await parseTargets(sources);
   const lookups = audienceOf(targets);
@@ -108,6 +127,7 @@ export const audienceQuery = async (
     lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(rules !== undefined && { rules }),
   };
 };
 
@@ -173,7 +193,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push }: AudienceQuery,
+  { projectId, targets, lookups, app, push, rules }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -198,8 +218,8 @@ export const readPage = async (
   // Each of these tokens belongs to one device, so no device is reached twice.
   if (push !== undefined) {
     const chosen = await withPushTokens(audience, { projectId, push }, [...devices.values()]);
-    return { devices: chosen, matched: sorted, read };
+    return { devices: await withRules(audience, { projectId, rules }, chosen), matched: sorted, read };
   }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
-  return { devices: [...devices.values()], matched: sorted, read };
+  return { devices: await withRules(audience, { projectId, rules }, [...devices.values()]), matched: sorted, read };
 };
