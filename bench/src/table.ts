@@ -15,6 +15,7 @@ export type Figure =
   | "recipients-p99"
   | "recipients-inline"
   | "template"
+  | "device-values"
   | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"

@@ -3,6 +3,7 @@ import { batchRow } from "./batch-row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
 import { deviceListRow } from "./device-list-row.ts";
+import { deviceValuesRow } from "./device-values-row.ts";
 import { directRows, slowDirectRow } from "./direct-row.ts";
 import { exportsRow } from "./exports-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
@@ -40,6 +41,7 @@ export const allRows: readonly Row[] = [
   slowProviderRow,
   besideBroadcastRow,
   recipientsRow,
+  deviceValuesRow,
   receiptsRow,
   opensRow,
   forgedOpensRow,

@@ -301,7 +301,7 @@ export type Author = {
   name?: string;
 };
 
-/** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables */
+/** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables, `device.metadata.<path>`, `device.identifiers.<path>` and `user.id` */
 export type TemplateContent = {
   /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
   title?: string;
@@ -1567,7 +1567,7 @@ export type NewNotification = {
   android?: Record<string, unknown> | undefined;
   /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown> | undefined;
-  /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text */
+  /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`, and of each device `{{ device.metadata.plan }}`, `{{ device.identifiers.app_version }}` and `{{ user.id }}`. Without these fields, `{{` is text */
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;
@@ -1665,7 +1665,7 @@ export type TopicChange = {
   closed: boolean;
 };
 
-/** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables */
+/** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables, `device.metadata.<path>`, `device.identifiers.<path>` and `user.id` */
 export type NewTemplate = {
   /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
   title?: string | undefined;
@@ -1770,6 +1770,8 @@ export type NewPreview = {
   /** Shown instead of a stored version, and not stored */
   content?: NewTemplate | undefined;
   variables?: Record<string, string | number | boolean> | undefined;
+  /** A device whose `device.metadata`, `device.identifiers`, `user.id` and language it shows. Absent: names stand for the values */
+  device?: string | undefined;
   /** Of the device: selects the localization */
   locale?: string | undefined;
 };

@@ -56,12 +56,12 @@ test("a problem of a whole request has no pointer", () => {
 });
 
 test("whatever the client's types let through is what a contract takes", () => {
-  type OfSends = keyof typeof contracts.templateFields | keyof typeof contracts.audienceFields;
+  type OfSends = keyof typeof contracts.templateFields | keyof typeof contracts.targetFields;
   expectTypeOf<Mutable<Omit<NewNotification, OfSends>>>().toExtend<
     Omit<z.input<typeof contracts.NotificationContent>, OfSends>
   >();
   expectTypeOf<Mutable<NewNotification["recipients"]>>().toExtend<
-    z.input<(typeof contracts.audienceFields)["recipients"]>
+    z.input<(typeof contracts.targetFields)["recipients"]>
   >();
   expectTypeOf<Mutable<NewDevice>>().toExtend<z.input<typeof contracts.RegisterDevice>["device"]>();
   expectTypeOf<Mutable<NewWebhook>>().toExtend<z.input<typeof contracts.CreateWebhook>["webhook"]>();

@@ -80,7 +80,7 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 
 /** Schemas of request bodies, by the client's names. */
 const inputs = {
-  NewNotification: contracts.NotificationContent.extend({ ...contracts.templateFields, ...contracts.audienceFields }),
+  NewNotification: contracts.NotificationContent.extend({ ...contracts.templateFields, ...contracts.targetFields }),
   NewDevice: contracts.RegisterDevice.shape.device,
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,

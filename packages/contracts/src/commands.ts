@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AskedRules } from "./asked-rules.ts";
+import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
@@ -97,6 +98,8 @@ export const ExpandV1 = defineMessage(
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */
     push: PushKey.optional(),
+    /** The recipients get the values of their devices at these paths. */
+    devicePaths: DevicePaths.optional(),
     rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,

@@ -5,6 +5,7 @@ export * from "./catalogue.ts";
 export * from "./commands.ts";
 export * from "./condition.ts";
 export * from "./csv-row.ts";
+export * from "./device-values.ts";
 export * from "./duration.ts";
 export * from "./envelope.ts";
 export * from "./errors.ts";

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DevicePaths } from "./device-values.ts";
 import { LiquidProgram } from "./liquid-program.ts";
 import { DeclaredVariables, VariableValue } from "./variables.ts";
 
@@ -60,5 +61,7 @@ export const PersonalTexts = z.object({
   values: z.record(z.string(), VariableValue),
   /** What its template says of its variables; absent: it has no template. */
   declared: DeclaredVariables.optional(),
+  /** What the texts show of the device; absent: nothing. */
+  devicePaths: DevicePaths.optional(),
 });
 export type PersonalTexts = z.infer<typeof PersonalTexts>;

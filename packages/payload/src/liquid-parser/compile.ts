@@ -1,4 +1,6 @@
 import {
+  deviceValueLimits,
+  isDevicePath,
   isVariableName,
   type LiquidChain,
   type LiquidExpression,
@@ -68,7 +70,7 @@ type Options = {
   readonly link?: boolean;
 };
 
-const createCompiler = (names: ReadonlySet<string>) => {
+const createCompiler = (names: ReadonlySet<string>, link: boolean) => {
   const locals = new Set<string>();
   let nodes = 0;
   const count = (token: Token) => {
@@ -82,11 +84,24 @@ const createCompiler = (names: ReadonlySet<string>) => {
     if (variable !== undefined || !path.every((key) => typeof key === "string"))
       throw new Refused(token, `${token.getText()} is not supported; name a value, such as \`name\``);
     const name = path.join(".");
+    if (name === "user.id") return { path };
+    if (path[0] === "device" || path[0] === "user") return ofDevice(token, path);
     if (!names.has(name) && !locals.has(name))
       throw new Refused(
         token,
         `\`${name}\` is not among the variables${names.size > 0 ? ` ${quoted([...names])}` : ""}`,
       );
+    return { path };
+  };
+
+  const ofDevice = (token: Token, path: string[]): LiquidExpression => {
+    const name = path.join(".");
+    if (path[0] === "user" || !isDevicePath(path.slice(1)))
+      throw new Refused(
+        token,
+        `\`${name}\` is no value of a device; there are \`device.metadata.<name>\`, \`device.identifiers.<name>\` with up to ${deviceValueLimits.depth} names, and \`user.id\``,
+      );
+    if (link) throw new Refused(token, `\`${name}\` is not accepted in a link: the app on the device wrote it`);
     return { path };
   };
 
@@ -232,7 +247,7 @@ export const compileLiquid = (
   if (Buffer.byteLength(source) > liquidLimits.sourceBytes)
     return { problem: { line: 1, column: 1, message: `is longer than ${liquidLimits.sourceBytes} bytes` } };
   try {
-    const nodes = createCompiler(names)(liquid.parse(source), 0);
+    const nodes = createCompiler(names, link)(liquid.parse(source), 0);
     const [first] = nodes;
     const isWhole = nodes.length === 1 && typeof first === "object" && "output" in first;
     return { program: { nodes, ...(link && !isWhole && { encode: true as const }) } };

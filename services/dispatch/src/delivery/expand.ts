@@ -11,7 +11,8 @@ import type { Judge } from "./judge.ts";
  */
 export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return async ({ _id, projectId, content, expiresAt }: NotificationRecord, repeat = "0"): Promise<void> => {
+  return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
+    const { _id, projectId, content, personal, expiresAt } = document;
     await judge.loading();
     const data: ExpandV1 = {
       projectId,
@@ -20,6 +21,7 @@ export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">
       fromBucket: 0,
       ...audienceOfContent(content),
       ...(content.recipients && { recipients: content.recipients.kind }),
+      ...(personal?.devicePaths && { devicePaths: personal.devicePaths }),
       ...judge.askedOf(projectId, content),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),

@@ -1,16 +1,16 @@
 import { isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
 import { createByteCache, memoryBytesOf } from "@herald/kit";
-import { createRenderPersonal, type RenderPersonal } from "@herald/payload";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
+import { createPersonalContent, type PersonalContent } from "./personal-content.ts";
 
 /** A notification that is being sent: its content, read once, and whether it may still be sent. */
 export type CachedNotification = {
   /** Without its targets, which may take megabytes and are not needed any more. */
   readonly document: NotificationRecord;
   /** Renders its texts for a device; undefined: all devices get the same. */
-  readonly render: RenderPersonal | undefined;
-  /** Some of its targets may mean a single user. */
+  readonly contentFor: PersonalContent | undefined;
+  /** Some of its targets may mean a single user, or its texts show values of one. */
   readonly personal: boolean;
   /** Token verdicts that this process received for its devices, for the spike guard. */
   readonly verdicts: { judged: number; unregistered: number; spike: boolean };
@@ -47,8 +47,8 @@ export const createNotificationCache = (
 
   const cache = (document: NotificationRecord): CachedNotification => ({
     document: { ...document, content: { ...document.content, targets: [] } },
-    render: document.personal && createRenderPersonal(document.content, document.personal),
-    personal: isPersonal(document.content.targets),
+    contentFor: createPersonalContent(document),
+    personal: document.personal !== undefined || isPersonal(document.content.targets),
     verdicts: { judged: 0, unregistered: 0, spike: false },
     cancelled: document.stop?.kind === "cancelled",
     abandoned: document.stop?.kind === "abandoned",

@@ -6,7 +6,6 @@ import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
-import { personalContent } from "./personal-content.ts";
 
 /** Pushes per chunk. The notification's state is read before each chunk, so at most 50 pushes follow its cancel or expiry. */
 export const chunkSize = 50;
@@ -87,7 +86,7 @@ export const pushDevices = async (
     for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
-      const own = cached.render && personalContent(cached.render, device);
+      const own = cached.contentFor?.(device);
       if (own && "failure" in own) {
         outcomes[index] = own.failure;
         channel.release(1);

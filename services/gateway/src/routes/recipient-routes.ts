@@ -65,7 +65,7 @@ const uploadOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notifi
 const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notifications/{id}/recipients", {
   summary: "Upload the recipients of a notification",
   description:
-    "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first thousand lines, and Herald reads no faster than it sends. A line that is refused stops nothing. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of lines with one target the first counts. With `dry_run=true` the lines are read and counted, and nothing is stored or sent.",
+    "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first two thousand lines, and Herald reads no faster than it sends. A line that is refused stops nothing. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of lines with one target the first counts. With `dry_run=true` the lines are read and counted, and nothing is stored or sent.",
   access: project("send"),
   params: { id: notificationParam },
   query: RecipientsQuery,

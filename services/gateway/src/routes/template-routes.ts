@@ -1,6 +1,7 @@
 import {
   type Author,
   DeleteTemplate,
+  GetDevice,
   GetTemplate,
   ListTemplates,
   ListTemplateVersions,
@@ -109,13 +110,16 @@ const previewTemplateRoute = defineRoute("previewTemplate", "post /api/v1/templa
   params: { name: templateParam },
   body: PreviewTemplate,
   responses: { 200: { description: "The payloads", schema: dataOf(TemplatePreview) } },
+  errors: ["device-not-found"],
   handle: async (deps, { caller: { projectId }, params: { name }, body: { preview } }) => {
-    const { version, variables, locale } = preview;
+    const { version, variables, locale, device: deviceId } = preview;
     const which = version === undefined || version === "draft" ? {} : { version };
     const content = preview.content ?? (await deps.sendRequest(GetTemplate, { projectId, name, ...which })).content;
+    const device = deviceId && (await deps.sendRequest(GetDevice, { projectId, deviceId }));
     const at = deps.now();
     const origin = { projectId, id: newNotificationId(at), at };
-    return ok(previewTemplate(content, { ...origin, variables, locale, openTokenBytes: deps.openTokens.length }));
+    const shown = { variables, device, locale, openTokenBytes: deps.openTokens.length };
+    return ok(previewTemplate(content, { ...origin, ...shown }));
   },
 });
 

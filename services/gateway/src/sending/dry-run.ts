@@ -1,4 +1,11 @@
-import { audienceOfContent, CountAudience, type DryRun, notificationLimits, type SendV1 } from "@herald/contracts";
+import {
+  audienceOfContent,
+  CountAudience,
+  type DryRun,
+  notificationLimits,
+  placeholderValues,
+  type SendV1,
+} from "@herald/contracts";
 import { createRenderPersonal } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 import { renderSamples } from "./render-samples.ts";
@@ -12,13 +19,17 @@ const platforms = ["ios", "android", "web"] as const;
 const targetsOf = ({ content, recipients = [] }: SendV1): string[] =>
   recipients.flat().map(({ key }) => `${content.recipients?.kind}:${key}`);
 
-/** The texts of its first recipient. */
+/** The texts of its first recipient, with placeholders for what is not known of the device. */
 const personalSample = (command: SendV1): SendV1 => {
   const { content, personal, recipients = [] } = command;
   const first = recipients[0]?.[0];
-  if (personal === undefined || first === undefined) return command;
-  const user = content.recipients?.kind === "user" && { user: { id: first.key } };
-  const rendered = createRenderPersonal(content, personal)({ ...first.values, ...user }, undefined);
+  if (personal === undefined || (content.recipients && first === undefined)) return command;
+  const values = {
+    ...placeholderValues(personal.devicePaths ?? []),
+    ...first?.values,
+    ...(first && content.recipients?.kind === "user" && { user: { id: first.key } }),
+  };
+  const rendered = createRenderPersonal(content, personal)(values, undefined);
   return "content" in rendered ? { ...command, content: rendered.content } : command;
 };
 

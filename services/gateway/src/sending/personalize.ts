@@ -11,11 +11,10 @@ import {
   type VariableValue,
   words,
 } from "@herald/contracts";
-import { HeraldError, parseBody } from "@herald/kit";
-import { type CompiledText, mapTexts, mergeLayers, type Texts } from "@herald/payload";
-import { compileTexts } from "@herald/payload/liquid-parser";
+import { parseBody } from "@herald/kit";
+import { type CompiledText, mapTexts, mergeLayers, type PersonalShown, type Texts } from "@herald/payload";
 import { standIn } from "./stand-in.ts";
-import { at, type Compiled, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
+import { at, type Compiled, compileLayers, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
 
 /** What a send becomes: its content, and what dispatch needs to render its texts for each device. */
 export type RenderedSend = { readonly notification: NotificationContent } & Pick<SendV1, "personal" | "recipients">;
@@ -91,56 +90,65 @@ const inChunks = (lines: readonly RecipientLine[]): RecipientLine[][] => {
 
 /** A send whose texts dispatch renders for each recipient. Throws validation-failed with all problems. */
 export const personalize = (
-  { template, version, variables = {}, own, locale, name }: Rendering,
+  rendering: Rendering,
   given: readonly NewRecipient[] | { readonly upload: RecipientKind },
 ): RenderedSend => {
+  const { template, variables = {}, own, name } = rendering;
   const recipients = "upload" in given ? [] : given;
   const problems: string[] = [];
-  const shared =
+  const values =
     template === undefined
       ? variables
       : valuesOf(template.declared, variables, at(name, "variables"), problems, { isPart: true });
   const { kind, lines } = linesOf(recipients, template, name, problems);
-  if (template) requireValues(lines, template, shared, name, problems);
-  const compiled = compileTexts(own, template?.names ?? namesOf(shared, recipients));
-  for (const { path, message } of compiled.problems) problems.push(`${at(name, ...path)}: ${message}`);
+  if (template) requireValues(lines, template, values, name, problems);
   if ("upload" in given && own.send_at !== undefined)
     problems.push(`${at(name, "send_at")}: is not accepted with an upload: it is sent as its lines arrive`);
-  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
-
-  const merged = mergeLayers<CompiledText, object, object>(template?.content ?? {}, compiled.content);
-  const likely = mapTexts<CompiledText, string, Texts<CompiledText>>(merged, (text, place) =>
-    typeof text === "string" ? text : standIn(place),
-  );
-  const checked: Omit<NotificationContent, "targets"> = parseBody(
-    RenderedContent,
-    {
-      ...likely,
-      template: version,
-      recipients: "upload" in given ? { kind: given.upload, upload: true } : { kind, lines: recipients.length },
-    },
-    { prefix: name },
-  );
-  const { title, body, link_to, image, data, localizations } = merged as Texts<CompiledText>;
-  const shown = shownTexts(mergeLayers<string, object, object>(template?.sources ?? {}, own) as Texts<string>);
+  const layers = { ...compileLayers(rendering, namesOf(values, recipients), problems), values };
+  const listed = "upload" in given ? { kind: given.upload, upload: true as const } : { kind, lines: recipients.length };
   return {
-    notification: {
-      ...checked,
-      ...(shownOnly(shown) as object),
-      targets: [],
-    },
-    personal: {
-      texts: JSON.parse(JSON.stringify({ title, body, link_to, image, data, localizations })),
-      locale: locale ?? template?.locale ?? defaultLocale,
-      values: shared,
-      ...(template && { declared: template.declared }),
-    },
+    ...renderLater(rendering, layers, { recipients: listed, targets: [] }),
     ...(!("upload" in given) && { recipients: inChunks(lines) }),
   };
 };
 
-/** Undefined removes what stood in for a text. */
-const shownOnly = ({ title, body, link_to, image, data, localizations }: Texts<string>) => ({
+type Layers = {
+  readonly texts: Texts<CompiledText>;
+  readonly shown: PersonalShown;
+  readonly values: Readonly<Record<string, VariableValue>>;
+};
+
+/** A send whose texts dispatch renders for each of its devices. Throws validation-failed with all problems. */
+export const renderLater = (
+  { template, version, own, locale, name }: Rendering,
+  { texts, shown, values }: Layers,
+  { targets, ...audience }: Pick<NotificationContent, "targets" | "recipients">,
+): RenderedSend => {
+  const likely = mapTexts<CompiledText, string, Texts<CompiledText>>(texts, (text, place) =>
+    typeof text === "string" ? text : standIn(place),
+  );
+  const checked: Omit<NotificationContent, "targets"> = parseBody(
+    RenderedContent,
+    { ...likely, template: version, ...audience },
+    { prefix: name },
+  );
+  const sources = shownTexts(mergeLayers<string, object, object>(template?.sources ?? {}, own) as Texts<string>);
+  const { devicePaths } = shown;
+  return {
+    notification: { ...checked, ...(textsOf(sources) as object), targets },
+    personal: {
+      // Without its undefined fields.
+      texts: JSON.parse(JSON.stringify(textsOf(texts))),
+      locale: locale ?? template?.locale ?? defaultLocale,
+      values,
+      ...(template && { declared: template.declared }),
+      ...(devicePaths.length > 0 && { devicePaths: [...devicePaths] }),
+    },
+  };
+};
+
+/** Each text, and undefined where there is none: it removes what stood in for it. */
+const textsOf = <Text>({ title, body, link_to, image, data, localizations }: Texts<Text>) => ({
   title,
   body,
   link_to,

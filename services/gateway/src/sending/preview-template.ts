@@ -1,6 +1,10 @@
 import {
+  type Device,
+  deviceValues,
+  localeOf,
   type NotificationId,
   type ProjectId,
+  placeholderValues,
   RenderedContent,
   type TemplateContent,
   type TemplatePreview,
@@ -11,7 +15,7 @@ import { mapTexts, weighPayloads } from "@herald/payload";
 import { sendCommand } from "./accept-notification.ts";
 import { renderSamples } from "./render-samples.ts";
 import { standIn } from "./stand-in.ts";
-import { compileTemplate, renderNotification } from "./templates.ts";
+import { compileNotification, compileTemplate, renderNotification } from "./templates.ts";
 
 const compile = (content: TemplateContent, name: string) => {
   const compiled = compileTemplate(content);
@@ -35,19 +39,31 @@ type Preview = {
   readonly id: NotificationId;
   readonly at: Date;
   readonly variables: Variables | undefined;
+  /** Shows its values, in its language unless `locale` is given. Undefined: placeholders stand for them. */
+  readonly device: Device | undefined;
   readonly locale: string | undefined;
   readonly openTokenBytes: number;
 };
 
 const platforms = ["ios", "android", "web"] as const;
 
+const valuesOfDevice = (device: Device | undefined, paths: readonly string[]) => {
+  if (device === undefined) return placeholderValues(paths);
+  const { user_id: id } = device;
+  return { device: deviceValues(device, paths), ...(id !== null && { user: { id } }) };
+};
+
 /** Renders a template with values for each platform. Throws validation-failed with all problems of its texts and values. */
 export const previewTemplate = (
   content: TemplateContent,
-  { variables, locale, openTokenBytes, ...origin }: Preview,
+  { variables, device, locale: chosen, openTokenBytes, ...origin }: Preview,
 ): TemplatePreview => {
   const template = compile(content, "preview.content");
-  const rendered = renderNotification({ template, variables, own: {}, locale: undefined, name: "preview" });
+  const rendering = { template, variables, own: {}, locale: undefined, name: "preview" };
+  const layers = compileNotification(rendering);
+  const values = { ...valuesOfDevice(device, layers.shown.devicePaths), ...layers.values };
+  const rendered = renderNotification(rendering, { ...layers, values });
+  const locale = chosen ?? (device && localeOf(device.identifiers));
   const command = sendCommand({ ...origin, notification: { ...rendered, targets: ["all"] } });
   const payloads = renderSamples(command, platforms, locale);
   const weights = weighPayloads(command.content, command, openTokenBytes, locale);

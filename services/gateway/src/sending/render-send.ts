@@ -1,8 +1,8 @@
 import { isTemplated, type ProjectId, type SendNotification } from "@herald/contracts";
 import { type Fault, HeraldError } from "@herald/kit";
 import type { ProjectDirectory } from "../auth/directories.ts";
-import { personalize, type RenderedSend } from "./personalize.ts";
-import { renderNotification, type TemplateDirectory } from "./templates.ts";
+import { personalize, type RenderedSend, renderLater } from "./personalize.ts";
+import { compileNotification, renderNotification, type TemplateDirectory } from "./templates.ts";
 
 const notPublished = (name: string): Fault => ({
   name: "notification.template",
@@ -42,7 +42,10 @@ const renderTextsOf = async (
   if (named !== undefined && found === undefined) throw new HeraldError("validation-failed", [notPublished(named)]);
   const { version, compiled: template } = found ?? {};
   const rendering = { template, version, variables, own, locale, name: "notification" };
-  return recipients === undefined
-    ? { notification: { ...renderNotification(rendering), targets } }
-    : personalize(rendering, recipients);
+  if (recipients !== undefined) return personalize(rendering, recipients);
+  const layers = compileNotification(rendering);
+  const { devicePaths, user } = layers.shown;
+  return devicePaths.length > 0 || user
+    ? renderLater(rendering, layers, { targets })
+    : { notification: { ...renderNotification(rendering, layers), targets } };
 };

@@ -24,9 +24,9 @@ const maxGroupBytes = 524_288;
 const concurrentGroups = 1;
 
 /** Whether dispatch may send it at once. */
-export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
-  // Without targets it has recipients, and is no small send.
-  sendAt === undefined && allHaveFewDevices(targets);
+export const isSmall = ({ content: { targets }, sendAt, personal }: SendV1): boolean =>
+  // Registry reads values of devices page after page, and without targets it has recipients.
+  sendAt === undefined && personal === undefined && allHaveFewDevices(targets);
 
 /** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */
 export type NewSend = { readonly command: SendV1; readonly bytes: number };

@@ -1,6 +1,7 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
   type DeclaredVariables,
+  deviceValueLimits,
   type NotificationContent,
   type ProjectId,
   RenderedContent,
@@ -12,7 +13,14 @@ import {
   variableProblem,
 } from "@herald/contracts";
 import { createByteCache, HeraldError, memoryBytesOf, parseBody } from "@herald/kit";
-import { mergeLayers, renderTexts } from "@herald/payload";
+import {
+  type CompiledText,
+  type LiquidValues,
+  mergeLayers,
+  personalShown,
+  renderTexts,
+  type Texts,
+} from "@herald/payload";
 import { compileTexts } from "@herald/payload/liquid-parser";
 
 const maxBytes = 32 * 1_048_576;
@@ -95,17 +103,43 @@ export type Rendering = {
   readonly name: string;
 };
 
-/** Renders the texts of a send, or of its template. Throws validation-failed with all problems. */
-export const renderNotification = ({ template, version, variables = {}, own, locale, name }: Rendering) => {
+/**
+ * The compiled texts of a send over those of its template. They may show `names`, if it has no template. Throws validation-failed with its
+ * problems and earlier ones: with a wrong value, the texts that show it would only repeat the problem.
+ */
+export const compileLayers = (
+  { template, own, name }: Rendering,
+  names: ReadonlySet<string>,
+  problems: readonly string[],
+) => {
+  const compiled = compileTexts(own, template?.names ?? names);
+  const all = [...problems, ...compiled.problems.map(({ path, message }) => `${at(name, ...path)}: ${message}`)];
+  if (all.length > 0) throw new HeraldError("validation-failed", all);
+  const texts = mergeLayers<CompiledText, object, object>(template?.content ?? {}, compiled.content);
+  const shown = personalShown(texts);
+  const { paths } = deviceValueLimits;
+  if (shown.devicePaths.length > paths)
+    throw new HeraldError("validation-failed", [
+      `${name}: its texts show ${shown.devicePaths.length} values of a device, and at most ${paths} are accepted`,
+    ]);
+  return { texts: texts as Texts<CompiledText>, shown };
+};
+
+/** The texts of a send that has all values, or of its template, with these values. Throws validation-failed with all problems. */
+export const compileNotification = (rendering: Rendering) => {
+  const { template, variables = {}, name } = rendering;
   const problems: string[] = [];
   const values =
     template === undefined ? variables : valuesOf(template.declared, variables, at(name, "variables"), problems);
-  const compiled = compileTexts(own, template?.names ?? new Set(Object.keys(variables)));
-  for (const { path, message } of compiled.problems) problems.push(`${at(name, ...path)}: ${message}`);
-  // With a wrong value, the texts that show it would only repeat the problem.
-  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
-  const merged = mergeLayers(template?.content ?? {}, compiled.content);
-  const rendered = renderTexts(merged, values, locale ?? template?.locale ?? defaultLocale);
+  return { ...compileLayers(rendering, new Set(Object.keys(variables)), problems), values };
+};
+
+/** Renders the texts of a send, or of its template. Throws validation-failed with all problems. */
+export const renderNotification = (
+  { template, version, locale, name }: Rendering,
+  { texts, values }: { readonly texts: Texts<CompiledText>; readonly values: LiquidValues },
+) => {
+  const rendered = renderTexts(texts, values, locale ?? template?.locale ?? defaultLocale);
   if (rendered.problems.length > 0)
     throw new HeraldError(
       "validation-failed",

@@ -1,7 +1,7 @@
 import type { TemplateContent } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { compileTemplate, renderNotification } from "./templates.ts";
+import { compileNotification, compileTemplate, renderNotification } from "./templates.ts";
 
 const template: TemplateContent = {
   title: "T {{ n }}",
@@ -13,15 +13,17 @@ const template: TemplateContent = {
 };
 
 type Own = Parameters<typeof renderNotification>[0]["own"];
-const render = (own: Own, { locale, content = template }: { locale?: string; content?: TemplateContent } = {}) =>
-  renderNotification({
+const render = (own: Own, { locale, content = template }: { locale?: string; content?: TemplateContent } = {}) => {
+  const rendering = {
     template: compileTemplate(content),
     version: { name: "t", version: 1 },
     variables: { n: 2 },
     own,
     locale,
     name: "notification",
-  });
+  };
+  return renderNotification(rendering, compileNotification(rendering));
+};
 
 describe("layers", () => {
   test("a send without fields is the template", () => {

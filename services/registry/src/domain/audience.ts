@@ -63,11 +63,16 @@ export const neededBy = (targets: readonly Target[]): Needed => {
     else if (target.kind === "token") paths.add("token");
     else if (typeof key === "object" && key.by === "facets") facets.add(key.key);
   }
-  const outer = [...paths].filter((path) => {
+  return { paths: outermost(paths), facets: [...facets] };
+};
+
+/** The paths that no other one contains, each once. */
+export const outermost = (all: Iterable<string>): string[] => {
+  const paths = new Set(all);
+  return [...paths].filter((path) => {
     const keys = path.split(".");
     return !keys.some((_, at) => at > 0 && paths.has(keys.slice(0, at).join(".")));
   });
-  return { paths: outer, facets: [...facets] };
 };
 
 /** One query for devices that some of the targets may match. */

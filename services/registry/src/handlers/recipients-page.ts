@@ -20,7 +20,7 @@ type PageDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
  */
 export const partitionRecipients = async (
   { bus, audience, expansions, now }: PageDeps,
-  { projectId, notificationId, page, app, rules }: ExpandV1,
+  { projectId, notificationId, page, app, devicePaths, rules }: ExpandV1,
   kind: RecipientKind,
 ) => {
   const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page });
@@ -31,6 +31,7 @@ export const partitionRecipients = async (
     kind,
     lines: readRecipientLines(chunk.lines),
     app,
+    devicePaths,
   });
   const devices = await withRules(audience, { projectId, rules }, found);
   const batches = partitionBatches(devices);

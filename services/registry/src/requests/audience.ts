@@ -84,7 +84,11 @@ const resolve = async (
     signal.throwIfAborted();
     const unmatched = targets.filter((_, at) => !matched.has(at));
     if (push !== undefined) {
-      const chosen = await withPushTokens(audience, { projectId, push }, devices.map(partitionableOf));
+      const chosen = await withPushTokens(
+        audience,
+        { projectId, push },
+        devices.map((row) => partitionableOf(row)),
+      );
       return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
@@ -92,7 +96,13 @@ const resolve = async (
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(await withRules(audience, { projectId, rules }, reached.map(partitionableOf))),
+      batches: partitionBatches(
+        await withRules(
+          audience,
+          { projectId, rules },
+          reached.map((row) => partitionableOf(row)),
+        ),
+      ),
       unmatched,
     };
   };

@@ -2,6 +2,7 @@ import {
   type AppId,
   type AskedRules,
   type DeviceId,
+  deviceValues,
   type ProjectId,
   type PushKey,
   parseTarget,
@@ -106,17 +107,7 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  {
-    targets: sources,
-    app,
-    push,
-    rules,
-  }: {
-    targets: readonly string[];
-    app?: AppId | undefined;
-    push?: PushKey | undefined;
-    rules?: AskedRules | undefined;
-  },
+  { targets: sources, app, push, devicePaths, rules }: AskedAudience,
 ) => {
   const targets = await parseTargets(sources);
   const lookups = audienceOf(targets);
@@ -127,8 +118,18 @@ export const audienceQuery = async (
     lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(devicePaths && { devicePaths }),
     ...(rules !== undefined && { rules }),
   };
+};
+
+/** An audience as a send or a count asks for it. `devicePaths`: the recipients get the values of their devices there. */
+type AskedAudience = {
+  readonly targets: readonly string[];
+  readonly app?: AppId | undefined;
+  readonly push?: PushKey | undefined;
+  readonly devicePaths?: readonly string[] | undefined;
+  readonly rules?: AskedRules | undefined;
 };
 
 const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
@@ -180,10 +181,13 @@ export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<
   facets: new Set(row.facets),
 });
 
-export const partitionableOf = (row: AudienceRow): Partitionable => ({
+export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[]): Partitionable => ({
   platform: row.platform,
   ...(row.provider && { provider: row.provider }),
-  recipient: recipientOf(row),
+  recipient: {
+    ...recipientOf(row),
+    ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
+  },
   changedAt: row.updatedAt.getTime(),
 });
 
@@ -193,7 +197,7 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, rules }: AudienceQuery,
+  { projectId, targets, lookups, app, push, devicePaths, rules }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -202,12 +206,12 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
-        devices.set(row._id, partitionableOf(row));
+        devices.set(row._id, partitionableOf(row, devicePaths));
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
       }

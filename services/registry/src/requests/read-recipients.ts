@@ -20,19 +20,21 @@ type Recipients = {
   readonly lines: readonly RecipientLine[];
   /** Only devices of this app. */
   readonly app?: string | undefined;
+  /** Their values at these paths are added. */
+  readonly devicePaths?: readonly string[] | undefined;
 };
 
 /** The active devices of recipients, each with its recipient's values, and the positions of recipients without a device. */
 export const readRecipients = async (
   audience: Pick<AudienceStore, "ofRecipients" | "ofInstallations">,
-  { projectId, kind, lines, app }: Recipients,
+  { projectId, kind, lines, app, devicePaths }: Recipients,
 ): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
   // A user who was erased has no key.
   const byKey = new Map(lines.flatMap((line) => (line.key === "" ? [] : [[line.key, line.values] as const])));
   const keys = [...byKey.keys()];
   const lookups: Promise<AudienceRow[]>[] = [];
   for (let from = 0; from < keys.length; from += keysPerLookup)
-    lookups.push(audience.ofRecipients(projectId, kind, keys.slice(from, from + keysPerLookup)));
+    lookups.push(audience.ofRecipients(projectId, kind, keys.slice(from, from + keysPerLookup), devicePaths));
   const rows = (await Promise.all(lookups)).flat().filter((row) => isOfApp(app, row));
 
   const doubtful = rows.filter(mayBeReachedTwice);
@@ -45,8 +47,8 @@ export const readRecipients = async (
     if (values === undefined) return [];
     matched.add(key);
     if (twice.has(row._id)) return [];
-    const device = partitionableOf(row);
-    return [{ ...device, recipient: { ...device.recipient, values } }];
+    const device = partitionableOf(row, devicePaths);
+    return [{ ...device, recipient: { ...device.recipient, values: { ...values, ...device.recipient.values } } }];
   });
   return { devices, unmatched: [...lines.keys()].filter((at) => !matched.has(lines[at]?.key ?? "")) };
 };

@@ -41,7 +41,7 @@ const type = { string: 0x02, document: 0x03, date: 0x09 } as const;
 const named = (...names: (keyof AudienceRow)[]) => names;
 const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.date]: named("tokenUpdatedAt", "updatedAt"),
-  [type.document]: named("keys"),
+  [type.document]: named("keys", "metadata", "identifiers"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
     ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),

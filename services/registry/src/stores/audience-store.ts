@@ -19,7 +19,7 @@ import {
   indexName,
 } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
-import { type DeviceLookup, isDirect, type Needed, neededBy, type WantedKeys } from "../domain/audience.ts";
+import { type DeviceLookup, isDirect, type Needed, neededBy, outermost, type WantedKeys } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
@@ -40,6 +40,14 @@ type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string };
 const projectionOf = ({ paths, facets }: Needed): Document => ({
   ...Object.fromEntries(paths.map((path) => [path, 1])),
   ...(facets.length > 0 && { facets: { $setIntersection: ["$facets", { $literal: facets }] } }),
+});
+
+/** The fields of rows whose devices' values at these paths are shown. No path contains another, see {@link neededBy}. */
+const fieldsWith = (devicePaths: readonly string[] | undefined, needed?: Needed): Document => ({
+  ...audienceFields,
+  ...(needed && projectionOf(needed)),
+  ...(devicePaths &&
+    Object.fromEntries(outermost([...devicePaths, ...(needed?.paths ?? [])]).map((path) => [path, 1]))),
 });
 
 /** What decides which targets of a lookup match a device. Undefined: all of them match all its devices. */
@@ -125,6 +133,13 @@ const inParts = async <Row>(rows: AsyncIterable<Row>, take: (part: readonly Row[
   if (part.length > 0) await take(part);
 };
 
+type PageQuery = {
+  readonly projectId: ProjectId;
+  readonly targets: readonly Target[];
+  /** Rows have their devices' values at these paths. */
+  readonly devicePaths?: readonly string[] | undefined;
+};
+
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
 
 /** The queries of an expansion. Each names its index, and none sorts. */
@@ -155,27 +170,29 @@ export const createAudienceStore = (db: Db) => {
      * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
      */
     page: async (
-      { projectId, targets }: { readonly projectId: ProjectId; readonly targets: readonly Target[] },
+      { projectId, targets, devicePaths }: PageQuery,
       lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets)
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths)
         return take(await findActive(projectId, lookup.ids));
       const query = queryOf(projectId, lookup, buckets);
       if (!query) return;
       const needed = neededFor(lookup, targets);
       const options = {
         hint: query.hint,
-        projection: { ...audienceFields, ...(needed && projectionOf(needed)) },
+        projection: fieldsWith(devicePaths, needed),
         batchSize,
         ...deadlineOptions(),
       };
       const filter = { ...query.filter, status: "active" as const };
       if (needed) return inParts(devices.find<AudienceRow>(filter, options), take);
-      const rows = await devices.find<Uint8Array>(filter, { ...options, raw: true }).toArray();
-      return take(rows.map(readAudienceRow));
+      const found = devices.find<Uint8Array>(filter, { ...options, raw: true });
+      // A value may be long, too.
+      if (devicePaths) return inParts(found, (part) => take(part.map(readAudienceRow)));
+      return take((await found.toArray()).map(readAudienceRow));
     },
 
     /** The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. */
@@ -233,12 +250,13 @@ export const createAudienceStore = (db: Db) => {
       projectId: ProjectId,
       kind: RecipientKind,
       keys: readonly string[],
+      devicePaths?: readonly string[],
     ): Promise<AudienceRow[]> => {
       const { index, filter } = recipientQueries[kind];
       const rows = await devices
         .find<Uint8Array>(
           { projectId, status: "active", ...filter(keys) },
-          { hint: indexName(index), projection: audienceFields, batchSize, ...deadlineOptions(), raw: true },
+          { hint: indexName(index), projection: fieldsWith(devicePaths), batchSize, ...deadlineOptions(), raw: true },
         )
         .toArray();
       return rows.map(readAudienceRow);

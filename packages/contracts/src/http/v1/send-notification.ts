@@ -27,7 +27,7 @@ export const templateFields = {
   }),
   variables: Variables.optional().meta({
     description:
-      "Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`. Without them, `{{` is text",
+      "Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`, and of each device `{{ device.metadata.plan }}`, `{{ device.identifiers.app_version }}` and `{{ user.id }}`. Without these fields, `{{` is text",
   }),
   locale: Locale.optional().meta({
     description:
@@ -37,7 +37,7 @@ export const templateFields = {
 };
 
 /** Who gets a send: one of these is required. */
-export const audienceFields = { targets: NewTargets.optional(), recipients: RecipientsOrUpload.optional() };
+export const targetFields = { targets: NewTargets.optional(), recipients: RecipientsOrUpload.optional() };
 
 type Templated = { readonly template?: unknown; readonly variables?: unknown; readonly recipients?: unknown };
 
@@ -79,7 +79,7 @@ const newNotification = z
     ...content,
     ...sources,
     ...templateFields,
-    ...audienceFields,
+    ...targetFields,
     dry_run: dryRun,
   })
   .refine(({ targets, recipients }) => (targets === undefined) !== (recipients === undefined), {

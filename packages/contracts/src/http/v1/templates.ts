@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { OperatorId, TokenId } from "../../ids.ts";
+import { DeviceId, OperatorId, TokenId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
 import { named, namedBody, withProblems } from "../../named.ts";
 import { TemplateName } from "../../template-version.ts";
@@ -51,7 +51,7 @@ export const TemplateContent = z
   .meta({
     id: "TemplateContent",
     description:
-      "The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables",
+      "The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables, `device.metadata.<path>`, `device.identifiers.<path>` and `user.id`",
     examples: [
       {
         title: "Order {{ order }} has shipped",
@@ -126,6 +126,10 @@ export const PreviewTemplate = namedBody("PreviewTemplate", {
     version: Which.optional().meta({ description: "Absent: the draft" }),
     content: TemplateContent.optional().meta({ description: "Shown instead of a stored version, and not stored" }),
     variables: Variables.optional(),
+    device: DeviceId.optional().meta({
+      description:
+        "A device whose `device.metadata`, `device.identifiers`, `user.id` and language it shows. Absent: names stand for the values",
+    }),
     locale: Locale.optional().meta({ description: "Of the device: selects the localization", examples: ["de"] }),
   }),
 });
