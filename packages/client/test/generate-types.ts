@@ -60,6 +60,9 @@ const answers = [
   contracts.ProjectToken,
   contracts.IdentityKey,
   contracts.ProviderView,
+  contracts.Activity,
+  contracts.ActivityVersion,
+  contracts.DeviceActivity,
   contracts.TestedPush,
   contracts.VapidKey,
   contracts.RetiredVapidKey,
@@ -80,7 +83,14 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 
 /** Schemas of request bodies, by the client's names. */
 const inputs = {
-  NewNotification: contracts.NotificationContent.extend({ ...contracts.templateFields, ...contracts.targetFields }),
+  NewNotification: contracts.NotificationContent.omit({ activity: true }).extend({
+    ...contracts.templateFields,
+    ...contracts.targetFields,
+    push_type: contracts.SendPushTypeField,
+  }),
+  NewActivity: contracts.PutActivity.shape.activity,
+  ActivityState: contracts.PatchActivity.shape.activity,
+  ActivityEnd: contracts.EndActivity.shape.activity,
   NewDevice: contracts.RegisterDevice.shape.device,
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,
@@ -133,6 +143,7 @@ const values = {
   tokenKind: contracts.FcmTokenKind.options,
   urgency: contracts.Urgency.options,
   pushType: contracts.PushType.options,
+  sendPushType: contracts.SendPushType.options,
   eventType: eventTypes,
 };
 

@@ -1,3 +1,5 @@
+export * from "./activities.ts";
+export * from "./activity-push.ts";
 export * from "./app-data.ts";
 export * from "./asked-rules.ts";
 export * from "./capabilities.ts";
@@ -12,6 +14,7 @@ export * from "./errors.ts";
 export * from "./evaluate-condition.ts";
 export * from "./event-batch.ts";
 export * from "./events.ts";
+export * from "./http/v1/activities.ts";
 export * from "./http/v1/admin.ts";
 export * from "./http/v1/audit.ts";
 export * from "./http/v1/dead-letters.ts";

@@ -3,16 +3,22 @@ import { audienceOfContent, ExpandV1, laneOf, type NotificationId, type ProjectI
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { ActivitySends } from "./activity-sends.ts";
 import type { Judge } from "./judge.ts";
 
 /**
  * Commands the expansion of a notification from its first page. Repeatable: registry partitions every page once. `repeat` changes
  * the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
+export const createExpand = (
+  bus: Bus,
+  judge: Pick<Judge, "askedOf" | "loading">,
+  { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
+) => {
   const publish = groupedPublish(() => bus, ExpandV1);
   return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
     const { _id, projectId, content, personal, expiresAt } = document;
+    if (content.activity) await endAtItsTime(document);
     await judge.loading();
     const data: ExpandV1 = {
       projectId,

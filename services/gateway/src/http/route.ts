@@ -89,6 +89,7 @@ const tagsOfPaths: Readonly<Record<string, RouteTag>> = {
   users: "Users",
   topics: "Topics",
   notifications: "Notifications",
+  activities: "Notifications",
   templates: "Templates",
   stats: "Statistics",
   events: "Events",

@@ -1,4 +1,5 @@
 import type { Route } from "../http/route.ts";
+import { activityRoutes } from "./activity-routes.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes, deviceRoutes } from "./device-routes.ts";
@@ -37,6 +38,7 @@ export const allRoutes: readonly Route[] = [
   ...subscriptionRoutes,
   ...notificationRoutes,
   sendNotifications,
+  ...activityRoutes,
   ...deliveryTraceRoutes,
   ...templateRoutes,
   ...reportRoutes,

@@ -72,7 +72,7 @@ const resolve = async (
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
   const resolveOne = async (
-    { targets, app, push, rules }: (typeof sends)[number],
+    { targets, app, push, without, rules }: (typeof sends)[number],
     keys: (typeof keysOfAll)[number],
   ) => {
     if (!keys) return null;
@@ -86,7 +86,7 @@ const resolve = async (
     if (push !== undefined) {
       const chosen = await withPushTokens(
         audience,
-        { projectId, push },
+        { projectId, push, without },
         devices.map((row) => partitionableOf(row)),
       );
       return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };

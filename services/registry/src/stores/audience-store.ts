@@ -227,10 +227,11 @@ export const createAudienceStore = (db: Db) => {
       return byKey;
     },
 
-    /** The tokens of a push type of those devices that have one. */
-    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey) => {
+    /** The tokens of a push type of those devices that have one, and none of the key `without`. */
+    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey, without?: PushKey) => {
       const projection = { tokens: { $elemMatch: { key } } };
-      const rows = await findByIds(devices, ids, { projectId, facets: tokenFacet(key) }, { projection });
+      const facets = { $eq: tokenFacet(key), ...(without !== undefined && { $ne: tokenFacet(without) }) };
+      const rows = await findByIds(devices, ids, { projectId, facets }, { projection });
       return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
     },
 
