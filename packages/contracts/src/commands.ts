@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ActivityId } from "./activity-push.ts";
 import { AskedRules } from "./asked-rules.ts";
 import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
@@ -114,6 +115,8 @@ export const ExpandV1 = defineMessage(
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */
     push: PushKey.optional(),
+    /** Not those with this token. */
+    without: PushKey.optional(),
     /** The recipients get the values of their devices at these paths. */
     devicePaths: DevicePaths.optional(),
     rules: AskedRules.optional(),
@@ -156,6 +159,8 @@ export const Recipient = z.object({
   keys: WebPushKeys.optional(),
   /** The id of the subscription's VAPID key. */
   vapidKeyId: z.string().optional(),
+  /** The token of a Live Activity that FCM passes to APNs, beside the device's own in `token`. */
+  liveToken: z.string().optional(),
   /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */
@@ -288,6 +293,21 @@ export const ReceiptGroupV1 = defineMessage(
 );
 export type ReceiptGroupV1 = DataOf<typeof ReceiptGroupV1>;
 
+/** A device has another token of an activity: dispatch sends it the current state, if the activity is for the device. */
+export const JoinActivityV1 = defineMessage(
+  "JoinActivityV1",
+  "push.cmd.v1.dispatch.join.:projectId.:deviceId",
+  z.object({
+    projectId: ProjectId,
+    deviceId: DeviceId,
+    activityId: ActivityId,
+    tokenHash: z.string(),
+    /** When the app sent the token. */
+    at: time,
+  }),
+);
+export type JoinActivityV1 = DataOf<typeof JoinActivityV1>;
+
 /** A line that the gateway could not read as text. */
 const brokenLine = z.object({ n: z.number().int().min(1), problem: z.enum(["too-long", "not-utf8"]) });
 
@@ -322,6 +342,7 @@ export const commands = {
   ExpandedV1,
   DeliverBatchV1,
   DueV1,
+  JoinActivityV1,
   OpenGroupV1,
   ReceiptGroupV1,
   ImportChunkV1,

@@ -249,8 +249,14 @@ export const SubscribeDevices = defineRequest("registry.topics.subscribe", subsc
 export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
 const targets = z.array(z.string()).min(1).max(1000);
-/** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. */
-const audience = { targets, app: AppId.optional(), push: PushKey.optional(), rules: AskedRules.optional() };
+/** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. `without`: those without that one. */
+const audience = {
+  targets,
+  app: AppId.optional(),
+  push: PushKey.optional(),
+  without: PushKey.optional(),
+  rules: AskedRules.optional(),
+};
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */

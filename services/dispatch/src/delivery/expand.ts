@@ -10,6 +10,7 @@ import {
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationRecord, Waves } from "../stores/notification-document.ts";
+import type { ActivitySends } from "./activity-sends.ts";
 import type { Judge } from "./judge.ts";
 
 /** What is different in the command for a wave: its pages and its devices, whose time to live begins with it. */
@@ -23,11 +24,16 @@ const expandOfWave = (n: number, { at, zones, skip }: Waves["list"][number], { t
  * Commands the expansion of a notification, or of its wave `n`, from its first page. Repeatable: registry partitions every page once.
  * `repeat` changes the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
+export const createExpand = (
+  bus: Bus,
+  judge: Pick<Judge, "askedOf" | "loading">,
+  { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
+) => {
   const publish = groupedPublish(() => bus, ExpandV1);
   return async (document: NotificationRecord, { repeat = "0", n = document.waves?.n ?? 0 } = {}): Promise<void> => {
     const { _id, projectId, content, personal, expiresAt, waves } = document;
     const wave = waves?.list[n];
+    if (content.activity) await endAtItsTime(document);
     await judge.loading();
     const data: ExpandV1 = {
       projectId,

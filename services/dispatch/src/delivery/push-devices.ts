@@ -1,4 +1,11 @@
-import { type Lane, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
+import {
+  type Lane,
+  type NotificationContent,
+  type Platform,
+  type ProjectId,
+  type Served,
+  servingProvider,
+} from "@herald/contracts";
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
@@ -23,15 +30,17 @@ type Batch = {
   readonly served: Served & { readonly lane: Lane; readonly expiresAt?: Date };
   /** Devices that must get no push. */
   readonly skips: Skips;
+  /** Instead of the notification's own. */
+  readonly content?: NotificationContent | undefined;
 };
 
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, served, skips }: Batch,
+  { cached, devices, served, skips, content = cached.document.content }: Batch,
   signal: AbortSignal,
 ) => {
-  const { projectId, _id: notificationId, content } = cached.document;
+  const { projectId, _id: notificationId } = cached.document;
   const expiresAt = expiryOf(cached, served);
   const { platform, lane } = served;
   const provider = servingProvider(served);

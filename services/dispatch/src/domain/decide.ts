@@ -28,9 +28,10 @@ export type SendRules = {
 /** Undefined: every device gets the send at once, and nothing is asked or stored for the rules. */
 export const rulesOfSend = (
   record: RulesRecord | undefined,
-  { kind: name, silent = false }: Pick<NotificationContent, "kind" | "silent">,
+  { kind: name, silent = false, activity }: Pick<NotificationContent, "kind" | "silent" | "activity">,
 ): SendRules | undefined => {
-  if (record === undefined) return undefined;
+  // What has started is shown to its end.
+  if (record === undefined || (activity && activity.event !== "start")) return undefined;
   const declared = name === undefined ? undefined : record.kinds.find(({ kind }) => kind === name);
   if (declared?.critical) return undefined;
   const cap = silent ? undefined : declared?.frequency_cap;

@@ -1,5 +1,5 @@
 import { defineHandler, type MessageDelivery } from "@herald/bus";
-import { DrainBacklogV1, ExpandedV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
+import { DrainBacklogV1, ExpandedV1, JoinActivityV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
@@ -89,6 +89,15 @@ const messageOf = ({
   bytes,
   again: deliveryCount > 1,
 });
+
+/** Sends the state of an activity to a device whose token came late or changed. */
+export const joinActivity = ({ activities }: Pick<DeliveryDeps, "activities">) =>
+  defineHandler({
+    durable: "dispatch-join-activities", // renaming a durable replays its stream
+    message: JoinActivityV1,
+    concurrency: 32, // short waits for registry
+    handle: ({ data }) => activities.join(data),
+  });
 
 /** Projects whose backlogs one process drains at a time. Their sends pass a gate, so each project costs little. */
 const maxProjects = 1_000;

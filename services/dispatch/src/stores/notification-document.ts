@@ -14,6 +14,7 @@ import {
   type PageOf,
   type PersonalTexts,
   type ProjectId,
+  pushTypeTag,
   type SendV1,
   type Tag,
   toTags,
@@ -229,12 +230,13 @@ export const listNotifications =
   (notifications: Collection<NotificationDocument>, counts: Counts) =>
   async (
     projectId: ProjectId,
-    { status, userId, kind, label }: Wanted,
+    { status, userId, kind, label, push_type: type }: Wanted,
     request: ListRequest,
   ): Promise<PageOf<NotificationRecord>> => {
     const tags = [
       ...(label === undefined ? [] : [labelFilterTag(label)]),
       ...(kind === undefined ? [] : [kindTag(kind)]),
+      ...(type === undefined ? [] : [pushTypeTag(type)]),
     ];
     const filter = {
       projectId,

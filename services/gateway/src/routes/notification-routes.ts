@@ -170,8 +170,8 @@ export const listedNotifications = async (
   userId?: UserId,
 ) => {
   const { projectId } = caller;
-  const { status, kind, label } = query;
-  const asked = { projectId, userId, status, kind, label, page: pageRequest(query) };
+  const { status, kind, label, push_type } = query;
+  const asked = { projectId, userId, status, kind, label, push_type, page: pageRequest(query) };
   const page = await deps.sendRequest(ListNotifications, asked);
   const data = await withOpensOfAll(deps, projectId, page.data);
   return pageReply({ ...page, data: data.map(notificationFor(caller)) });

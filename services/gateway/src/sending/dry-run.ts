@@ -8,7 +8,7 @@ import {
   planWaves,
   type SendV1,
 } from "@herald/contracts";
-import { createRenderPersonal } from "@herald/payload";
+import { createRenderPersonal, weighPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 import { renderSamples } from "./render-samples.ts";
 
@@ -45,7 +45,7 @@ const scheduleOfZones = (local: LocalTime, zones: Readonly<Record<string, number
     }));
 
 /** Counts the audience and renders samples; changes nothing. */
-export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
+export const dryRun = async ({ sendRequest, openTokens }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content, local } = command;
   const targets = command.recipients === undefined ? content.targets : targetsOf(command);
   const devices = { ios: 0, android: 0, web: 0 };
@@ -60,11 +60,15 @@ export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promi
     for (const [zone, count] of Object.entries(counted.zones ?? {})) zones[zone] = (zones[zone] ?? 0) + count;
   }
   const shown = platforms.filter((platform) => devices[platform] > 0);
+  const sample = personalSample(command);
+  const rendered = renderSamples(sample, shown);
+  const weights = weighPayloads(sample.content, sample, openTokens.length, undefined);
   return {
     dry_run: true,
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
     ...(local && { schedule: scheduleOfZones(local, zones) }),
-    rendered: renderSamples(personalSample(command), shown),
+    rendered,
+    sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };
 };

@@ -30,6 +30,7 @@ import {
   readPage,
   withPushTokens,
 } from "./read-audience.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
@@ -37,7 +38,7 @@ const count = async (
   { projectId, byZone, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
-  const query = await audienceQuery(projectId, { ...wanted, withZones: byZone });
+  const query = await audienceQuery(projectId, { ...wanted, rules: byZone ? { ...wanted.rules, hours: true } : wanted.rules });
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const zones: Record<string, number> = {};
@@ -73,15 +74,17 @@ const resolve = async (
   { audience }: Pick<Deps, "audience">,
   { projectId, sends, limit }: z.infer<typeof ResolveSends.request>,
   signal: AbortSignal,
-  { withZones = false } = {},
 ) => {
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
-  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length, withZones);
-  const resolveOne = async ({ targets, app, push }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
+  const resolveOne = async (
+    { targets, app, push, without, rules }: (typeof sends)[number],
+    keys: (typeof keysOfAll)[number],
+  ) => {
     if (!keys) return null;
     signal.throwIfAborted();
-    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit, withZones));
+    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
     if (!rows) return null;
     const { devices, matched } = assign(keys, app === undefined ? rows : onlyOfApp(app, rows));
     if (devices.length > limit) return null;
@@ -90,17 +93,23 @@ const resolve = async (
     if (push !== undefined) {
       const chosen = await withPushTokens(
         audience,
-        { projectId, push },
+        { projectId, push, without },
         devices.map((row) => partitionableOf(row)),
       );
-      return { batches: partitionBatches(chosen), unmatched };
+      return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(reached.map((row) => partitionableOf(row))),
+      batches: partitionBatches(
+        await withRules(
+          audience,
+          { projectId, rules },
+          reached.map((row) => partitionableOf(row)),
+        ),
+      ),
       unmatched,
     };
   };
@@ -113,8 +122,8 @@ const listZones = async (
   { projectId, ...wanted }: z.infer<typeof ListZones.request>,
   signal: AbortSignal,
 ): Promise<{ zones: string[] }> => {
-  const request = { projectId, sends: [wanted], limit: maxSmallAudience };
-  const { sends } = await resolve(deps, request, signal, { withZones: true });
+  const request = { projectId, sends: [{ ...wanted, rules: { hours: true as const } }], limit: maxSmallAudience };
+  const { sends } = await resolve(deps, request, signal);
   const zones = sends[0]
     ? sends[0].batches.flatMap(({ devices }) => devices.map(({ zone = noZone }) => zone))
     : ((await deps.projects.find(projectId))?.zones ?? []);

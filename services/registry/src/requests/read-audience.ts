@@ -1,7 +1,9 @@
 import {
   type AppId,
+  type AskedRules,
   type DeviceId,
   deviceValues,
+  isActivityPushKey,
   type ProjectId,
   type PushKey,
   parseTarget,
@@ -21,6 +23,7 @@ import {
 } from "../domain/partition-batches.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Whether a send to devices of `app` is for a device. */
 export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
@@ -105,32 +108,37 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  { targets: sources, app, push, devicePaths, withZones }: AskedAudience,
+  { targets: sources, app, push, without, devicePaths, rules }: AskedAudience,
 ) => {
   const targets = await parseTargets(sources);
-  const lookups = audienceOf(targets);
   return {
     projectId,
     targets,
-    // Few devices have a token of a push type, and an index finds them.
-    lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
+    lookups: lookupsOf(targets, push),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(without !== undefined && { without }),
     ...(devicePaths && { devicePaths }),
-    ...(withZones && { withZones }),
+    ...(rules !== undefined && { rules }),
   };
 };
 
-/**
- * An audience as a send or a count asks for it. `devicePaths`: the recipients get the values of their devices there; `withZones`: the time
- * zones of their devices.
- */
+/** An audience as a send or a count asks for it. `devicePaths`: the recipients get the values of their devices there. */
 type AskedAudience = {
   readonly targets: readonly string[];
   readonly app?: AppId | undefined;
   readonly push?: PushKey | undefined;
+  readonly without?: PushKey | undefined;
   readonly devicePaths?: readonly string[] | undefined;
-  readonly withZones?: boolean | undefined;
+  readonly rules?: AskedRules | undefined;
+};
+
+/** Few devices have a token of a push type, and fewer one of an activity: an index finds them. */
+const lookupsOf = (targets: readonly Target[], push: PushKey | undefined): DeviceLookup[] => {
+  const lookups = audienceOf(targets);
+  if (push === undefined || isDirect(lookups)) return lookups;
+  if (!isActivityPushKey(push)) return lookups.map((lookup) => onlyWithToken(lookup, push));
+  return [{ by: "conditions", facets: [tokenFacet(push)], targets: targets.map((_, at) => at) }];
 };
 
 /** With `zones`, only devices of these time zones. */
@@ -139,20 +147,26 @@ export type ZonedQuery = AudienceQuery & { readonly zones?: readonly string[] };
 const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
   lookup.by === "all" ? { by: "facets", facets: [tokenFacet(push)], targets: lookup.targets } : lookup;
 
+/** FCM passes pushes of activities to APNs, beside its own token of the device. */
+const passesByFcm = (push: PushKey, provider: string | undefined): boolean =>
+  provider === "fcm" && (push.startsWith("liveactivity/") || isActivityPushKey(push));
+
 /**
  * Those of the devices that have a token of the push type, with this token as their own. APNs gave it, whichever provider serves the device
  * otherwise.
  */
 export const withPushTokens = async (
   audience: Pick<AudienceStore, "tokensOf">,
-  { projectId, push }: { readonly projectId: ProjectId; readonly push: PushKey },
+  { projectId, push, without }: Required<Pick<AudienceQuery, "projectId" | "push">> & Pick<AudienceQuery, "without">,
   devices: readonly Partitionable[],
 ): Promise<Partitionable[]> => {
   const ids = devices.map(({ recipient }) => recipient.id);
-  const tokens = ids.length === 0 ? new Map() : await audience.tokensOf(projectId, ids, push);
-  return devices.flatMap(({ platform, recipient, changedAt }) => {
+  const tokens = ids.length === 0 ? new Map() : await audience.tokensOf(projectId, ids, push, without);
+  return devices.flatMap(({ platform, provider, recipient, changedAt }) => {
     const found = tokens.get(recipient.id);
     if (!found) return [];
+    if (passesByFcm(push, provider))
+      return [{ platform, provider, recipient: { ...recipient, liveToken: found.token }, changedAt }];
     // No kit of the app sees these pushes.
     const { tokenKind: _, keys: __, vapidKeyId: ___, capabilities: ____, ...rest } = recipient;
     const { token, environment = recipient.environment } = found;
@@ -202,7 +216,7 @@ export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, devicePaths, zones, withZones }: ZonedQuery,
+  { projectId, targets, lookups, app, push, without, devicePaths, rules, zones }: ZonedQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -211,7 +225,7 @@ export const readPage = async (
   let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets, devicePaths, zones, withZones }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths, zones }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
@@ -226,9 +240,9 @@ export const readPage = async (
   const sorted = [...matched].sort((one, other) => one - other);
   // Each of these tokens belongs to one device, so no device is reached twice.
   if (push !== undefined) {
-    const chosen = await withPushTokens(audience, { projectId, push }, [...devices.values()]);
-    return { devices: chosen, matched: sorted, read };
+    const chosen = await withPushTokens(audience, { projectId, push, without }, [...devices.values()]);
+    return { devices: await withRules(audience, { projectId, rules }, chosen), matched: sorted, read };
   }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
-  return { devices: [...devices.values()], matched: sorted, read };
+  return { devices: await withRules(audience, { projectId, rules }, [...devices.values()]), matched: sorted, read };
 };

@@ -19,9 +19,9 @@ export const audienceFields = {
   userId: 1,
 } as const;
 
-/** The fields of a device that a page reads; its zone, `facets` and data only if they are needed. */
+/** The fields of a device that a page reads; `facets` and data only if the targets need them. */
 export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFields> &
-  Partial<Pick<DeviceDocument, "timeZone" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
 
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
@@ -32,7 +32,6 @@ export const recipientOf = (row: AudienceRow): Recipient => {
   if (row.vapidKeyId) recipient.vapidKeyId = row.vapidKeyId;
   if (row.locale) recipient.locale = row.locale;
   if (row.capabilities) recipient.capabilities = row.capabilities;
-  if (row.timeZone) recipient.zone = row.timeZone;
   if (row.userId !== undefined) recipient.userId = row.userId;
   return recipient;
 };
@@ -45,7 +44,7 @@ const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
   [type.document]: named("keys", "metadata", "identifiers"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
-    ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities", "timeZone"] as const),
+    ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),
   ),
 };
 

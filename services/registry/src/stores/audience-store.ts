@@ -155,11 +155,7 @@ type PageQuery = Counted & {
   readonly targets: readonly Target[];
   /** Rows have their devices' values at these paths. */
   readonly devicePaths?: readonly string[] | undefined;
-  /** Rows have their devices' time zones. */
-  readonly withZones?: boolean | undefined;
 };
-
-const zoneField = { timeZone: 1 } as const;
 
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
 
@@ -196,20 +192,20 @@ export const createAudienceStore = (db: Db) => {
      * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
      */
     page: async (
-      { projectId, targets, devicePaths, zones, withZones }: PageQuery,
+      { projectId, targets, devicePaths, zones }: PageQuery,
       lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones && !withZones)
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones)
         return take(await findActive(projectId, lookup.ids));
       const query = queryOf(projectId, lookup, buckets, zones);
       if (!query) return;
       const needed = neededFor(lookup, targets);
       const options = {
         hint: query.hint,
-        projection: { ...fieldsWith(devicePaths, needed), ...(withZones && zoneField) },
+        projection: fieldsWith(devicePaths, needed),
         batchSize,
         ...deadlineOptions(),
       };
@@ -221,8 +217,8 @@ export const createAudienceStore = (db: Db) => {
       return take((await found.toArray()).map(readAudienceRow));
     },
 
-    /** The active devices by the id, token hash or facet that found them. `withZones`: with their time zones. Undefined when facets find more than `limit` in all. */
-    named: async (projectId: ProjectId, { ids, hashes, facets }: WantedKeys, limit: number, withZones = false) => {
+    /** The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. */
+    named: async (projectId: ProjectId, { ids, hashes, facets }: WantedKeys, limit: number) => {
       const byKey = new Map<string, AudienceRow[]>();
       const add = (key: string, row: AudienceRow) => {
         const some = byKey.get(key);
@@ -236,13 +232,11 @@ export const createAudienceStore = (db: Db) => {
           {
             hint: indexName(index),
             limit: limit + 1,
-            projection: { ...audienceFields, ...(withZones && zoneField), ...extra },
+            projection: { ...audienceFields, ...extra },
           },
         );
       const [byId, byHash, byFacet] = await Promise.all([
-        withZones && ids.length > 0
-          ? find({ _id: { $in: [...ids] } }, deviceIndexes.list, {})
-          : findActive(projectId, ids),
+        findActive(projectId, ids),
         hashes.length === 0
           ? []
           : find({ platform: { $in: [...platforms] }, tokenHash: anyExisting(hashes) }, deviceIndexes.token, {
@@ -259,11 +253,20 @@ export const createAudienceStore = (db: Db) => {
       return byKey;
     },
 
-    /** The tokens of a push type of those devices that have one. */
-    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey) => {
+    /** The tokens of a push type of those devices that have one, and none of the key `without`. */
+    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey, without?: PushKey) => {
       const projection = { tokens: { $elemMatch: { key } } };
-      const rows = await findByIds(devices, ids, { projectId, facets: tokenFacet(key) }, { projection });
+      const facets = { $eq: tokenFacet(key), ...(without !== undefined && { $ne: tokenFacet(without) }) };
+      const rows = await findByIds(devices, ids, { projectId, facets }, { projection });
       return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
+    },
+
+    /** Where devices are, and what they and their users have chosen. */
+    chosenOf: async (projectId: ProjectId, ids: readonly DeviceId[]) => {
+      const projection = { preferences: 1, userPreferences: 1, timeZone: 1 } as const;
+      type Chosen = Pick<DeviceDocument, "_id" | keyof typeof projection>;
+      const rows: Chosen[] = await findByIds(devices, ids, { projectId }, { projection, ...deadlineOptions() });
+      return new Map(rows.map((row) => [row._id, row]));
     },
 
     /**

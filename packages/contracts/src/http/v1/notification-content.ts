@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { ActivityPush } from "../../activity-push.ts";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
-import { type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
+import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
 import { maxTtlSeconds } from "../../schedule.ts";
 import { tagFields } from "../../tags.ts";
@@ -144,6 +145,15 @@ export const content = {
     description: "The kind of the control that a push of the type `controls` updates",
     examples: ["garage-door"],
   }),
+  activity: ActivityPush.optional().meta({
+    description: "The Live Activity that it starts, updates or ends, with its state; absent: none. iOS alone",
+    examples: [
+      {
+        ...{ id: "order-4711", version: 3, event: "update", timestamp: 1_893_456_000 },
+        content_state: { status: "on its way", minutes: 12 },
+      },
+    ],
+  }),
   template: TemplateVersion.optional().meta({
     description: "The template that its texts and settings are from; absent: none. Devices do not get it",
     examples: [{ name: "order-shipped", version: 3 }],
@@ -170,11 +180,27 @@ export const content = {
 export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
 
+/** The devices of its targets that a notification is for; absent: all. */
+export type Narrowing = {
+  /** Those of this app. */
+  readonly app?: AppId;
+  /** Those with a token of the push type … */
+  readonly push?: PushKey;
+  /** … and without this one. */
+  readonly without?: PushKey;
+};
+
 /** The audience of a notification as registry is asked for it. */
 export const audienceOfContent = (
-  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name">,
-): { readonly targets: string[]; readonly app?: AppId; readonly push?: PushKey } => {
-  const { targets, app } = content;
+  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name" | "activity">,
+): { readonly targets: string[] } & Narrowing => {
+  const { targets, app, activity } = content;
   const push = pushKeyOf(content);
-  return { targets, ...(app !== undefined && { app }), ...(push !== undefined && { push }) };
+  return {
+    targets,
+    ...(app !== undefined && { app }),
+    ...(push !== undefined && { push }),
+    // A device that has the activity already is not given a second one.
+    ...(activity?.event === "start" && { without: activityPushKey(activity.id) }),
+  };
 };
