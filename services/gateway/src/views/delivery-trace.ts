@@ -140,8 +140,8 @@ const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Repor
     .map(({ sentence }) => sentence);
 
 /** When the wave of the device's time zone begins; undefined: it has begun, or there is none. */
-const waveOf = ({ notification: { schedule = [] }, device, delivery }: TraceFacts): string | undefined => {
-  if (delivery) return undefined;
+const waveOf = ({ notification: { schedule }, device, delivery }: TraceFacts): string | undefined => {
+  if (delivery || !schedule) return undefined;
   const zone = canonicalZone(timeZoneOf(device.identifiers) ?? "") ?? noZone;
   return schedule.find(({ status, time_zones }) => status === "scheduled" && time_zones.includes(zone))?.at;
 };

@@ -38,7 +38,10 @@ const count = async (
   { projectId, byZone, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
-  const query = await audienceQuery(projectId, { ...wanted, rules: byZone ? { ...wanted.rules, hours: true } : wanted.rules });
+  const query = await audienceQuery(projectId, {
+    ...wanted,
+    rules: byZone ? { ...wanted.rules, hours: true } : wanted.rules,
+  });
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const zones: Record<string, number> = {};
