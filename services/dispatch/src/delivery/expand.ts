@@ -9,7 +9,8 @@ import {
 } from "@herald/contracts";
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import type { NotificationRecord, Waves } from "../stores/notification-document.ts";
+import type { Waves } from "../domain/waves.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import type { Judge } from "./judge.ts";
 

@@ -10,8 +10,7 @@ import {
   type ZoneWave,
 } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
-import { isTooLate, replan, withExpanded } from "../domain/waves.ts";
-import type { Waves } from "../stores/notification-document.ts";
+import { isTooLate, replan, type Waves, withExpanded } from "../domain/waves.ts";
 import { toLastWave, toWaveAccepted, toWaveExpanded } from "../stores/wave-steps.ts";
 import type { DueMessages, Finisher } from "./follow-up.ts";
 

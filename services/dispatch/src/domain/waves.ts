@@ -1,5 +1,23 @@
-import { type ExpandedV1, maxWavesMs, type Notification, type Wave, type ZoneWave } from "@herald/contracts";
-import type { Expanded, NotificationState, Waves } from "../stores/notification-document.ts";
+import {
+  type ExpandedV1,
+  type LocalTime,
+  maxWavesMs,
+  type Notification,
+  type Wave,
+  type ZoneWave,
+} from "@herald/contracts";
+
+/** A wave of a notification, and what it addressed, once it has. */
+type StoredWave = ZoneWave & { readonly devices?: number; readonly batches?: number };
+
+/** Several expansions in turn. */
+export type Waves = {
+  /** The wave that is next, or that is being expanded. */
+  readonly n: number;
+  readonly list: readonly StoredWave[];
+  /** They are cut by the time zones of devices, for this local time. */
+  readonly local: LocalTime;
+};
 
 /**
  * The waves as they are known when the next one begins, with the zones that devices have by now. A zone that came since belongs to the wave
@@ -27,11 +45,14 @@ export const isTooLate = ({ list: [first] }: Waves, now: Date): boolean =>
 
 /** The expansion so far, with that of wave `n`, and the waves with what it addressed. */
 export const withExpanded = (
-  { waves, expanded }: { readonly waves: Waves; readonly expanded?: Expanded | undefined },
+  {
+    waves,
+    expanded,
+  }: { readonly waves: Waves; readonly expanded?: { readonly unmatched: readonly string[] } | undefined },
   n: number,
   { batches, devices, unmatched }: Pick<ExpandedV1, "batches" | "devices" | "unmatched">,
   at: Date,
-): { readonly list: Waves["list"]; readonly expanded: Expanded } => {
+) => {
   const list = waves.list.map((wave, index) => (index === n ? { ...wave, batches, devices } : wave));
   const sum = (field: "batches" | "devices") => list.reduce((total, wave) => total + (wave[field] ?? 0), 0);
   const before = expanded && new Set(expanded.unmatched);
@@ -48,7 +69,13 @@ export const withExpanded = (
 };
 
 /** The waves as clients see them. Waves that will not take place any more are left out. */
-export const shownWaves = ({ waves, step }: Pick<NotificationState, "waves" | "step">): Notification["schedule"] =>
+export const shownWaves = ({
+  waves,
+  step,
+}: {
+  readonly waves?: Waves;
+  readonly step?: string | undefined;
+}): Notification["schedule"] =>
   waves?.list.flatMap(({ at, zones, skip, devices }, index): Wave[] => {
     const shown = { at: at.toISOString(), time_zones: [...zones] };
     if (devices !== undefined) return [{ ...shown, status: skip ? "skipped" : "sent", devices }];

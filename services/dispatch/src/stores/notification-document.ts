@@ -4,7 +4,6 @@ import {
   firstNotificationId,
   kindTag,
   type ListRequest,
-  type LocalTime,
   labelFilterTag,
   type NotificationContent,
   type NotificationFilter,
@@ -20,11 +19,11 @@ import {
   toTags,
   userKey,
   userKeysOf,
-  type ZoneWave,
 } from "@herald/contracts";
 import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
+import type { Waves } from "../domain/waves.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
 /** Why a notification sends nothing more. A cancel replaces the loss of its message, because either way nothing is sent. */
@@ -45,18 +44,6 @@ export type Expanded = {
   readonly pages?: ExpandedV1["pages"];
   /** When an expansion was dead-lettered: registry publishes no further batch, and the other fields do not count the earlier ones. */
   readonly lost?: Date;
-};
-
-/** A wave of a notification, and what it addressed, once it has. */
-type StoredWave = ZoneWave & { readonly devices?: number; readonly batches?: number };
-
-/** Several expansions in turn. */
-export type Waves = {
-  /** The wave that is next, or that is being expanded. */
-  readonly n: number;
-  readonly list: readonly StoredWave[];
-  /** They are cut by the time zones of devices, for this local time. */
-  readonly local: LocalTime;
 };
 
 /** The final counts. The final status is the notification's `status`. */

@@ -10,6 +10,7 @@ import {
 } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { emptyTally } from "../domain/notification-counts.ts";
+import type { Waves } from "../domain/waves.ts";
 import { eventsOfSend, notificationEnded } from "./events.ts";
 import {
   type Expanded,
@@ -26,7 +27,6 @@ import {
   type Stop,
   toRecord,
   toState,
-  type Waves,
 } from "./notification-document.ts";
 import {
   abandoned,

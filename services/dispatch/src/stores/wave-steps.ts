@@ -1,4 +1,5 @@
-import type { Expanded, NotificationState, Waves } from "./notification-document.ts";
+import type { Waves } from "../domain/waves.ts";
+import type { Expanded, NotificationState } from "./notification-document.ts";
 import { checkAfter, type Transition } from "./notification-steps.ts";
 
 /**
