@@ -1,6 +1,6 @@
 import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
 import type { CallProblem } from "./call.ts";
-import { getPreferences, type KindPreferences, setPreferences } from "./preferences.ts";
+import { getPreferences, type KindChoices, setPreferences } from "./preferences.ts";
 import { sendReports } from "./reports.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
 import { addReport, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
@@ -62,9 +62,9 @@ export type Herald = {
   };
   /** Which kinds of notifications the device gets. Nothing is kept while Herald cannot be reached: `problem` says so. */
   readonly preferences: {
-    readonly get: () => Promise<KindPreferences>;
+    readonly get: () => Promise<KindChoices>;
     /** Switches kinds on or off, such as `{ offers: false }`; the others stay. */
-    readonly set: (kinds: Readonly<Record<string, boolean>>) => Promise<KindPreferences>;
+    readonly set: (kinds: Readonly<Record<string, boolean>>) => Promise<KindChoices>;
   };
 };
 

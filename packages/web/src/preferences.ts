@@ -3,15 +3,15 @@ import { readState } from "./state.ts";
 import type { PreferencesAnswer } from "./wire.ts";
 
 /** A kind of notifications that the project has declared. */
-export type KindPreference = PreferencesAnswer["data"]["kinds"][number];
+export type KindChoice = PreferencesAnswer["data"]["kinds"][number];
 
 /** No kinds beside a problem. */
-export type KindPreferences = {
-  readonly kinds: readonly KindPreference[];
+export type KindChoices = {
+  readonly kinds: readonly KindChoice[];
   readonly problem: CallProblem | null;
 };
 
-const answered = async (work: () => Promise<PreferencesAnswer>): Promise<KindPreferences> => {
+const answered = async (work: () => Promise<PreferencesAnswer>): Promise<KindChoices> => {
   try {
     return { kinds: (await work()).data.kinds, problem: null };
   } catch (problem) {
@@ -26,10 +26,10 @@ const ask = async (body?: unknown): Promise<PreferencesAnswer> => {
   return call(gateway, `${body ? "PUT" : "GET"} devices/${device}/preferences`, body, credential);
 };
 
-export const getPreferences = (): Promise<KindPreferences> => answered(() => ask());
+export const getPreferences = (): Promise<KindChoices> => answered(() => ask());
 
 /** Changes some choices of the device; the others stay. */
-export const setPreferences = (kinds: Readonly<Record<string, boolean>>): Promise<KindPreferences> =>
+export const setPreferences = (kinds: Readonly<Record<string, boolean>>): Promise<KindChoices> =>
   answered(async () => {
     const { data } = await ask();
     const own = data.kinds.filter(({ set_by }) => set_by === "device").map(({ kind, on }) => [kind, on]);
