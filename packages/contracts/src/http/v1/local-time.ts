@@ -86,6 +86,8 @@ export const timeProblems = ({
 }: TimeOfSend & { readonly recipients?: unknown }): PathProblem[] => {
   const problem = (field: string, message: string) => ({ path: [field], message });
   const problems: PathProblem[] = [];
+  // What is no time at all has a problem of its own.
+  if (sendAt !== undefined && !/^\d{4}-\d\d-\d\dT/.test(sendAt)) return problems;
   if (zone !== undefined && sendAt === undefined) problems.push(problem("time_zone", "needs `send_at`"));
   if (sendAt !== undefined && zone !== undefined && hasOffset(sendAt))
     problems.push(problem("send_at", "has an offset, so `time_zone` cannot be set; leave one of both out"));
