@@ -3,6 +3,7 @@ import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
 import { busRows } from "./rows/bus.ts";
+import { caps } from "./rows/caps.ts";
 import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
@@ -23,6 +24,7 @@ import { sideBySide, upgrade } from "./rows/versions.ts";
 export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,
+  caps,
   threePlatforms,
   ...databaseRows,
   ...brokerRows,
