@@ -8,7 +8,7 @@ import type { SendLoad } from "./sends.ts";
 /** As many as the peer's load uses. */
 const connections = { single: 50, batch: 20 } as const;
 
-const { gateway, token, count, pace, targets, keys, batchOf, recipients, template }: SendLoad = JSON.parse(
+const { gateway, token, count, pace, targets, keys, batchOf, recipients, template, kind }: SendLoad = JSON.parse(
   process.argv[2] ?? "",
 );
 const to = new URL(gateway);
@@ -17,6 +17,7 @@ const targetAt = (index: number) => targets[index % targets.length];
 const notificationAt = (index: number) => ({
   ...(template === undefined ? texts(index) : { template, variables: { n: index } }),
   targets: [targetAt(index)],
+  ...(kind !== undefined && { kind }),
 });
 const requestOf = (path: string, body: unknown): string => {
   const headers = { Authorization: `Bearer ${token}`, ...(keys ? { "Idempotency-Key": randomUUID() } : {}) };
