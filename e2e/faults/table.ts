@@ -1,4 +1,5 @@
 import type { Row } from "./row.ts";
+import { activities } from "./rows/activities.ts";
 import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
@@ -23,6 +24,7 @@ import { sideBySide, upgrade } from "./rows/versions.ts";
 export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,
+  activities,
   threePlatforms,
   ...databaseRows,
   ...brokerRows,
