@@ -211,6 +211,32 @@ export type ExportedReceipt = {
   at: string;
 };
 
+export type Preferences = {
+  /** Every kind that the project declares, by name */
+  kinds: KindPreference[];
+  /** Of the user; absent: none, or a device */
+  quiet_hours?: OwnQuietHours;
+};
+
+export type KindPreference = {
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind: string;
+  title: string;
+  /** Whether the kind is sent to the device, or to devices of the user */
+  on: boolean;
+  /** It is always on */
+  critical: boolean;
+  /** Whose choice `on` is. Off beats on, and on beats the default */
+  set_by: Open<"device" | "user" | "default">;
+};
+
+export type OwnQuietHours = {
+  /** Of the device's time zone */
+  from: string;
+  /** The first minute after them; before `from`: on the next day */
+  to: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -396,6 +422,8 @@ export type TemplatePreview = {
   ios: PlatformPreview;
   android: PlatformPreview;
   web: PlatformPreview;
+  /** For Android apps that draw the notification themselves; present with receipts or buttons */
+  drawn?: PlatformPreview;
 };
 
 export type PlatformPreview = {
@@ -731,11 +759,31 @@ export type DryRun = {
     web: number;
   };
   unmatched: string[];
-  /** One payload for each platform that has devices, with placeholders for device and open token */
+  /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
     android?: unknown;
     web?: unknown;
+    drawn?: unknown;
+  };
+  /** The size of each of these, for a device without a localization, and what its provider takes */
+  sizes: {
+    ios?: {
+      bytes: number;
+      max: number;
+    };
+    android?: {
+      bytes: number;
+      max: number;
+    };
+    web?: {
+      bytes: number;
+      max: number;
+    };
+    drawn?: {
+      bytes: number;
+      max: number;
+    };
   };
 };
 
@@ -1811,6 +1859,20 @@ export type NewFurtherToken = {
   token: string;
   /** Absent: the device's */
   environment?: "production" | "sandbox" | undefined;
+};
+
+export type NewPreferences = {
+  /** By kind, whether it is wanted. Replaces all choices made before: a kind that is not named follows its default */
+  kinds: Record<string, boolean>;
+  /** In the time zone of each device; notifications wait until they end. Absent: none */
+  quiet_hours?:
+    | {
+        /** Of the device's time zone */
+        from: string;
+        /** The first minute after them; before `from`: on the next day */
+        to: string;
+      }
+    | undefined;
 };
 
 export type NewTopic = {

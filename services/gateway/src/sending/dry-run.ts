@@ -6,7 +6,7 @@ import {
   placeholderValues,
   type SendV1,
 } from "@herald/contracts";
-import { createRenderPersonal } from "@herald/payload";
+import { createRenderPersonal, weighPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 import { renderSamples } from "./render-samples.ts";
 
@@ -34,7 +34,7 @@ const personalSample = (command: SendV1): SendV1 => {
 };
 
 /** Counts the audience and renders samples; changes nothing. */
-export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
+export const dryRun = async ({ sendRequest, openTokens }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content } = command;
   const targets = command.recipients === undefined ? content.targets : targetsOf(command);
   const devices = { ios: 0, android: 0, web: 0 };
@@ -47,10 +47,14 @@ export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promi
     unmatched.push(...counted.unmatched);
   }
   const shown = platforms.filter((platform) => devices[platform] > 0);
+  const sample = personalSample(command);
+  const rendered = renderSamples(sample, shown);
+  const weights = weighPayloads(sample.content, sample, openTokens.length, undefined);
   return {
     dry_run: true,
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
-    rendered: renderSamples(personalSample(command), shown),
+    rendered,
+    sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };
 };

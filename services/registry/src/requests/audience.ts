@@ -27,6 +27,7 @@ import {
   readPage,
   withPushTokens,
 } from "./read-audience.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
@@ -71,7 +72,7 @@ const resolve = async (
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
   const resolveOne = async (
-    { targets, app, push, without }: (typeof sends)[number],
+    { targets, app, push, without, rules }: (typeof sends)[number],
     keys: (typeof keysOfAll)[number],
   ) => {
     if (!keys) return null;
@@ -88,14 +89,20 @@ const resolve = async (
         { projectId, push, without },
         devices.map((row) => partitionableOf(row)),
       );
-      return { batches: partitionBatches(chosen), unmatched };
+      return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(reached.map((row) => partitionableOf(row))),
+      batches: partitionBatches(
+        await withRules(
+          audience,
+          { projectId, rules },
+          reached.map((row) => partitionableOf(row)),
+        ),
+      ),
       unmatched,
     };
   };

@@ -1,5 +1,6 @@
 import {
   type AppId,
+  type AskedRules,
   type DeviceId,
   deviceValues,
   isActivityPushKey,
@@ -22,6 +23,7 @@ import {
 } from "../domain/partition-batches.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Whether a send to devices of `app` is for a device. */
 export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
@@ -106,7 +108,7 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  { targets: sources, app, push, without, devicePaths }: AskedAudience,
+  { targets: sources, app, push, without, devicePaths, rules }: AskedAudience,
 ) => {
   const targets = await parseTargets(sources);
   return {
@@ -117,6 +119,7 @@ export const audienceQuery = async (
     ...(push !== undefined && { push }),
     ...(without !== undefined && { without }),
     ...(devicePaths && { devicePaths }),
+    ...(rules !== undefined && { rules }),
   };
 };
 
@@ -127,6 +130,7 @@ type AskedAudience = {
   readonly push?: PushKey | undefined;
   readonly without?: PushKey | undefined;
   readonly devicePaths?: readonly string[] | undefined;
+  readonly rules?: AskedRules | undefined;
 };
 
 /** Few devices have a token of a push type, and fewer one of an activity: an index finds them. */
@@ -208,7 +212,7 @@ export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, without, devicePaths }: AudienceQuery,
+  { projectId, targets, lookups, app, push, without, devicePaths, rules }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -233,8 +237,8 @@ export const readPage = async (
   // Each of these tokens belongs to one device, so no device is reached twice.
   if (push !== undefined) {
     const chosen = await withPushTokens(audience, { projectId, push, without }, [...devices.values()]);
-    return { devices: chosen, matched: sorted, read };
+    return { devices: await withRules(audience, { projectId, rules }, chosen), matched: sorted, read };
   }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
-  return { devices: [...devices.values()], matched: sorted, read };
+  return { devices: await withRules(audience, { projectId, rules }, [...devices.values()]), matched: sorted, read };
 };

@@ -235,6 +235,14 @@ export const createAudienceStore = (db: Db) => {
       return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
     },
 
+    /** Where devices are, and what they and their users have chosen. */
+    chosenOf: async (projectId: ProjectId, ids: readonly DeviceId[]) => {
+      const projection = { preferences: 1, userPreferences: 1, timeZone: 1 } as const;
+      type Chosen = Pick<DeviceDocument, "_id" | keyof typeof projection>;
+      const rows: Chosen[] = await findByIds(devices, ids, { projectId }, { projection, ...deadlineOptions() });
+      return new Map(rows.map((row) => [row._id, row]));
+    },
+
     /**
      * The active devices of some hundred users, devices or push tokens of one project. A row tells which of them found it, so the query needs
      * no projection that the database computes, and its rows are read as those of a page.

@@ -8,9 +8,10 @@ import {
   pushTokenHash,
   timeZoneOf,
 } from "@herald/contracts";
-import { type IndexSpec, outboxIndex, storable } from "@herald/mongo";
+import { type IndexSpec, indexNames, outboxIndex, storable } from "@herald/mongo";
 import type { DeviceState } from "../domain/device-change.ts";
 import { installationKey } from "../domain/installations.ts";
+import type { Choices } from "../domain/preferences.ts";
 
 export type DeviceDocument = DeviceState & {
   readonly _id: DeviceId;
@@ -27,6 +28,11 @@ export type DeviceDocument = DeviceState & {
   readonly locale?: string;
   /** Copy of `identifiers.current_time_zone`. */
   readonly timeZone?: string;
+  /** What the device has chosen for kinds of notifications. */
+  readonly preferences?: Choices;
+  /** A copy of what its user has chosen, and its version. */
+  readonly userPreferences?: Choices;
+  readonly userPreferencesVersion?: number;
   /** Grows with every change, so that one of two concurrent changes is retried. */
   readonly version: number;
   readonly createdAt: Date;
@@ -83,6 +89,9 @@ export const deviceIndexes = {
   outbox: outboxIndex,
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
 } as const satisfies Record<string, IndexSpec>;
+
+/** Names of the indexes, for `hint`. */
+export const deviceHints = indexNames(deviceIndexes);
 
 /** The stored fields of a state. Undefined fields must not be stored. */
 export const stateFields = (state: DeviceState, at: Date) => ({

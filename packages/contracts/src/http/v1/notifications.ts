@@ -291,6 +291,11 @@ export const DeliveryTrace = named(
 );
 export type DeliveryTrace = z.infer<typeof DeliveryTrace>;
 
+const eachSample = <Sample extends z.ZodType>(sample: Sample) => {
+  const each = sample.optional();
+  return z.object({ ios: each, android: each, web: each, drawn: each });
+};
+
 /** The answer to `dry_run`: the number of devices and each platform's payload; nothing is sent or stored. */
 export const DryRun = named(
   "DryRun",
@@ -298,11 +303,13 @@ export const DryRun = named(
     dry_run: z.literal(true),
     devices: z.object({ total: count, ios: count, android: count, web: count }),
     unmatched: z.array(z.string()),
-    rendered: z
-      .object({ ios: z.unknown().optional(), android: z.unknown().optional(), web: z.unknown().optional() })
-      .meta({
-        description: "One payload for each platform that has devices, with placeholders for device and open token",
-      }),
+    rendered: eachSample(z.unknown()).meta({
+      description:
+        "One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons",
+    }),
+    sizes: eachSample(z.object({ bytes: count, max: count })).meta({
+      description: "The size of each of these, for a device without a localization, and what its provider takes",
+    }),
   },
   {
     examples: [
@@ -313,6 +320,7 @@ export const DryRun = named(
         rendered: {
           ios: { aps: { alert: { title: "Your order has shipped" } }, notification_id: "ntf_…", token: "…" },
         },
+        sizes: { ios: { bytes: 391, max: 4_096 } },
       },
     ],
   },

@@ -147,5 +147,8 @@ export const TemplatePreview = named("TemplatePreview", {
   ios: PlatformPreview,
   android: PlatformPreview,
   web: PlatformPreview,
+  drawn: PlatformPreview.optional().meta({
+    description: "For Android apps that draw the notification themselves; present with receipts or buttons",
+  }),
 });
 export type TemplatePreview = z.infer<typeof TemplatePreview>;
