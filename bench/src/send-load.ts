@@ -23,7 +23,13 @@ const requestOf = (path: string, body: unknown): string =>
   httpRequest({ method: "POST", to, path: `/api/v1/notifications${path}`, headers: headersOf(), body });
 const stateOf = (index: number): string => {
   const body = { activity: { content_state: { n: index } } };
-  return httpRequest({ method: "PATCH", to, path: `/api/v1/activities/${targetAt(index)}`, headers: headersOf(), body });
+  return httpRequest({
+    method: "PATCH",
+    to,
+    path: `/api/v1/activities/${targetAt(index)}`,
+    headers: headersOf(),
+    body,
+  });
 };
 const single = (_: unknown, index: number) =>
   activities ? stateOf(index) : requestOf("", { notification: notificationAt(index) });

@@ -23,7 +23,13 @@ const makeActivities = async ({ herald, seed }: System, name: string, count: num
   }));
   for (const [index, device] of devices.entries())
     await herald.activities.start(ids[index] ?? "", {
-      ...{ attributes_type: type, attributes: {}, content_state: { n: 0 }, start: false, targets: [`device:${device}`] },
+      ...{
+        attributes_type: type,
+        attributes: {},
+        content_state: { n: 0 },
+        start: false,
+        targets: [`device:${device}`],
+      },
     });
   return { ids, devices };
 };

@@ -51,7 +51,13 @@ const startCards = async ({ simulators }: System, project: Project, devices: rea
     const { id: instance, token } = await simulators.startInstance(app, type);
     const card = { id: `order-${at}`, device, instance };
     await writeSurely(project, `PUT /activities/${card.id}`, {
-      ...{ attributes_type: type, attributes: {}, content_state: { n: 0 }, targets: [`device:${device}`], start: false },
+      ...{
+        attributes_type: type,
+        attributes: {},
+        content_state: { n: 0 },
+        targets: [`device:${device}`],
+        start: false,
+      },
     });
     await storeToken(project, card, token);
     return card;
