@@ -360,7 +360,7 @@ export type TemplateContent = {
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
@@ -368,6 +368,10 @@ export type TemplateContent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -487,7 +491,7 @@ export type Notification = {
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
@@ -505,8 +509,12 @@ export type Notification = {
   template?: TemplateVersion;
   /** It has recipients with values of their own, and no targets. Devices do not get it */
   recipients?: RecipientList;
-  /** When to send it, at most 30 days ahead. Absent or past: now */
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -538,6 +546,8 @@ export type Notification = {
   skips: Record<string, number>;
   /** Targets that matched no active device */
   unmatched: string[];
+  /** Its waves, the next ones as they are planned now; absent unless it is sent in waves */
+  schedule?: Wave[];
   created_at: string;
   completed_at?: string;
 };
@@ -626,6 +636,19 @@ export type NotificationOpens = {
     p99: number;
   };
 };
+
+export type Wave = {
+  /** When it begins */
+  at: string;
+  status: WaveStatus;
+  /** The time zones whose clocks show the local time then; `none`: devices without a time zone */
+  time_zones: string[];
+  /** Absent until it has been addressed */
+  devices?: number;
+};
+
+/** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
+export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
 
 export type SentNotification =
   | {
@@ -759,6 +782,8 @@ export type DryRun = {
     web: number;
   };
   unmatched: string[];
+  /** The waves in which it would be sent; absent unless it would be sent in waves */
+  schedule?: PlannedWave[];
   /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
@@ -785,6 +810,11 @@ export type DryRun = {
       max: number;
     };
   };
+};
+
+export type PlannedWave = {
+  at: string;
+  devices: number;
 };
 
 export type Stats = {
@@ -1662,7 +1692,7 @@ export type NewNotification = {
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
@@ -1688,8 +1718,12 @@ export type NewNotification = {
         upload: "user" | "device" | "token";
       }
     | undefined;
-  /** When to send it, at most 30 days ahead. Absent or past: now */
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
@@ -1937,7 +1971,7 @@ export type NewTemplate = {
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
@@ -1945,6 +1979,10 @@ export type NewTemplate = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<

@@ -12,6 +12,8 @@ import { newDevice, type UserChange } from "../src/domain/device-change.ts";
 import { putToken } from "../src/domain/further-tokens.ts";
 import { type DeviceDocument, newDeviceDocument } from "../src/stores/device-document.ts";
 import { deviceCollection } from "../src/stores/device-store.ts";
+import { projectCollection } from "../src/stores/project-store.ts";
+import { createZoneList } from "../src/stores/project-zones.ts";
 import { topicCollection } from "../src/stores/topic-store.ts";
 
 export type SeedDevice = {
@@ -43,12 +45,14 @@ export async function* seedDevices(
   now: () => Date = () => new Date(),
 ): AsyncGenerator<DeviceId[]> {
   const collection = deviceCollection(db);
+  const listed = createZoneList(projectCollection(db));
   const known = new Set<string>();
   let waiting: DeviceDocument[] = [];
   const writing: Promise<DeviceId[]>[] = [];
   const write = async (): Promise<DeviceId[]> => {
     const written = waiting;
     waiting = [];
+    await listed(written);
     if (written.length > 0) await collection.insertMany(written, { ordered: false });
     return written.map(({ _id }) => _id);
   };

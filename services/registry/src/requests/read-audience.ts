@@ -145,6 +145,9 @@ const lookupsOf = (targets: readonly Target[], push: PushKey | undefined): Devic
   return [{ by: "conditions", facets: [tokenFacet(push)], targets: targets.map((_, at) => at) }];
 };
 
+/** With `zones`, only devices of these time zones. */
+export type ZonedQuery = AudienceQuery & { readonly zones?: readonly string[] };
+
 const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
   lookup.by === "all" ? { by: "facets", facets: [tokenFacet(push)], targets: lookup.targets } : lookup;
 
@@ -187,18 +190,19 @@ const choosePushTokens = (
   });
 
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
-export const firstRange = async (audience: AudienceStore, { projectId, lookups }: AudienceQuery) => {
+export const firstRange = async (audience: AudienceStore, query: ZonedQuery) => {
+  const { lookups } = query;
   if (isDirect(lookups)) return allBuckets;
   let size = 0;
   await each(lookups, async (lookup) => {
     if (size > smallAudience) return;
-    const count = await audience.countUpTo(projectId, lookup, smallAudience + 1);
+    const count = await audience.countUpTo(query, lookup, smallAudience + 1);
     size += count; // read after the wait: another lookup may have added to it
   });
   if (size <= smallAudience) return allBuckets;
   size = 0;
   await each(lookups, async (lookup) => {
-    const estimate = await audience.estimate(projectId, lookup);
+    const estimate = await audience.estimate(query, lookup);
     size += estimate;
   });
   return firstPage(size);
@@ -226,7 +230,7 @@ export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, without, devicePaths, rules }: AudienceQuery,
+  { projectId, targets, lookups, app, push, without, devicePaths, rules, zones }: ZonedQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
@@ -238,7 +242,7 @@ export const readPage = async (
   const ofPage = without === undefined ? push : undefined;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets, devicePaths, push: ofPage }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths, zones, push: ofPage }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);

@@ -1,6 +1,7 @@
 import {
   type DeviceId,
   deviceBucket,
+  noZone,
   type Platform,
   type ProjectId,
   type PushKey,
@@ -34,6 +35,10 @@ const fewIds = 10;
 /** A whole page: a second batch would cost as much as the first. */
 const batchSize = 10_000;
 
+/** Devices of these zones; undefined: of any. */
+const inZones = (zones: readonly string[] | undefined) =>
+  zones ? { timeZone: { $in: zones.map((zone) => (zone === noZone ? null : zone)) } } : {};
+
 type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string };
 
 /** Of the facets only those that decide: a device has up to 64 of 300 bytes, and anybody may register devices. */
@@ -61,6 +66,16 @@ const neededFor = (lookup: DeviceLookup, targets: readonly Target[]): Needed | u
 const inBuckets = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
 
 const queryOf = (
+  projectId: ProjectId,
+  lookup: DeviceLookup,
+  buckets: readonly number[] | undefined,
+  zones: readonly string[] | undefined,
+): Query | undefined => {
+  const query = queryOfTargets(projectId, lookup, buckets);
+  return query && zones ? { ...query, filter: { ...query.filter, ...inZones(zones) } as Query["filter"] } : query;
+};
+
+const queryOfTargets = (
   projectId: ProjectId,
   lookup: DeviceLookup,
   buckets: readonly number[] | undefined,
@@ -136,8 +151,10 @@ const inParts = async <Row>(rows: AsyncIterable<Row>, take: (part: readonly Row[
 
 const tokenOf = (key: PushKey) => ({ tokens: { $elemMatch: { key } } });
 
-type PageQuery = {
-  readonly projectId: ProjectId;
+/** `zones`: only devices of these time zones. */
+type Counted = { readonly projectId: ProjectId; readonly zones?: readonly string[] | undefined };
+
+type PageQuery = Counted & {
   readonly targets: readonly Target[];
   /** Rows have their devices' values at these paths. */
   readonly devicePaths?: readonly string[] | undefined;
@@ -160,10 +177,15 @@ export const createAudienceStore = (db: Db) => {
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
 
-  const count = async (projectId: ProjectId, lookup: DeviceLookup, buckets?: readonly number[], limit?: number) => {
+  const count = async (
+    { projectId, zones }: Counted,
+    lookup: DeviceLookup,
+    buckets?: readonly number[],
+    limit?: number,
+  ) => {
     if (lookup.by === "ids") return lookup.ids.length;
     if (lookup.by === "tokens") return lookup.hashes.length;
-    const query = queryOf(projectId, lookup, buckets);
+    const query = queryOf(projectId, lookup, buckets, zones);
     if (!query) return 0;
     const options = { hint: query.hint, ...(limit !== undefined && { limit }), ...deadlineOptions() };
     return devices.countDocuments(query.filter, options);
@@ -175,15 +197,15 @@ export const createAudienceStore = (db: Db) => {
      * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
      */
     page: async (
-      { projectId, targets, devicePaths, push }: PageQuery,
+      { projectId, targets, devicePaths, zones, push }: PageQuery,
       lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !push)
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones && !push)
         return take(await findActive(projectId, lookup.ids));
-      const query = queryOf(projectId, lookup, buckets);
+      const query = queryOf(projectId, lookup, buckets, zones);
       if (!query) return;
       const needed = neededFor(lookup, targets);
       const options = {
@@ -212,7 +234,11 @@ export const createAudienceStore = (db: Db) => {
         findSome(
           devices,
           { projectId, status: "active", ...filter },
-          { hint: indexName(index), limit: limit + 1, projection: { ...audienceFields, ...extra } },
+          {
+            hint: indexName(index),
+            limit: limit + 1,
+            projection: { ...audienceFields, ...extra },
+          },
         );
       const [byId, byHash, byFacet] = await Promise.all([
         findActive(projectId, ids),
@@ -288,11 +314,11 @@ export const createAudienceStore = (db: Db) => {
       ),
 
     /** How many devices a lookup may find, up to `limit`. Inactive devices count too: the index does not contain the status. */
-    countUpTo: (projectId: ProjectId, lookup: DeviceLookup, limit: number): Promise<number> =>
-      count(projectId, lookup, undefined, limit),
+    countUpTo: (query: Counted, lookup: DeviceLookup, limit: number): Promise<number> =>
+      count(query, lookup, undefined, limit),
 
     /** The same from every 64th bucket, at a 64th of the cost. */
-    estimate: async (projectId: ProjectId, lookup: DeviceLookup): Promise<number> =>
-      isDirect([lookup]) ? count(projectId, lookup) : (await count(projectId, lookup, sampledBuckets())) * sampleEvery,
+    estimate: async (query: Counted, lookup: DeviceLookup): Promise<number> =>
+      isDirect([lookup]) ? count(query, lookup) : (await count(query, lookup, sampledBuckets())) * sampleEvery,
   });
 };

@@ -1,5 +1,6 @@
 import {
   type AppData,
+  canonicalZone,
   type DeviceId,
   deviceBucket,
   localeOf,
@@ -26,7 +27,7 @@ export type DeviceDocument = DeviceState & {
   readonly installationKey?: string | undefined;
   /** Copy of `identifiers.current_locale`, so that an expansion need not read all identifiers. */
   readonly locale?: string;
-  /** Copy of `identifiers.current_time_zone`. */
+  /** The canonical name of `identifiers.current_time_zone`. */
   readonly timeZone?: string;
   /** What the device has chosen for kinds of notifications. */
   readonly preferences?: Choices;
@@ -115,7 +116,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   metadata: storable(state.metadata) as AppData,
   identifiers: storable(state.identifiers) as AppData,
   locale: localeOf(state.identifiers),
-  timeZone: timeZoneOf(state.identifiers),
+  timeZone: canonicalZone(timeZoneOf(state.identifiers) ?? ""),
   facets: state.facets,
   userId: state.userId,
   identifiedAt: state.identifiedAt,

@@ -4,16 +4,13 @@ import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
 import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
+import { maxTtlSeconds } from "../../schedule.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
+import { timeFields } from "./local-time.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
-
-const dayInSeconds = 86_400;
-/** FCM and most push services store a message for at most four weeks. */
-export const maxTtlSeconds = 28 * dayInSeconds;
-export const maxScheduleDays = 30;
 
 const LinkTo = z
   .string()
@@ -129,7 +126,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
+        "How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
       examples: [86_400],
     }),
   collapse_id: z
@@ -165,13 +162,7 @@ export const content = {
     description: "It has recipients with values of their own, and no targets. Devices do not get it",
     examples: [{ kind: "user", lines: 2 }],
   }),
-  send_at: z.iso
-    .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
-    .optional()
-    .meta({
-      description: "When to send it, at most 30 days ahead. Absent or past: now",
-      examples: ["2030-01-31T09:00:00+01:00"],
-    }),
+  ...timeFields,
   localizations: localizationsOf(words),
   ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
     aps: { "target-content-id": "order-42" },
