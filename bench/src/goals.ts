@@ -121,6 +121,9 @@ export const goals: readonly Goal[] = [
   beside("a capped single send by `user:`", "× without", "rules-singles", 0.7, 0.85),
   beside("a single send from a template", "× plain", "template", 0.95, 1),
   beside("a topic's devices, asked for receipts that come in", "× without", "receipts-broadcast-ratio", 0.8, 1),
+  { ...atMost("a state of an activity, PATCH to push, p50", "× a send", "activities-latency", 2, 1.5), digits: 2 },
+  beside("new states of activities on one device each", "× single sends", "activities-singles", 0.3, 0.6),
+  beside("a new state of an activity on a topic's devices", "× a send", "activities-broadcast", 0.8, 1),
   ...(
     [
       ["a direct send of its project beside it, p99", "direct"],

@@ -23,6 +23,8 @@ export type SendLoad = {
   readonly recipients?: boolean;
   /** The kind of each notification; absent: none. */
   readonly kind?: string;
+  /** Each request is a new state of an activity instead of a notification; `targets` are ids of activities. */
+  readonly activities?: boolean;
   /** A published template whose text shows the variable `n`. Absent: each notification has its own text. */
   readonly template?: string;
 };

@@ -2,6 +2,7 @@
 export type Figure =
   | `direct${"" | "-user" | "-metadata"}${"" | "-keyed"}${"" | "-cpu"}`
   | "direct-50ms-ratio"
+  | `activities-${"latency" | "singles" | "broadcast"}`
   | `send-floor${"" | "-cpu"}`
   | `batch${"" | "-cpu"}`
   | `latency-${"p50" | "p99"}`

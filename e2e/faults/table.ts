@@ -1,4 +1,5 @@
 import type { Row } from "./row.ts";
+import { activities } from "./rows/activities.ts";
 import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
@@ -25,6 +26,7 @@ export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,
   caps,
+  activities,
   threePlatforms,
   ...databaseRows,
   ...brokerRows,

@@ -1,4 +1,5 @@
 import type { Row } from "../row.ts";
+import { activitiesRow } from "./activities-row.ts";
 import { batchRow } from "./batch-row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
@@ -36,6 +37,7 @@ export const allRows: readonly Row[] = [
   inlineRecipientsRow,
   templateRow,
   latencyRow,
+  activitiesRow,
   neighbourRow,
   sendsRow,
   ...broadcastRows,
