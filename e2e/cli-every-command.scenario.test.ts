@@ -106,6 +106,11 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`device import ${devices} --format herald`, /created 1,/);
   const device = await run("device list", /^(dev_\w+)\s+ios +active +u-1/m);
   await run(`device get ${device}`, /^user +u-1$/m);
+  await run("kind put offers --title Offers", /^cap +none$/m);
+  await run(`device preferences ${device} --off offers`, /^offers +off, by device$/m);
+  await run(`device preferences ${device}`, /^offers +off, by device$/m);
+  await run("user preferences u-1 --on offers --quiet-hours 22:00-07:00", /^quiet hours +22:00 to 07:00$/m);
+  await run("user preferences u-1", /^offers +on, by user$/m);
   await run("topic create news", /^name +news$/m);
   await run("topic get news", /^closed +no$/m);
   await run("topic close news", /^closed +yes$/m);
@@ -140,6 +145,7 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   const own = await run("send --title Own --to user:u-1 --watch", /id +(ntf_\w+)$/m);
   await run("user notifications u-1", new RegExp(`^${own}\\s+completed`, "m"));
   const later = await run(`send --title Later --to all --at ${tomorrow}`, /^Accepted as (ntf_\w+)/m);
+  await run(`notification update ${later} --at ${tomorrow} --ttl 60`, /^send at +/m);
   await run(`notification cancel ${later}`, /^status +cancelled$/m);
   await run("stats", /^sent/m);
   await run(`events follow --since ${earlier} --count 1`, /io\.herald\./);

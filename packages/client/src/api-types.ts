@@ -211,6 +211,32 @@ export type ExportedReceipt = {
   at: string;
 };
 
+export type Preferences = {
+  /** Every kind that the project declares, by name */
+  kinds: KindPreference[];
+  /** Of the user; absent: none, or a device */
+  quiet_hours?: OwnQuietHours;
+};
+
+export type KindPreference = {
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind: string;
+  title: string;
+  /** Whether the kind is sent to the device, or to devices of the user */
+  on: boolean;
+  /** It is always on */
+  critical: boolean;
+  /** Whose choice `on` is. Off beats on, and on beats the default */
+  set_by: Open<"device" | "user" | "default">;
+};
+
+export type OwnQuietHours = {
+  /** Of the device's time zone */
+  from: string;
+  /** The first minute after them; before `from`: on the next day */
+  to: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -334,7 +360,7 @@ export type TemplateContent = {
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
@@ -342,6 +368,10 @@ export type TemplateContent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -461,7 +491,7 @@ export type Notification = {
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
@@ -479,8 +509,12 @@ export type Notification = {
   template?: TemplateVersion;
   /** It has recipients with values of their own, and no targets. Devices do not get it */
   recipients?: RecipientList;
-  /** When to send it, at most 30 days ahead. Absent or past: now */
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -512,6 +546,8 @@ export type Notification = {
   skips: Record<string, number>;
   /** Targets that matched no active device */
   unmatched: string[];
+  /** Its waves, the next ones as they are planned now; absent unless it is sent in waves */
+  schedule?: Wave[];
   created_at: string;
   completed_at?: string;
 };
@@ -600,6 +636,19 @@ export type NotificationOpens = {
     p99: number;
   };
 };
+
+export type Wave = {
+  /** When it begins */
+  at: string;
+  status: WaveStatus;
+  /** The time zones whose clocks show the local time then; `none`: devices without a time zone */
+  time_zones: string[];
+  /** Absent until it has been addressed */
+  devices?: number;
+};
+
+/** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
+export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
 
 export type SentNotification =
   | {
@@ -733,6 +782,8 @@ export type DryRun = {
     web: number;
   };
   unmatched: string[];
+  /** The waves in which it would be sent; absent unless it would be sent in waves */
+  schedule?: PlannedWave[];
   /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
@@ -759,6 +810,11 @@ export type DryRun = {
       max: number;
     };
   };
+};
+
+export type PlannedWave = {
+  at: string;
+  devices: number;
 };
 
 export type Stats = {
@@ -1459,6 +1515,12 @@ export type EventData = {
     /** The template that it was rendered from; absent: none */
     template?: TemplateVersion;
   };
+  "io.herald.notification.changed.v1": NotificationEvent & {
+    /** When it is sent now; in waves: the first one */
+    send_at: string;
+    /** Whose local time it is sent at: a time zone, or `device`; absent: an instant */
+    time_zone?: string;
+  };
   "io.herald.notification.completed.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
@@ -1636,7 +1698,7 @@ export type NewNotification = {
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
@@ -1662,8 +1724,12 @@ export type NewNotification = {
         upload: "user" | "device" | "token";
       }
     | undefined;
-  /** When to send it, at most 30 days ahead. Absent or past: now */
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
@@ -1692,6 +1758,14 @@ export type NewNotification = {
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;
+};
+
+export type NotificationChange = {
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
+  send_at?: string | undefined;
+  time_zone?: string | null | undefined;
+  past?: "skip" | "now" | "tomorrow" | null | undefined;
+  ttl?: number | null | undefined;
 };
 
 export type NewActivity = {
@@ -1835,6 +1909,20 @@ export type NewFurtherToken = {
   environment?: "production" | "sandbox" | undefined;
 };
 
+export type NewPreferences = {
+  /** By kind, whether it is wanted. Replaces all choices made before: a kind that is not named follows its default */
+  kinds: Record<string, boolean>;
+  /** In the time zone of each device; notifications wait until they end. Absent: none */
+  quiet_hours?:
+    | {
+        /** Of the device's time zone */
+        from: string;
+        /** The first minute after them; before `from`: on the next day */
+        to: string;
+      }
+    | undefined;
+};
+
 export type NewTopic = {
   name: string;
   closed?: boolean | undefined;
@@ -1897,7 +1985,7 @@ export type NewTemplate = {
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
@@ -1905,6 +1993,10 @@ export type NewTemplate = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
@@ -2205,6 +2297,7 @@ export const knownValues = {
   projectRole: ["viewer", "operator", "admin"],
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
+  past: ["skip", "now", "tomorrow"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
   pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk", "liveactivity"],
   sendPushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
@@ -2218,6 +2311,7 @@ export const knownValues = {
     "io.herald.topic.created.v1",
     "io.herald.topic.deleted.v1",
     "io.herald.notification.accepted.v1",
+    "io.herald.notification.changed.v1",
     "io.herald.notification.completed.v1",
     "io.herald.notification.cancelled.v1",
     "io.herald.notification.expired.v1",

@@ -274,6 +274,6 @@ export const joinSend = (
 };
 
 /** Whether dispatch may send it without an expansion. */
-export const isSmallSend = ({ content: { targets }, sendAt, personal }: SendV1): boolean =>
+export const isSmallSend = ({ content: { targets }, sendAt, local, personal }: SendV1): boolean =>
   // Registry reads values of devices page after page, and without targets it has recipients.
-  sendAt === undefined && personal === undefined && allHaveFewDevices(targets);
+  sendAt === undefined && local === undefined && personal === undefined && allHaveFewDevices(targets);

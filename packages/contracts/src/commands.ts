@@ -3,6 +3,7 @@ import { ActivityId } from "./activity-push.ts";
 import { AskedRules } from "./asked-rules.ts";
 import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
+import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
@@ -38,6 +39,8 @@ export const SendV1 = defineMessage(
     sendAt: time.optional(),
     /** No chunk starts after this. */
     expiresAt: time,
+    /** It is sent at the local time of each device, in waves; `sendAt` is the earliest. */
+    local: LocalTime.optional(),
     /** Dispatch renders these for each device; absent: the texts are in `content`. */
     personal: PersonalTexts.optional(),
     /** The recipients that came with the request, in chunks within {@link recipientLimits}. */
@@ -80,6 +83,19 @@ export const DrainBacklogV1 = defineMessage(
   z.object({ projectId: ProjectId }),
 );
 
+/** A wave has at most a page for each bucket, so its pages have numbers of their own, and its batches ids of their own. */
+export const pagesOfWave = bucketCount;
+
+const Wave = z.object({
+  n: count,
+  /** Only devices of these time zones; `none`: devices without one. */
+  zones: z.array(z.string()).optional(),
+  /** The index of time zones finds its devices with less work than the targets. Set after the first page. */
+  byZone: z.boolean().optional(),
+  /** Nothing is sent to its devices, for this reason. */
+  skip: z.string().optional(),
+});
+
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(
   "ExpandV1",
@@ -106,11 +122,13 @@ export const ExpandV1 = defineMessage(
     rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,
+    /** One of several expansions in turn. Its pages count from `n` × {@link pagesOfWave}. */
+    wave: Wave.optional(),
   }),
 );
 export type ExpandV1 = DataOf<typeof ExpandV1>;
 
-/** All pages are partitioned: the numbers of root batches and of their devices. */
+/** All pages, or all pages of a wave, are partitioned: the numbers of root batches and of their devices. */
 export const ExpandedV1 = defineMessage(
   "ExpandedV1",
   "push.cmd.v1.dispatch.expanded.:projectId.:notificationId",
@@ -123,6 +141,7 @@ export const ExpandedV1 = defineMessage(
     unmatched: z.array(z.string()),
     /** The number of buckets per page, and the maximum number of batches per page. Absent: registry is older than the field. */
     pages: z.object({ buckets: z.number().int().min(1).max(bucketCount), batches: count }).optional(),
+    wave: Wave.pick({ n: true }).optional(),
   }),
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
@@ -152,7 +171,7 @@ export const Recipient = z.object({
   capabilities: z.string().optional(),
   /** With {@link AskedRules}: a choice, or the default of the kind, is against the push. */
   off: z.literal(true).optional(),
-  /** With {@link AskedRules}: its time zone; absent: that of the project. */
+  /** The canonical name of its time zone, if it was asked for; absent: none, so that of the project. */
   zone: z.string().optional(),
   /** With {@link AskedRules}: the quiet hours of its user, such as `22:00-07:00`; absent: none. */
   quiet: z.string().optional(),
@@ -168,6 +187,10 @@ const deliverBatch = z.object({
   platform: Platform,
   /** Absent: the platform's own. */
   provider: Provider.optional(),
+  /** No chunk starts after this. Absent: the notification's `expiresAt`. */
+  expiresAt: time.optional(),
+  /** Nothing is sent to its devices, for this reason. */
+  skip: z.string().optional(),
   devices: z.array(Recipient),
 });
 

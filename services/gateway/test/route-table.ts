@@ -73,6 +73,25 @@ export const table: Record<string, Case> = {
     body: () => ({ device: { metadata: { plan: "pro" } } }),
     bad: { device: { metadata: { $ne: null } } },
   },
+  getDevicePreferences: {
+    route: ({ device: { id } }) => `GET /api/v1/devices/${id}/preferences`,
+    status: 200,
+    badQuery: "?verbose=1",
+  },
+  putDevicePreferences: {
+    route: ({ device: { id } }) => `PUT /api/v1/devices/${id}/preferences`,
+    status: 200,
+    body: () => ({ preferences: { kinds: { news: false } } }),
+    bad: { preferences: { kinds: { News: false } } },
+  },
+  getUserPreferences: { route: () => "GET /api/v1/users/u_1/preferences", status: 200, badQuery: "?q", foreign: 200 },
+  putUserPreferences: {
+    route: () => "PUT /api/v1/users/u_1/preferences",
+    status: 200,
+    body: () => ({ preferences: { kinds: { news: false }, quiet_hours: { from: "22:00", to: "07:00" } } }),
+    bad: { preferences: { kinds: {}, quiet_hours: { from: "22:00", to: "22:00" } } },
+    foreign: 200,
+  },
   deleteDevice: { route: ({ device: { id } }) => `DELETE /api/v1/devices/${id}`, status: 204, bad: { force: true } },
   identify: {
     route: () => "PUT /api/v1/identification",
@@ -265,6 +284,12 @@ export const table: Record<string, Case> = {
     route: ({ notification }) => `GET /api/v1/notifications/${notification.id}`,
     status: 200,
     badQuery: "?x=1",
+  },
+  changeNotification: {
+    route: ({ notification }) => `PATCH /api/v1/notifications/${notification.id}`,
+    status: 200,
+    body: () => ({ notification: { ttl: 60 } }),
+    bad: { notification: { title: "Hello" } },
   },
   cancelNotification: {
     route: ({ notification }) => `DELETE /api/v1/notifications/${notification.id}`,

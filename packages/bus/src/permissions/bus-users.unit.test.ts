@@ -23,6 +23,7 @@ const hears = (service: BusService, subject: string) =>
 const besides: Readonly<Record<string, BusService[]>> = {
   [contracts.CheckRecipients.subject]: ["dispatch"],
   [contracts.ExplainDevice.subject]: ["dispatch"],
+  [contracts.ListZones.subject]: ["dispatch"],
   [contracts.ReadRecipients.subject]: ["registry"],
   [contracts.RecordRecipients.subject]: ["registry"],
   [contracts.ResolveSends.subject]: ["dispatch"],

@@ -10,6 +10,7 @@ import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
+import { createWaves } from "./waves.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
@@ -24,6 +25,7 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const judge = createJudge(deps);
   const expand = createExpand(bus, judge, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
+  const waves = createWaves({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSend(bus, judge);
   const sendAsLarge = createSendAsLarge(bus);
@@ -35,7 +37,7 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, judge, pipeline },
-    ...{ sendAsLarge, recover, backlog, deliverSends },
+    ...{ sendAsLarge, recover, backlog, deliverSends, waves },
   };
 };
 

@@ -10,7 +10,7 @@ import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
-import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
 import { type Pushed, pushDevices } from "./push-devices.ts";
 
 type PipelineDeps = Deps & {
@@ -73,7 +73,8 @@ export const createPipeline = (deps: PipelineDeps) => {
       : run.devices;
     const content = cached.document.content.activity && (await activities.current(cached.document));
     const replaced = content === undefined && cached.document.content.activity !== undefined;
-    const { devices, skips } = applyDecisions(all, run.decided, replaced ? allSkipped(all, "replaced") : also);
+    const reason = replaced ? "replaced" : run.skip;
+    const { devices, skips } = applyDecisions(all, run.decided, reason ? allSkipped(all, reason) : also);
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(
@@ -93,7 +94,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       skips,
       startedAt: run.startedAt,
       now: now(),
-      expiresAt: cached.document.expiresAt,
+      expiresAt: expiryOf(cached, run),
       cancelled: cached.cancelled,
       keepDevices: guard(cached, sent),
       asked: receiptAsker(cached.document.content, run),

@@ -17,10 +17,11 @@ export const startNotification = ({
   /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
   concurrency: number;
 }) => {
-  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, now } = deps;
+  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, waves, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
-    const inserted = await notifications.insert(data, now());
-    if (inserted) cache.put(inserted.document);
+    const inserted = await notifications.insert(data, now(), await waves.planOf(data));
+    // A scheduled one may be changed before it is sent.
+    if (inserted && inserted.document.step !== "scheduled") cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.end || document.expanded) return;
@@ -46,13 +47,15 @@ export const startNotification = ({
 };
 
 /** Registry has partitioned every batch: from now on, the end of the notification can be detected. */
-export const completeExpansion = ({ notifications, cache, finisher, expandQueued, now }: DeliveryDeps) =>
+export const completeExpansion = ({ notifications, cache, finisher, expandQueued, waves, now }: DeliveryDeps) =>
   defineHandler({
     durable: "dispatch-complete-expansion", // renaming a durable replays its stream
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
-    async handle({ data: { projectId, notificationId, ...expanded }, publishedAt: at }) {
-      await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
+    async handle({ data, publishedAt: at }) {
+      const { projectId, notificationId, wave, ...expanded } = data;
+      if (wave) await waves.expanded(data, at);
+      else await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
       await expandQueued(projectId);
       // This process is sending batches. The handler that settles the last one checks for the end, and sees this update by then.
       if (!cache.sending(notificationId)) await finisher.check(projectId, notificationId);

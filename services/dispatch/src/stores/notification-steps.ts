@@ -1,6 +1,7 @@
-import type { SendV1 } from "@herald/contracts";
+import type { NotificationContent } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
+import type { Waves } from "../domain/waves.ts";
 import type { Claim } from "./delivery-document.ts";
 import type { End, Expanded, Holder, NotificationDocument, NotificationState, Stop } from "./notification-document.ts";
 
@@ -22,7 +23,7 @@ const absent = { $exists: false } as const;
 const some = { $exists: true } as const;
 
 /** The step of a new notification: `scheduled` until its `send_at`, or `accepted`. */
-export const firstStep = ({ sendAt }: Pick<SendV1, "sendAt">, now: Date) => {
+export const firstStep = ({ sendAt }: { readonly sendAt?: string | Date | undefined }, now: Date) => {
   const at = sendAt === undefined ? undefined : new Date(sendAt);
   return at && at > now
     ? ({ step: "scheduled", status: "scheduled", nextAt: at } as const)
@@ -50,9 +51,32 @@ export const cancelledAtOnce = (now: Date) => {
 
 /** `scheduled` → `accepted`, when its `send_at` has passed. */
 export const toAccepted = (now: Date): Transition => ({
-  filter: { step: "scheduled", sendAt: { $lte: now } },
+  filter: { step: "scheduled", sendAt: { $lte: now }, waves: absent },
   update: { $set: { step: "accepted", status: "accepted" }, $unset: { nextAt: "" } },
 });
+
+/** What decides when a notification is sent. */
+export type Timing = {
+  readonly content: NotificationContent;
+  readonly sendAt: Date;
+  readonly expiresAt: Date;
+  readonly waves: Waves | undefined;
+};
+
+/** `scheduled` → `scheduled` at another time, unless it has begun or was changed since it was read. */
+export const toRescheduled = (
+  { changedAt }: Pick<NotificationState, "changedAt">,
+  { content, expiresAt, waves, ...given }: Timing,
+  now: Date,
+) => {
+  const sendAt = waves?.list[0]?.at ?? given.sendAt;
+  const set = { content: JSON.stringify(content), sendAt, expiresAt, nextAt: sendAt, changedAt: now };
+  const transition: Transition = {
+    filter: { step: "scheduled", expanded: absent, changedAt: changedAt ?? absent },
+    update: { $set: { ...set, ...(waves && { waves }) }, ...(!waves && { $unset: { waves: "" } }) },
+  };
+  return { nextAt: sendAt, transition };
+};
 
 /** A change to a step that clients see as `sending`, unless they see `cancelled`. Of the two transitions one applies. */
 const shownAsSending = (filter: Filter<NotificationDocument>, update: UpdateFilter<NotificationDocument>) =>
@@ -131,7 +155,12 @@ export type Counted = { readonly tally: Tally; readonly failures: Failures; read
 export const toEnd = (known: NotificationState, { tally, failures, now }: Counted, stop: Stop | undefined) => {
   const state = ended(stop, { at: now, tally, failures });
   const transition: Transition = {
-    filter: { step: known.step ?? absent, "stop.kind": known.stop?.kind ?? absent },
+    filter: {
+      step: known.step ?? absent,
+      "stop.kind": known.stop?.kind ?? absent,
+      // In the same step it may have come to its next wave.
+      ...(known.waves && { "waves.n": known.waves.n }),
+    },
     update: { $set: { ...state, ...(stop && { stop }) }, $unset: { step: "", nextAt: "" } },
   };
   return { state, transition };

@@ -11,6 +11,7 @@ import { importRoutes } from "./import-routes.ts";
 import { kindRoutes } from "./kind-routes.ts";
 import { notificationRoutes, sendNotifications } from "./notification-routes.ts";
 import { getStatus, operatorRoutes } from "./operator-routes.ts";
+import { preferenceRoutes } from "./preference-routes.ts";
 import { getStats, projectRoutes } from "./project-routes.ts";
 import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
 import { putDevicesRoute } from "./put-devices-routes.ts";
@@ -32,6 +33,7 @@ export const allRoutes: readonly Route[] = [
   ...recipientRoutes,
   ...identificationRoutes,
   ...userRoutes,
+  ...preferenceRoutes,
   ...topicRoutes,
   ...subscriptionRoutes,
   ...notificationRoutes,

@@ -6,14 +6,10 @@ import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-t
 import { RecipientKind } from "../../recipients.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
+import { Ttl, timeFields } from "./local-time.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
-
-const dayInSeconds = 86_400;
-/** FCM and most push services store a message for at most four weeks. */
-export const maxTtlSeconds = 28 * dayInSeconds;
-export const maxScheduleDays = 30;
 
 const LinkTo = z
   .string()
@@ -121,17 +117,7 @@ export const content = {
         "`high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal`",
       examples: ["high"],
     }),
-  ttl: z
-    .number()
-    .int()
-    .min(0)
-    .max(maxTtlSeconds, `must be at most ${maxTtlSeconds} seconds (28 days)`)
-    .optional()
-    .meta({
-      description:
-        "How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
-      examples: [86_400],
-    }),
+  ttl: Ttl.optional(),
   collapse_id: z
     .string()
     .min(1)
@@ -165,13 +151,7 @@ export const content = {
     description: "It has recipients with values of their own, and no targets. Devices do not get it",
     examples: [{ kind: "user", lines: 2 }],
   }),
-  send_at: z.iso
-    .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
-    .optional()
-    .meta({
-      description: "When to send it, at most 30 days ahead. Absent or past: now",
-      examples: ["2030-01-31T09:00:00+01:00"],
-    }),
+  ...timeFields,
   localizations: localizationsOf(words),
   ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
     aps: { "target-content-id": "order-42" },

@@ -4,6 +4,7 @@ import { named, namedBody } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { PushType } from "../../push-types.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
+import { PlannedWave, Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
 import { ButtonId } from "./receipt-fields.ts";
 import { OpenTotals } from "./stats.ts";
@@ -96,6 +97,9 @@ export const Notification = named(
       .meta({ description: "Failed devices by reason", examples: [{ unregistered: 2 }] }),
     skips: z.record(z.string(), count).default({}).meta({ description: "Skipped devices by reason" }),
     unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
+    schedule: z.array(Wave).optional().meta({
+      description: "Its waves, the next ones as they are planned now; absent unless it is sent in waves",
+    }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),
   },
@@ -303,6 +307,9 @@ export const DryRun = named(
     dry_run: z.literal(true),
     devices: z.object({ total: count, ios: count, android: count, web: count }),
     unmatched: z.array(z.string()),
+    schedule: z.array(PlannedWave).optional().meta({
+      description: "The waves in which it would be sent; absent unless it would be sent in waves",
+    }),
     rendered: eachSample(z.unknown()).meta({
       description:
         "One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons",

@@ -5,6 +5,7 @@ import { namedBody, type PathProblem, withProblems } from "../../named.ts";
 import { pushNameProblem, SendPushType } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
+import { timeProblems } from "./local-time.ts";
 import { RecipientsOrUpload } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
@@ -53,7 +54,7 @@ const isShown = ({ title, body, silent, push_type }: Shown): boolean =>
 /** The fields of a push with a push type. It shows nothing by itself: its app or extension does. */
 const ofPushTypes: ReadonlySet<string> = new Set([
   ...["app", "collapse_id", "data", "dry_run", "ios", "kind", "labels", "priority", "push_name", "push_type"],
-  ...["send_at", "targets", "ttl", "variables"],
+  ...["past", "send_at", "targets", "time_zone", "ttl", "variables"],
 ]);
 
 const ofSends: ReadonlySet<string> = new Set(["locale", "recipients", "template"]);
@@ -97,6 +98,7 @@ const newNotification = z
     withProblems(({ targets: _, variables: __, recipients: ___, ...notification }) => dangerousLinks(notification)),
   )
   .superRefine(withProblems(pushTypeProblems))
+  .superRefine(withProblems(timeProblems))
   .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
