@@ -12,6 +12,7 @@ import {
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
+import type { StoredToken } from "../domain/further-tokens.ts";
 import { maxPerInstallation } from "../domain/installations.ts";
 import { checkMatches, matches } from "../domain/matches.ts";
 import {
@@ -138,6 +139,9 @@ const lookupsOf = (targets: readonly Target[], push: PushKey | undefined): Devic
   const lookups = audienceOf(targets);
   if (push === undefined || isDirect(lookups)) return lookups;
   if (!isActivityPushKey(push)) return lookups.map((lookup) => onlyWithToken(lookup, push));
+  const [only] = lookups;
+  if (lookups.length === 1 && only?.by === "facets" && only.facets.length === 1)
+    return [{ ...only, also: tokenFacet(push) }];
   return [{ by: "conditions", facets: [tokenFacet(push)], targets: targets.map((_, at) => at) }];
 };
 
@@ -151,18 +155,29 @@ const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
 const passesByFcm = (push: PushKey, provider: string | undefined): boolean =>
   provider === "fcm" && (push.startsWith("liveactivity/") || isActivityPushKey(push));
 
+type ByToken = Required<Pick<AudienceQuery, "projectId" | "push">> & Pick<AudienceQuery, "without">;
+
+/** {@link choosePushTokens} for devices whose tokens are not read yet. */
+export const withPushTokens = async (
+  audience: Pick<AudienceStore, "tokensOf">,
+  { projectId, push, without }: ByToken,
+  devices: readonly Partitionable[],
+): Promise<Partitionable[]> => {
+  const ids = devices.map(({ recipient }) => recipient.id);
+  if (ids.length === 0) return [];
+  return choosePushTokens(push, devices, await audience.tokensOf(projectId, ids, push, without));
+};
+
 /**
  * Those of the devices that have a token of the push type, with this token as their own. APNs gave it, whichever provider serves the device
  * otherwise.
  */
-export const withPushTokens = async (
-  audience: Pick<AudienceStore, "tokensOf">,
-  { projectId, push, without }: Required<Pick<AudienceQuery, "projectId" | "push">> & Pick<AudienceQuery, "without">,
+const choosePushTokens = (
+  push: PushKey,
   devices: readonly Partitionable[],
-): Promise<Partitionable[]> => {
-  const ids = devices.map(({ recipient }) => recipient.id);
-  const tokens = ids.length === 0 ? new Map() : await audience.tokensOf(projectId, ids, push, without);
-  return devices.flatMap(({ platform, provider, recipient, changedAt }) => {
+  tokens: ReadonlyMap<DeviceId, StoredToken>,
+): Partitionable[] =>
+  devices.flatMap(({ platform, provider, recipient, changedAt }) => {
     const found = tokens.get(recipient.id);
     if (!found) return [];
     if (passesByFcm(push, provider))
@@ -173,7 +188,6 @@ export const withPushTokens = async (
     const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...(environment && { environment }) };
     return [{ platform, recipient: chosen, changedAt }];
   });
-};
 
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
 export const firstRange = async (audience: AudienceStore, query: ZonedQuery) => {
@@ -223,14 +237,18 @@ export const readPage = async (
   const matched = new Set<number>();
   const doubtful: Installed[] = [];
   let read = 0;
+  const tokens = new Map<DeviceId, StoredToken>();
+  // Whether a device has none of the other key, the page does not say.
+  const ofPage = without === undefined ? push : undefined;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets, devicePaths, zones }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths, zones, push: ofPage }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
         devices.set(row._id, partitionableOf(row, devicePaths));
+        if (row.tokens?.[0]) tokens.set(row._id, row.tokens[0]);
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
       }
@@ -240,7 +258,10 @@ export const readPage = async (
   const sorted = [...matched].sort((one, other) => one - other);
   // Each of these tokens belongs to one device, so no device is reached twice.
   if (push !== undefined) {
-    const chosen = await withPushTokens(audience, { projectId, push, without }, [...devices.values()]);
+    const all = [...devices.values()];
+    const chosen = ofPage
+      ? choosePushTokens(push, all, tokens)
+      : await withPushTokens(audience, { projectId, push, without }, all);
     return { devices: await withRules(audience, { projectId, rules }, chosen), matched: sorted, read };
   }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);

@@ -89,8 +89,9 @@ const queryOfTargets = (
     case "facets": {
       const [facet] = lookup.facets;
       const several = lookup.facets.length > 1;
+      const one = lookup.also === undefined ? facet : { $all: [lookup.also, facet] };
       return {
-        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : facet, ...inBuckets(buckets) },
+        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : one, ...inBuckets(buckets) },
         hint: indexName(deviceIndexes.facets),
       };
     }
@@ -148,6 +149,8 @@ const inParts = async <Row>(rows: AsyncIterable<Row>, take: (part: readonly Row[
   if (part.length > 0) await take(part);
 };
 
+const tokenOf = (key: PushKey) => ({ tokens: { $elemMatch: { key } } });
+
 /** `zones`: only devices of these time zones. */
 type Counted = { readonly projectId: ProjectId; readonly zones?: readonly string[] | undefined };
 
@@ -155,6 +158,8 @@ type PageQuery = Counted & {
   readonly targets: readonly Target[];
   /** Rows have their devices' values at these paths. */
   readonly devicePaths?: readonly string[] | undefined;
+  /** Rows have their device's token of this push type, if it has one. */
+  readonly push?: PushKey | undefined;
 };
 
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
@@ -192,20 +197,20 @@ export const createAudienceStore = (db: Db) => {
      * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
      */
     page: async (
-      { projectId, targets, devicePaths, zones }: PageQuery,
+      { projectId, targets, devicePaths, zones, push }: PageQuery,
       lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones)
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones && !push)
         return take(await findActive(projectId, lookup.ids));
       const query = queryOf(projectId, lookup, buckets, zones);
       if (!query) return;
       const needed = neededFor(lookup, targets);
       const options = {
         hint: query.hint,
-        projection: fieldsWith(devicePaths, needed),
+        projection: { ...fieldsWith(devicePaths, needed), ...(push && tokenOf(push)) },
         batchSize,
         ...deadlineOptions(),
       };
@@ -255,9 +260,8 @@ export const createAudienceStore = (db: Db) => {
 
     /** The tokens of a push type of those devices that have one, and none of the key `without`. */
     tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey, without?: PushKey) => {
-      const projection = { tokens: { $elemMatch: { key } } };
       const facets = { $eq: tokenFacet(key), ...(without !== undefined && { $ne: tokenFacet(without) }) };
-      const rows = await findByIds(devices, ids, { projectId, facets }, { projection });
+      const rows = await findByIds(devices, ids, { projectId, facets }, { projection: tokenOf(key) });
       return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
     },
 
