@@ -23,10 +23,10 @@ const columns: readonly Column<RecipientError>[] = [
 const progressOf = ({ complete, lines_stored: stored, processed, recipients }: RecipientCounts, ended: boolean) => {
   const of = `${count(processed)} of ${count(recipients)} recipients`;
   if (ended) return complete ? `All ${count(stored)} lines were read.` : `Ended before the whole file was there.`;
-  if (complete) return `Herald has the whole file, and has found the devices of ${of}.`;
+  if (complete) return `Herald has the whole file, and has processed ${of}.`;
   return stored === 0
     ? "Waits for its file."
-    : `Herald has ${count(stored)} lines, and has found the devices of ${of}. It waits for more.`;
+    : `Herald has ${count(stored)} lines, and has processed ${of}. It waits for more.`;
 };
 
 const Errors = ({ notification, polls }: { readonly notification: string; readonly polls: boolean }) => {
@@ -72,7 +72,7 @@ export const Recipients = ({
         <Stack>
           {recipients.upload && (
             <div role="status">
-              {!ended && (
+              {!ended && data.complete && (
                 <Progress
                   value={data.recipients === 0 ? 0 : (processed / data.recipients) * 100}
                   animated
@@ -94,7 +94,7 @@ export const Recipients = ({
             facts={{
               [recipients.upload ? "From a file of" : "In the request"]: kindNames[recipients.kind] ?? recipients.kind,
               Recipients: count(data.recipients),
-              "Devices found for": count(processed),
+              Processed: !ended && count(processed),
               "Without a device": unmatched > 0 && <span className="warn">{count(unmatched)}</span>,
               "Refused lines": refused > 0 && <span className="bad">{count(refused)}</span>,
               "Doubles, left out": duplicates > 0 && count(duplicates),
