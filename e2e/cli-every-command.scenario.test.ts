@@ -106,6 +106,11 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`device import ${devices} --format herald`, /created 1,/);
   const device = await run("device list", /^(dev_\w+)\s+ios +active +u-1/m);
   await run(`device get ${device}`, /^user +u-1$/m);
+  await run("kind put offers --title Offers", /^cap +none$/m);
+  await run(`device preferences ${device} --off offers`, /^offers +off, by device$/m);
+  await run(`device preferences ${device}`, /^offers +off, by device$/m);
+  await run("user preferences u-1 --on offers --quiet-hours 22:00-07:00", /^quiet hours +22:00 to 07:00$/m);
+  await run("user preferences u-1", /^offers +on, by user$/m);
   await run("topic create news", /^name +news$/m);
   await run("topic get news", /^closed +no$/m);
   await run("topic close news", /^closed +yes$/m);

@@ -122,6 +122,32 @@ test("the page on templates works as written: a draft is previewed, published an
   });
 });
 
+test("the page on kinds works as written: what a person switched off is skipped, and the cap holds", async () => {
+  const { id, token, register, send, final } = await system.project("Kinds");
+  const { device, credential = "" } = await register({ user_id: "u-17" });
+  const env = {
+    HERALD_URL: system.gateway,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    HERALD_PROJECT: id,
+    HERALD_TOKEN: token,
+    gateway: system.gateway,
+    device: device.id,
+    credential,
+  };
+  // The hours of the page may be those of this moment: the sends below are critical, of a kind without hours, or silent.
+  const { stdout } = await runPage("let-people-choose.md", ["Declare kinds", "Let people choose"], env);
+  expect(stdout).toMatch(/\boffers +off, by device$/m);
+  expect(stdout).toMatch(/^tips +on, by user$/m);
+  expect(stdout).toMatch(/^quiet hours +21:00 to 08:00$/m);
+  const skipsOf = async (content: Partial<Parameters<typeof send>[0]>) => {
+    const sent = await send({ title: "Hello", targets: ["user:u-17"], ...content });
+    return (await final(sent.id)).skips;
+  };
+  await eventually(async () => expect(await skipsOf({ kind: "offers" })).toEqual({ muted: 1 }));
+  expect(await skipsOf({ kind: "security" })).toEqual({});
+  expect(await skipsOf({ kind: "tips", silent: true, title: undefined, data: { tip: "1" } })).toEqual({});
+});
+
 test("the page on campaigns works as written", async () => {
   const { token, register } = await system.project("Campaigns");
   await register({ platform: "ios", token: "5b".repeat(32), topics: ["news"] });

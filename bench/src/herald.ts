@@ -130,7 +130,7 @@ const createSender = (
       provider: Provider,
       topic: string,
       devices: number,
-      describe: (index: number) => Pick<SeedDevice, "user" | "metadata" | "capabilities"> = () => ({}),
+      describe: (index: number) => Pick<SeedDevice, "user" | "metadata" | "capabilities" | "further"> = () => ({}),
     ): Promise<readonly string[]> => {
       const wanted = function* () {
         for (let index = 0; index < devices; index++) {
@@ -151,6 +151,8 @@ const createSender = (
       post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600, ...more }),
     /** The number of pushes in the statistics. */
     sent: async (): Promise<number> => (await herald.stats()).totals.sent,
+    /** The same of Live Activities. */
+    sentOfActivities: async (): Promise<number> => (await herald.stats({ push_type: "liveactivity" })).totals.sent,
     progress: (id: string) => herald.notifications.get(id),
     /** The number of opens of a notification in the statistics. */
     opened: async (notification: string): Promise<number> => (await herald.stats({ notification })).totals.opened,
@@ -213,6 +215,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     profiler,
     versions: await versionsOf(local.nats.url, mongo),
     gateway: local.gateway,
+    admin,
     openKeys,
     /** The newest lines of the system's log that may explain a failed row. */
     lastWords: (): readonly string[] => lastWords,

@@ -1,5 +1,5 @@
 export type HttpRequest = {
-  readonly method: "POST" | "PUT";
+  readonly method: "POST" | "PUT" | "PATCH";
   readonly to: URL;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -8,21 +8,31 @@ import type { SendLoad } from "./sends.ts";
 /** As many as the peer's load uses. */
 const connections = { single: 50, batch: 20 } as const;
 
-const { gateway, token, count, pace, targets, keys, batchOf, recipients, template }: SendLoad = JSON.parse(
-  process.argv[2] ?? "",
-);
+const { gateway, token, count, pace, targets, keys, batchOf, recipients, activities, template, kind }: SendLoad =
+  JSON.parse(process.argv[2] ?? "");
 const to = new URL(gateway);
 const texts = (n: number | string) => ({ title: "Hello", body: `World ${n}`, link_to: "/hello", ttl: 3_600 });
 const targetAt = (index: number) => targets[index % targets.length];
 const notificationAt = (index: number) => ({
   ...(template === undefined ? texts(index) : { template, variables: { n: index } }),
   targets: [targetAt(index)],
+  ...(kind !== undefined && { kind }),
 });
-const requestOf = (path: string, body: unknown): string => {
-  const headers = { Authorization: `Bearer ${token}`, ...(keys ? { "Idempotency-Key": randomUUID() } : {}) };
-  return httpRequest({ method: "POST", to, path: `/api/v1/notifications${path}`, headers, body });
+const headersOf = () => ({ Authorization: `Bearer ${token}`, ...(keys ? { "Idempotency-Key": randomUUID() } : {}) });
+const requestOf = (path: string, body: unknown): string =>
+  httpRequest({ method: "POST", to, path: `/api/v1/notifications${path}`, headers: headersOf(), body });
+const stateOf = (index: number): string => {
+  const body = { activity: { content_state: { n: index } } };
+  return httpRequest({
+    method: "PATCH",
+    to,
+    path: `/api/v1/activities/${targetAt(index)}`,
+    headers: headersOf(),
+    body,
+  });
 };
-const single = (_: unknown, index: number) => requestOf("", { notification: notificationAt(index) });
+const single = (_: unknown, index: number) =>
+  activities ? stateOf(index) : requestOf("", { notification: notificationAt(index) });
 const batchFrom = (size: number) => (_: unknown, index: number) => {
   const notifications = Array.from({ length: size }, (__, at) => notificationAt(index * size + at));
   return requestOf("/batch", { notifications });

@@ -2,6 +2,7 @@
 export type Figure =
   | `direct${"" | "-user" | "-metadata"}${"" | "-keyed"}${"" | "-cpu"}`
   | "direct-50ms-ratio"
+  | `activities-${"latency" | "singles" | "broadcast"}`
   | `send-floor${"" | "-cpu"}`
   | `batch${"" | "-cpu"}`
   | `latency-${"p50" | "p99"}`
@@ -16,6 +17,7 @@ export type Figure =
   | "recipients-inline"
   | "template"
   | "device-values"
+  | `rules-${"broadcast" | "singles"}`
   | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"

@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { type Content, type Project, projectClient } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System, type SystemOptions, startSystem } from "../harness/system.ts";
 import { type Browser, startBrowser } from "./browser.ts";
 import type { Shown, WorkerScope } from "./browser-globals.ts";
 
@@ -121,10 +121,10 @@ type WebKit = {
 };
 
 /** Starts a system and a user with a browser at its example site for a test file. The browser is reset before each test. */
-export function useWebKit(): WebKit {
+export function useWebKit(options: SystemOptions = {}): WebKit {
   const kit: { -readonly [Part in keyof WebKit]?: WebKit[Part] } = {};
   beforeAll(async () => {
-    const system = await startSystem();
+    const system = await startSystem(options);
     kit.system = system;
     kit.browser = await startBrowser(system);
     kit.project = projectClient(system.gateway, system.example.project as { id: ProjectId; token: string });

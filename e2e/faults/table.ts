@@ -1,8 +1,10 @@
 import type { Row } from "./row.ts";
+import { activities } from "./rows/activities.ts";
 import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
 import { busRows } from "./rows/bus.ts";
+import { caps } from "./rows/caps.ts";
 import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
@@ -25,6 +27,8 @@ export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,
   killedUpload,
+  caps,
+  activities,
   threePlatforms,
   ...databaseRows,
   ...brokerRows,

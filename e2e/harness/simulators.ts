@@ -1,4 +1,4 @@
-import type { Push, Rule, WebPushSubscription } from "@herald/simulators";
+import type { Instance, Push, Rule, WebPushSubscription } from "@herald/simulators";
 import { expectStatus, request } from "@herald/testing";
 
 export type SimulatorControl = {
@@ -18,7 +18,16 @@ export type SimulatorControl = {
   /** Creates a subscription. The last part of its endpoint begins with `prefix`, which scripts match. */
   subscribe(prefix?: string): Promise<WebPushSubscription>;
   /** An app on an iPhone. Resolves to its tokens by push type; `alert` is the device token. */
-  phone(app: string, more?: { ios?: string; controls?: string[] }): Promise<Readonly<Record<string, string>>>;
+  phone(
+    app: string,
+    more?: { ios?: string; controls?: string[]; activities?: string[]; updateToken?: "now" | "later" },
+  ): Promise<Readonly<Record<string, string>>>;
+  /** Live Activities on iPhones, as ActivityKit keeps them; of one token for updates or starts. */
+  instances(token?: string): Promise<Instance[]>;
+  /** The app starts a Live Activity itself. */
+  startInstance(app: string, attributesType: string): Promise<Instance>;
+  /** ActivityKit gives the app another update token, or the first. */
+  rotateInstance(id: string): Promise<Instance>;
 };
 
 /** The payload of a notification, in the same form for all providers. */
@@ -69,6 +78,13 @@ export function simulatorControl(url: string): SimulatorControl {
       const answer = await request(url, "POST /apns/phones", { body: { app, ...more } });
       return expectStatus(answer, 201).body.tokens;
     },
+    instances: async (token) => {
+      const query = token === undefined ? "" : `?token=${token}`;
+      return expectStatus(await request(url, `GET /apns/instances${query}`), 200).body.data;
+    },
+    startInstance: async (app, attributesType) =>
+      expectStatus(await request(url, "POST /apns/instances", { body: { app, attributesType } }), 201).body,
+    rotateInstance: async (id) => expectStatus(await request(url, `POST /apns/instances/${id}/token`), 201).body,
     subscribe: async (prefix) => {
       const answer = await request(url, "POST /webpush/subscriptions", {
         body: prefix === undefined ? {} : { prefix },

@@ -1,6 +1,7 @@
 import { Device, type Scope } from "@herald/contracts";
 import { eventually, expectStatus, operateBroker } from "@herald/testing";
 import type { World as GatewayWorld } from "../../services/gateway/test/route-case.ts";
+import { newActivity } from "../../services/gateway/test/route-table.ts";
 import type { Project } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import type { System } from "../harness/system.ts";
@@ -46,6 +47,8 @@ export async function newWorld(system: System, name: string): Promise<World> {
   } as unknown as Parameters<typeof project.send>[0]);
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
   const template = await newTemplate(system, project);
+  const activity = `order-of-${name}`;
+  expectStatus(await project.call(`PUT /activities/${activity}`, { body: newActivity() }), 202);
   return {
     project,
     content,
@@ -58,6 +61,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     topic: topic.body.data,
     template,
     notification,
+    activity,
     openToken: payloadOf(push).token,
     deadLetter: await newDeadLetter(system, project),
     webhook: hook,

@@ -28,6 +28,25 @@ const showPush = ({ notification, data }) => {
   element("pushes").append(item);
 };
 
+/** A switch for each kind of notifications that the project declares. */
+const showKinds = ({ kinds, problem }) => {
+  if (problem && problem.slug !== "not-subscribed") element("hint").textContent = problem.message;
+  element("kinds").replaceChildren(
+    ...kinds.map(({ kind, title, on, critical }) => {
+      const label = Object.assign(document.createElement("label"), { className: "switch" });
+      const input = Object.assign(document.createElement("input"), {
+        type: "checkbox",
+        checked: on,
+        disabled: critical,
+      });
+      input.name = kind;
+      input.onchange = async () => showKinds(await herald.preferences.set({ [kind]: input.checked }));
+      label.append(input, " ", Object.assign(document.createElement("span"), { textContent: title }));
+      return label;
+    }),
+  );
+};
+
 const herald = createHerald({ gateway, project, onChange: show, onPush: showPush });
 const status = await herald.start();
 
@@ -44,6 +63,7 @@ const send = (...targets) =>
   post("/send", {
     notification: {
       title: "Order 42 has shipped",
+      kind: "order-shipped",
       body: "It arrives tomorrow before noon.",
       link_to: "/inbox",
       targets,
@@ -55,8 +75,16 @@ const send = (...targets) =>
     },
   });
 
-element("subscribe").onclick = () => herald.subscribe();
-element("unsubscribe").onclick = () => herald.unsubscribe();
+const refreshKinds = async () => showKinds(await herald.preferences.get());
+element("subscribe").onclick = async () => {
+  await herald.subscribe();
+  await refreshKinds();
+};
+element("unsubscribe").onclick = async () => {
+  await herald.unsubscribe();
+  await refreshKinds();
+};
+await refreshKinds();
 element("login").onclick = async () => {
   const { user_token } = await post("/session", { user: element("user").value });
   await herald.login(user_token);

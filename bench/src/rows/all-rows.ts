@@ -1,4 +1,5 @@
 import type { Row } from "../row.ts";
+import { activitiesRow } from "./activities-row.ts";
 import { batchRow } from "./batch-row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
@@ -17,6 +18,7 @@ import { peerRow } from "./peer-row.ts";
 import { receiptsRow } from "./receipts-row.ts";
 import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
+import { rulesRow } from "./rules-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
@@ -35,6 +37,7 @@ export const allRows: readonly Row[] = [
   inlineRecipientsRow,
   templateRow,
   latencyRow,
+  activitiesRow,
   neighbourRow,
   sendsRow,
   ...broadcastRows,
@@ -43,6 +46,7 @@ export const allRows: readonly Row[] = [
   recipientsRow,
   deviceValuesRow,
   receiptsRow,
+  rulesRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

@@ -6,14 +6,14 @@ import { pushed, resetSink, type Sink } from "../sinks.ts";
 import { percentile, type Table } from "../table.ts";
 
 /** Enough for a 99th percentile. */
-const samples = 200;
+export const samples = 200;
 const warmUp = 30;
 /** Pause between two sends, after which the first is complete, including its ledger. */
 const pauseMs = 50;
 const pollMs = 5;
 
 /** Times from the POST to the push in ms, one send after the other. */
-const latencies = async (sink: Sink, count: number, send: () => Promise<unknown>): Promise<number[]> => {
+export const latencies = async (sink: Sink, count: number, send: () => Promise<unknown>): Promise<number[]> => {
   const took: number[] = [];
   for (let index = 0; index < count; index++) {
     await resetSink(sink);

@@ -13,6 +13,7 @@ import { apiCodes, isMissing } from "./bus-error.ts";
 import { askJetStream, type Bus, type BusConnection, connectionOf, whenConnected } from "./connect.ts";
 import { brokerHeaders, isDeletion, plainHeaders, readJson } from "./message-format.ts";
 import { requestBatch } from "./publish-grouped.ts";
+import { countOf, streamState } from "./read-stream.ts";
 import { requestAck } from "./request.ts";
 
 export type Entry<Value> = {
@@ -46,6 +47,8 @@ const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
 export type Bucket<Value> = {
   /** The bucket's size and limit, in bytes. */
   fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
+  /** The number of keys that match, with wildcards. The broker lists them: 90 bytes each. */
+  count(keys: string): Promise<number>;
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
   put(key: string, value: Value, options?: WriteOptions): Promise<number>;
@@ -158,6 +161,7 @@ export const openBucket = <Schema extends z.ZodType>(
       const { state, config } = await askJetStream(connection, (jsm) => jsm.streams.info(stream));
       return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
+    count: async (keys) => countOf(await streamState(connection, stream, `$KV.${name}.${keys}`)),
     async get(key) {
       const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;

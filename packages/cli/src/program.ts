@@ -1,5 +1,6 @@
 import { Command, type Help } from "commander";
 import manifest from "../package.json" with { type: "json" };
+import { addActivities } from "./commands/activities.ts";
 import { addApply } from "./commands/apply.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addDeadLetters } from "./commands/dead-letters.ts";
@@ -84,6 +85,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addNotifications(group("notification", "Track and cancel notifications"), add);
   addStats(program, add);
   addEvents(group("events", "Follow events"), add);
+  addActivities(group("activity", "Start, update and end Live Activities"), add);
   addDevices(group("device", "Manage devices"), add);
   addExport(group("delivery", "Export deliveries"), add, "deliveries");
   addExport(group("open", "Export opens"), add, "opens");

@@ -219,7 +219,7 @@ test.each([
   [["dev"], ["device"]],
   [
     ["device", ""],
-    ["deactivate", "delete", "export", "get", "import", "list", "notifications"],
+    ["deactivate", "delete", "export", "get", "import", "list", "notifications", "preferences"],
   ],
   [
     ["device", "list", "--status", ""],

@@ -49,8 +49,8 @@ export type InactiveReason = Open<"unregistered" | "requested" | "stale">;
 export type ApnsEnvironment = Open<"production" | "sandbox">;
 
 export type FurtherToken = {
-  type: PushType;
-  /** Of controls: their kind */
+  type: TokenType;
+  /** Of controls: their kind; of `liveactivity`: the type of the attributes; of `activity`: its id */
   name?: string;
   /** Shown whole where the device's `token` is */
   token: string;
@@ -60,8 +60,16 @@ export type FurtherToken = {
   registered_at: string;
 };
 
-export type PushType = Open<
-  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk"
+export type TokenType = Open<
+  | "voip"
+  | "complication"
+  | "widgets"
+  | "controls"
+  | "location"
+  | "fileprovider"
+  | "pushtotalk"
+  | "liveactivity"
+  | "activity"
 >;
 
 export type FcmTokenKind = Open<"token" | "fid">;
@@ -203,6 +211,32 @@ export type ExportedReceipt = {
   at: string;
 };
 
+export type Preferences = {
+  /** Every kind that the project declares, by name */
+  kinds: KindPreference[];
+  /** Of the user; absent: none, or a device */
+  quiet_hours?: OwnQuietHours;
+};
+
+export type KindPreference = {
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind: string;
+  title: string;
+  /** Whether the kind is sent to the device, or to devices of the user */
+  on: boolean;
+  /** It is always on */
+  critical: boolean;
+  /** Whose choice `on` is. Off beats on, and on beats the default */
+  set_by: Open<"device" | "user" | "default">;
+};
+
+export type OwnQuietHours = {
+  /** Of the device's time zone */
+  from: string;
+  /** The first minute after them; before `from`: on the next day */
+  to: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -326,7 +360,7 @@ export type TemplateContent = {
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
@@ -334,6 +368,10 @@ export type TemplateContent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -388,6 +426,8 @@ export type TemplatePreview = {
   ios: PlatformPreview;
   android: PlatformPreview;
   web: PlatformPreview;
+  /** For Android apps that draw the notification themselves; present with receipts or buttons */
+  drawn?: PlatformPreview;
 };
 
 export type PlatformPreview = {
@@ -451,7 +491,7 @@ export type Notification = {
   silent?: boolean;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
@@ -459,16 +499,22 @@ export type Notification = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
   /** The kind of the control that a push of the type `controls` updates */
   push_name?: string;
+  /** The Live Activity that it starts, updates or ends, with its state; absent: none. iOS alone */
+  activity?: ActivityPush;
   /** The template that its texts and settings are from; absent: none. Devices do not get it */
   template?: TemplateVersion;
   /** It has recipients with values of their own, and no targets. Devices do not get it */
   recipients?: RecipientList;
-  /** When to send it, at most 30 days ahead. Absent or past: now */
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -500,6 +546,8 @@ export type Notification = {
   skips: Record<string, number>;
   /** Targets that matched no active device */
   unmatched: string[];
+  /** Its waves, the next ones as they are planned now; absent unless it is sent in waves */
+  schedule?: Wave[];
   created_at: string;
   completed_at?: string;
 };
@@ -508,6 +556,39 @@ export type Notification = {
 export type NotificationStatus = Open<
   "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
 >;
+
+export type PushType = Open<
+  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | "liveactivity"
+>;
+
+export type ActivityPush = {
+  id: string;
+  /** Absent: of the end at `ends_at` */
+  version?: number;
+  event: ActivityEvent;
+  attributes_type?: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes?: Record<string, unknown>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** Seconds since 1970. iOS ignores a state older than the shown one */
+  timestamp: number;
+  alert?: ActivityAlert;
+  stale_at?: string;
+  dismiss_at?: string;
+  relevance?: number;
+  /** Of a join: the activity has ended */
+  ended?: true;
+};
+
+export type ActivityEvent = Open<"start" | "update" | "end" | "join">;
+
+export type ActivityAlert = {
+  title: string;
+  body: string;
+  /** The name of a sound in the app */
+  sound?: string;
+};
 
 export type TemplateVersion = {
   name: string;
@@ -555,6 +636,19 @@ export type NotificationOpens = {
     p99: number;
   };
 };
+
+export type Wave = {
+  /** When it begins */
+  at: string;
+  status: WaveStatus;
+  /** The time zones whose clocks show the local time then; `none`: devices without a time zone */
+  time_zones: string[];
+  /** Absent until it has been addressed */
+  devices?: number;
+};
+
+/** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
+export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
 
 export type SentNotification =
   | {
@@ -688,12 +782,39 @@ export type DryRun = {
     web: number;
   };
   unmatched: string[];
-  /** One payload for each platform that has devices, with placeholders for device and open token */
+  /** The waves in which it would be sent; absent unless it would be sent in waves */
+  schedule?: PlannedWave[];
+  /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
     android?: unknown;
     web?: unknown;
+    drawn?: unknown;
   };
+  /** The size of each of these, for a device without a localization, and what its provider takes */
+  sizes: {
+    ios?: {
+      bytes: number;
+      max: number;
+    };
+    android?: {
+      bytes: number;
+      max: number;
+    };
+    web?: {
+      bytes: number;
+      max: number;
+    };
+    drawn?: {
+      bytes: number;
+      max: number;
+    };
+  };
+};
+
+export type PlannedWave = {
+  at: string;
+  devices: number;
 };
 
 export type Stats = {
@@ -992,6 +1113,77 @@ export type ProviderProblem = {
   since: string;
 };
 
+export type Activity = {
+  id: string;
+  status: ActivityStatus;
+  /** Grows with each state */
+  version: number;
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  start: boolean;
+  /** Only devices that name this app */
+  app?: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** When the state is out of date: the app may show it so */
+  stale_at?: string;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number;
+  /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
+  priority?: Open<"high" | "normal">;
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets: string[];
+  sequence?: number;
+  /** The notification that sends the newest version */
+  notification_id: string;
+  ends_at: string;
+  created_at: string;
+  /** When its newest version was written */
+  updated_at: string;
+  ended_at?: string;
+  dismiss_at?: string;
+};
+
+export type ActivityStatus = Open<"active" | "ended">;
+
+export type ActivityVersion = {
+  id: string;
+  /** Grows with each state */
+  version: number;
+  /** The notification that sends this version */
+  notification_id: string;
+};
+
+export type DeviceActivity = {
+  id: string;
+  status: ActivityStatus;
+  /** Grows with each state */
+  version: number;
+  /** Seconds since 1970, as in the push of this version */
+  timestamp: number;
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  stale_at?: string;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number;
+  ends_at: string;
+  created_at: string;
+  /** When its newest version was written */
+  updated_at: string;
+  ended_at?: string;
+  dismiss_at?: string;
+};
+
 export type TestedPush = {
   /** More may come */
   result: Open<
@@ -1254,6 +1446,13 @@ export type TopicEvent = {
   at: string;
 };
 
+export type ActivityReference = {
+  id: string;
+  /** Absent: of the end at `ends_at` */
+  version?: number;
+  event: ActivityEvent;
+};
+
 export type NotificationEvent = {
   project_id: string;
   notification_id: string;
@@ -1261,8 +1460,10 @@ export type NotificationEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
+  /** The Live Activity that it is about; absent: none */
+  activity?: ActivityReference;
   at: string;
 };
 
@@ -1273,8 +1474,10 @@ export type DeliveryEvent = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
+  /** The Live Activity that it is about; absent: none */
+  activity?: ActivityReference;
   at: string;
   batch_id: string;
   platform: Platform;
@@ -1489,7 +1692,7 @@ export type NewNotification = {
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
@@ -1497,7 +1700,7 @@ export type NewNotification = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
-  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one */
+  /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
   /** The kind of the control that a push of the type `controls` updates */
   push_name?: string | undefined;
@@ -1515,8 +1718,12 @@ export type NewNotification = {
         upload: "user" | "device" | "token";
       }
     | undefined;
-  /** When to send it, at most 30 days ahead. Absent or past: now */
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
@@ -1545,6 +1752,78 @@ export type NewNotification = {
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;
+};
+
+export type NewActivity = {
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  /** True: starts the activity on the devices that have a token `liveactivity/<attributes_type>`. False: the app starts it */
+  start?: boolean | undefined;
+  /** Only devices that name this app */
+  app?: string | undefined;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string | undefined;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string> | undefined;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** When the state is out of date: the app may show it so */
+  stale_at?: string | undefined;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number | undefined;
+  /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
+  priority?: "high" | "normal" | undefined;
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets: readonly string[];
+  /** What the start shows. Required unless `start` is false */
+  alert?:
+    | {
+        title: string;
+        body: string;
+        /** The name of a sound in the app */
+        sound?: string | undefined;
+      }
+    | undefined;
+  /** When it ends by itself, at most 8 hours ahead, the default */
+  ends_at?: string | undefined;
+};
+
+export type ActivityState = {
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** When the state is out of date: the app may show it so */
+  stale_at?: string | undefined;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number | undefined;
+  /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
+  priority?: "high" | "normal" | undefined;
+  alert?:
+    | {
+        title: string;
+        body: string;
+        /** The name of a sound in the app */
+        sound?: string | undefined;
+      }
+    | undefined;
+  /** Of the caller: a state with a lower one than the newest is not written */
+  sequence?: number | undefined;
+};
+
+export type ActivityEnd = {
+  /** The last state; absent: the newest one */
+  content_state?: Record<string, unknown> | undefined;
+  /** When iOS removes it from the screen, at most 4 hours ahead, the default; past: at once */
+  dismiss_at?: string | undefined;
+  alert?:
+    | {
+        title: string;
+        body: string;
+        /** The name of a sound in the app */
+        sound?: string | undefined;
+      }
+    | undefined;
 };
 
 export type NewDevice = {
@@ -1616,6 +1895,20 @@ export type NewFurtherToken = {
   environment?: "production" | "sandbox" | undefined;
 };
 
+export type NewPreferences = {
+  /** By kind, whether it is wanted. Replaces all choices made before: a kind that is not named follows its default */
+  kinds: Record<string, boolean>;
+  /** In the time zone of each device; notifications wait until they end. Absent: none */
+  quiet_hours?:
+    | {
+        /** Of the device's time zone */
+        from: string;
+        /** The first minute after them; before `from`: on the next day */
+        to: string;
+      }
+    | undefined;
+};
+
 export type NewTopic = {
   name: string;
   closed?: boolean | undefined;
@@ -1678,7 +1971,7 @@ export type NewTemplate = {
   silent?: boolean | undefined;
   /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
@@ -1686,6 +1979,10 @@ export type NewTemplate = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
@@ -1756,7 +2053,16 @@ export type StatsQuery = {
   /** Notifications with this label: `<name>:<value>` */
   label?: string | undefined;
   /** Notifications with this push type */
-  push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
+  push_type?:
+    | "voip"
+    | "complication"
+    | "widgets"
+    | "controls"
+    | "location"
+    | "fileprovider"
+    | "pushtotalk"
+    | "liveactivity"
+    | undefined;
   /** Deliveries and opens of one platform */
   platform?: "ios" | "android" | "web" | undefined;
   /** Adds `groups`: the totals of each platform, kind, push type, topic or value of a label */
@@ -1978,7 +2284,8 @@ export const knownValues = {
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
-  pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
+  pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk", "liveactivity"],
+  sendPushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
   eventType: [
     "io.herald.device.registered.v1",
     "io.herald.device.updated.v1",

@@ -5,7 +5,9 @@ import type {
   DeviceStatus,
   NewDevice,
   NewFurtherToken,
+  NewPreferences,
   Platform,
+  Preferences,
   PutDevice,
   PutDeviceResult,
 } from "./api-types.ts";
@@ -56,6 +58,12 @@ export const createDevices = (http: Http) => {
       http.put<void>(path`/devices/${id}/tokens/controls/${kind}`, options, { token }),
     deleteControlToken: (id: string, kind: string, options?: CallOptions) =>
       http.remove(path`/devices/${id}/tokens/controls/${kind}`, options),
+    /** Every kind that the project declares, and whether the device gets it. */
+    preferences: (id: string, options?: CallOptions) =>
+      http.get<Preferences>(path`/devices/${id}/preferences`, options),
+    /** Replaces the device's choices. */
+    setPreferences: (id: string, preferences: Pick<NewPreferences, "kinds">, options?: CallOptions) =>
+      http.put<Preferences>(path`/devices/${id}/preferences`, options, { preferences }),
     delete: (id: string, options?: CallOptions) => http.remove(path`/devices/${id}`, options),
     /** Takes the id or the name of a topic. An unknown name creates the topic. */
     subscribe: (id: string, topic: string, options?: CallOptions) =>

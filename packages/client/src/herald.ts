@@ -1,3 +1,4 @@
+import { createActivities } from "./activities.ts";
 import type { Stats, StatsQuery } from "./api-types.ts";
 import { createDevices } from "./devices.ts";
 import { createEvents } from "./events.ts";
@@ -13,6 +14,7 @@ import { createWebhooks } from "./webhooks.ts";
 /** The client of a project's backend: `new Herald({ url, token })`. */
 export class Herald {
   readonly notifications: ReturnType<typeof createNotifications>;
+  readonly activities: ReturnType<typeof createActivities>;
   readonly devices: ReturnType<typeof createDevices>;
   readonly imports: ReturnType<typeof createImports>;
   readonly templates: ReturnType<typeof createTemplates>;
@@ -28,6 +30,7 @@ export class Herald {
   constructor({ webhookSecret, ...options }: HeraldOptions & { readonly webhookSecret?: string | undefined }) {
     const http = createHttp(options, "/api/v1");
     this.notifications = createNotifications(http);
+    this.activities = createActivities(http);
     this.devices = createDevices(http);
     this.imports = createImports(http);
     this.templates = createTemplates(http);

@@ -6,6 +6,7 @@ import type {
   NewNotification,
   Notification,
   NotificationStatus,
+  PushType,
   RecipientError,
   Recipients,
   SentNotification,
@@ -27,6 +28,8 @@ export type NotificationListOptions = TimeListOptions & {
   readonly kind?: string | undefined;
   /** `<name>:<value>`, such as `campaign:spring`. */
   readonly label?: string | undefined;
+  /** Apple's push type, such as `liveactivity`. */
+  readonly push_type?: PushType | undefined;
 };
 
 export const createNotifications = (http: Http) => {

@@ -1,4 +1,4 @@
-import type { Device, Notification, User, UserErasure, UserSummary } from "./api-types.ts";
+import type { Device, NewPreferences, Notification, Preferences, User, UserErasure, UserSummary } from "./api-types.ts";
 import { type CallOptions, type Http, path } from "./http.ts";
 import { type KeysetList, type ListOptions, list } from "./list.ts";
 import type { NotificationListOptions } from "./notifications.ts";
@@ -21,6 +21,12 @@ export const createUsers = (http: Http) => ({
   /** The device remains, without a user. */
   releaseDevice: (userId: string, deviceId: string, options?: CallOptions) =>
     http.remove(path`/users/${userId}/devices/${deviceId}`, options),
+  /** Every kind that the project declares, whether the user gets it, and the user's quiet hours. */
+  preferences: (userId: string, options?: CallOptions) =>
+    http.get<Preferences>(path`/users/${userId}/preferences`, options),
+  /** Replaces the user's choices, for all of the user's devices. */
+  setPreferences: (userId: string, preferences: NewPreferences, options?: CallOptions) =>
+    http.put<Preferences>(path`/users/${userId}/preferences`, options, { preferences }),
   /** Deletes the user's devices, and erases the user everywhere. Returns the time by which this is done. */
   erase: (userId: string, options?: CallOptions) => http.delete<UserErasure>(path`/users/${userId}`, options),
 });

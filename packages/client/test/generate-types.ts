@@ -31,6 +31,7 @@ const answers = [
   contracts.ExportedDelivery,
   contracts.ExportedOpen,
   contracts.ExportedReceipt,
+  contracts.Preferences,
   contracts.User,
   contracts.UserSummary,
   contracts.UserErasure,
@@ -59,6 +60,9 @@ const answers = [
   contracts.ProjectToken,
   contracts.IdentityKey,
   contracts.ProviderView,
+  contracts.Activity,
+  contracts.ActivityVersion,
+  contracts.DeviceActivity,
   contracts.TestedPush,
   contracts.VapidKey,
   contracts.RetiredVapidKey,
@@ -79,12 +83,20 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 
 /** Schemas of request bodies, by the client's names. */
 const inputs = {
-  NewNotification: contracts.NotificationContent.extend({ ...contracts.templateFields, ...contracts.targetFields }),
+  NewNotification: contracts.NotificationContent.omit({ activity: true }).extend({
+    ...contracts.templateFields,
+    ...contracts.targetFields,
+    push_type: contracts.SendPushTypeField,
+  }),
+  NewActivity: contracts.PutActivity.shape.activity,
+  ActivityState: contracts.PatchActivity.shape.activity,
+  ActivityEnd: contracts.EndActivity.shape.activity,
   NewDevice: contracts.RegisterDevice.shape.device,
   PutDevice: contracts.PutDevice,
   NewImport: contracts.CreateImport.shape.import,
   DeviceChange: z.strictObject(deviceChange),
   NewFurtherToken: contracts.PutFurtherToken.shape.token,
+  NewPreferences: contracts.PutUserPreferences.shape.preferences,
   NewTopic: contracts.CreateTopic.shape.topic,
   TopicChange: contracts.ChangeTopic.shape.topic,
   NewTemplate: contracts.TemplateContent,
@@ -131,6 +143,7 @@ const values = {
   tokenKind: contracts.FcmTokenKind.options,
   urgency: contracts.Urgency.options,
   pushType: contracts.PushType.options,
+  sendPushType: contracts.SendPushType.options,
   eventType: eventTypes,
 };
 

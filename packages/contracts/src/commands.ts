@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { ActivityId } from "./activity-push.ts";
 import { AskedRules } from "./asked-rules.ts";
 import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
+import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
@@ -37,6 +39,8 @@ export const SendV1 = defineMessage(
     sendAt: time.optional(),
     /** No chunk starts after this. */
     expiresAt: time,
+    /** It is sent at the local time of each device, in waves; `sendAt` is the earliest. */
+    local: LocalTime.optional(),
     /** Dispatch renders these for each device; absent: the texts are in `content`. */
     personal: PersonalTexts.optional(),
     /** The recipients that came with the request, in chunks within {@link recipientLimits}. */
@@ -79,6 +83,19 @@ export const DrainBacklogV1 = defineMessage(
   z.object({ projectId: ProjectId }),
 );
 
+/** A wave has at most a page for each bucket, so its pages have numbers of their own, and its batches ids of their own. */
+export const pagesOfWave = bucketCount;
+
+const Wave = z.object({
+  n: count,
+  /** Only devices of these time zones; `none`: devices without one. */
+  zones: z.array(z.string()).optional(),
+  /** The index of time zones finds its devices with less work than the targets. Set after the first page. */
+  byZone: z.boolean().optional(),
+  /** Nothing is sent to its devices, for this reason. */
+  skip: z.string().optional(),
+});
+
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(
   "ExpandV1",
@@ -98,16 +115,20 @@ export const ExpandV1 = defineMessage(
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */
     push: PushKey.optional(),
+    /** Not those with this token. */
+    without: PushKey.optional(),
     /** The recipients get the values of their devices at these paths. */
     devicePaths: DevicePaths.optional(),
     rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,
+    /** One of several expansions in turn. Its pages count from `n` × {@link pagesOfWave}. */
+    wave: Wave.optional(),
   }),
 );
 export type ExpandV1 = DataOf<typeof ExpandV1>;
 
-/** All pages are partitioned: the numbers of root batches and of their devices. */
+/** All pages, or all pages of a wave, are partitioned: the numbers of root batches and of their devices. */
 export const ExpandedV1 = defineMessage(
   "ExpandedV1",
   "push.cmd.v1.dispatch.expanded.:projectId.:notificationId",
@@ -120,6 +141,7 @@ export const ExpandedV1 = defineMessage(
     unmatched: z.array(z.string()),
     /** The number of buckets per page, and the maximum number of batches per page. Absent: registry is older than the field. */
     pages: z.object({ buckets: z.number().int().min(1).max(bucketCount), batches: count }).optional(),
+    wave: Wave.pick({ n: true }).optional(),
   }),
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
@@ -137,6 +159,8 @@ export const Recipient = z.object({
   keys: WebPushKeys.optional(),
   /** The id of the subscription's VAPID key. */
   vapidKeyId: z.string().optional(),
+  /** The token of a Live Activity that FCM passes to APNs, beside the device's own in `token`. */
+  liveToken: z.string().optional(),
   /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */
@@ -147,7 +171,7 @@ export const Recipient = z.object({
   capabilities: z.string().optional(),
   /** With {@link AskedRules}: a choice, or the default of the kind, is against the push. */
   off: z.literal(true).optional(),
-  /** With {@link AskedRules}: its time zone; absent: that of the project. */
+  /** The canonical name of its time zone, if it was asked for; absent: none, so that of the project. */
   zone: z.string().optional(),
   /** With {@link AskedRules}: the quiet hours of its user, such as `22:00-07:00`; absent: none. */
   quiet: z.string().optional(),
@@ -163,6 +187,10 @@ const deliverBatch = z.object({
   platform: Platform,
   /** Absent: the platform's own. */
   provider: Provider.optional(),
+  /** No chunk starts after this. Absent: the notification's `expiresAt`. */
+  expiresAt: time.optional(),
+  /** Nothing is sent to its devices, for this reason. */
+  skip: z.string().optional(),
   devices: z.array(Recipient),
 });
 
@@ -265,6 +293,21 @@ export const ReceiptGroupV1 = defineMessage(
 );
 export type ReceiptGroupV1 = DataOf<typeof ReceiptGroupV1>;
 
+/** A device has another token of an activity: dispatch sends it the current state, if the activity is for the device. */
+export const JoinActivityV1 = defineMessage(
+  "JoinActivityV1",
+  "push.cmd.v1.dispatch.join.:projectId.:deviceId",
+  z.object({
+    projectId: ProjectId,
+    deviceId: DeviceId,
+    activityId: ActivityId,
+    tokenHash: z.string(),
+    /** When the app sent the token. */
+    at: time,
+  }),
+);
+export type JoinActivityV1 = DataOf<typeof JoinActivityV1>;
+
 /** A line that the gateway could not read as text. */
 const brokenLine = z.object({ n: z.number().int().min(1), problem: z.enum(["too-long", "not-utf8"]) });
 
@@ -299,6 +342,7 @@ export const commands = {
   ExpandedV1,
   DeliverBatchV1,
   DueV1,
+  JoinActivityV1,
   OpenGroupV1,
   ReceiptGroupV1,
   ImportChunkV1,

@@ -50,6 +50,7 @@ export const errors = {
   "template-not-found": refused(404, "Template not found"),
   "import-not-found": refused(404, "Import not found"),
   "notification-not-found": refused(404, "Notification not found"),
+  "activity-not-found": refused(404, "Activity not found"),
   "vapid-key-not-found": refused(404, "Web Push key not found"),
   "dead-letter-not-found": refused(404, "Dead letter not found"),
   "webhook-not-found": refused(404, "Webhook not found"),
@@ -66,6 +67,8 @@ export const errors = {
   "import-completed": refused(409, "The import has its whole file"),
   "import-position-mismatch": refused(409, "The upload continues at another line"),
   "recipients-complete": refused(409, "The notification has all its recipients"),
+  "activity-exists": refused(409, "Another activity had this id"),
+  "activity-ended": refused(409, "The activity has ended"),
   "notification-final": refused(409, "The notification has already ended"),
   "replay-refused": refused(409, "The dead letter cannot be replayed"),
   "vapid-key-staged": refused(409, "Another key is already staged"),
@@ -138,6 +141,7 @@ export const deliveryReasons = {
   "quiet-hours": "It would have arrived in quiet hours, or waited for their end longer than its time to live.",
   "frequency-cap": "The device's user has got as many notifications of this kind as its frequency cap allows.",
   "past-local-time": "The device's clock had passed the local time of the notification, which skips such devices.",
+  replaced: "A newer state of the Live Activity, or its end, replaced this one before it was sent.",
   internal: "Herald could not process the push. The message is a dead letter.",
 } as const satisfies Record<string, string>;
 

@@ -6,7 +6,7 @@ import { Author } from "./http/v1/templates.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
-import { tagFields } from "./tags.ts";
+import { eventTagFields } from "./tags.ts";
 import { TemplateName, TemplateVersion } from "./template-version.ts";
 import { UserId } from "./users.ts";
 
@@ -65,7 +65,7 @@ const topic = { project_id: ProjectId, topic_id: TopicId, topic: z.string(), at:
 export const TopicCreatedV1 = defineEvent("TopicCreatedV1", topic);
 export const TopicDeletedV1 = defineEvent("TopicDeletedV1", topic);
 
-const notification = { project_id: ProjectId, notification_id: NotificationId, ...tagFields, at: time };
+const notification = { project_id: ProjectId, notification_id: NotificationId, ...eventTagFields, at: time };
 const count = z.number().int().min(0);
 const totals = z
   .object({
@@ -122,7 +122,7 @@ export const NotificationOpenedV1 = defineEvent("NotificationOpenedV1", {
     .string()
     .optional()
     .meta({ description: "The button that was pressed; absent: none", examples: ["track"] }),
-  ...tagFields,
+  ...eventTagFields,
   at: time,
 });
 

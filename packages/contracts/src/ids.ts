@@ -169,6 +169,10 @@ export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date
   return `msg_${encodeBase32(uuidV7(at.getTime(), digest))}`;
 };
 
+/** The id of a notification that follows from something else: the same each time, and sorted by its time. */
+export const derivedNotificationId = (seed: string, at: Date): NotificationId =>
+  `ntf_${encodeBase32(uuidV7(at.getTime(), hash("sha256", seed, "buffer").subarray(0, 16)))}`;
+
 /** A lower bound of the ids created at or after a time. */
 const firstId =
   <Id extends string>(kind: Kind) =>

@@ -141,6 +141,12 @@ export const buckets = {
   /** Key `<project>.<name>`, value: TemplateRecord. The gateway reads it when a send names a template. A template has at most 32 KiB. */
   push_content: { maxBytes: 256 * mebibyte },
   /**
+   * Keys `<project>.<activity>`, value: ActivityRecord, for 14 h, and `active.<project>.<activity>`: counts the activities that run. Not in
+   * `push_content`, which registry alone writes and which has no time to live, nor in `push_idempotency`, which removes its oldest entries.
+   * A record has at most 16 KiB, a project 64 MiB of them: 16 projects can have all.
+   */
+  push_activities: { maxBytes: 1024 * mebibyte, markerTtlMs: 1_000 },
+  /**
    * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. Beyond 5.7 million records the
    * oldest are removed, because refusing requests is worse than repeating one after many hours.
    */
@@ -192,6 +198,7 @@ export const durables = {
   "dispatch-send-groups": durable("PUSH_SEND", "push.send.v1.group.*"),
   "dispatch-single-sends": durable("PUSH_SEND", "push.send.v1.one.*"),
   "dispatch-drain": durable("PUSH_DRAIN", "push.drain.v1.*"),
+  "dispatch-join-activities": durable("PUSH_CMD", "push.cmd.v1.dispatch.join.*.*"),
   "dispatch-complete-expansion": durable("PUSH_CMD", "push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": durable("PUSH_CMD", "push.cmd.v1.registry.expand.*.*.*"),
   "registry-import": { ...durable("PUSH_IMPORT", "push.import.v1.*.*"), maxAckPending: 1_000 },

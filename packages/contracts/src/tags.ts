@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ActivityReference } from "./activity-push.ts";
 import { PushType } from "./push-types.ts";
 
 /** The limits of a notification's labels. Each value gets its own statistics. */
@@ -44,14 +45,20 @@ export const tagFields = {
   labels: Labels.optional(),
   push_type: PushType.optional().meta({
     description:
-      "Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one",
+      "Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity",
     examples: ["voip"],
   }),
+};
+/** The same in events, which name the activity. */
+export const eventTagFields = {
+  ...tagFields,
+  activity: ActivityReference.optional().meta({ description: "The Live Activity that it is about; absent: none" }),
 };
 type TagFields = {
   readonly kind?: string | undefined;
   readonly push_type?: PushType | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly activity?: ActivityReference | undefined;
 };
 
 const labelProblem = "must be <name>:<value> of a label, such as campaign:spring";
@@ -72,9 +79,12 @@ export const LabelFilter = z
 const kindPrefix = "kind/";
 const labelPrefix = "label/";
 const pushTypePrefix = "push_type/";
+const activityPrefix = "activity/";
 
 /** A kind, a push type or a label as one string, such as `kind/<kind>` or `label/<name>/<value>`. Databases index and group by it. */
-export type Tag = `kind/${string}` | `push_type/${string}` | `label/${string}/${string}`;
+export type Tag = `kind/${string}` | `push_type/${string}` | `label/${string}/${string}` | ActivityTag;
+/** `activity/<id>/<event>/<version>`: for events, not for statistics. */
+type ActivityTag = `activity/${string}`;
 
 export const kindTag = (kind: string): Tag => `${kindPrefix}${kind}` as Tag;
 export const pushTypeTag = (type: PushType): Tag => `${pushTypePrefix}${type}`;
@@ -83,22 +93,35 @@ const labelTag = (name: string, value: string): Tag => `${labelPrefix}${name}/${
 /** The tag of a {@link LabelFilter}. */
 export const labelFilterTag = (label: string): Tag => labelTag(...splitLabel(label));
 
+const activityTag = ({ id, event, version }: ActivityReference): Tag =>
+  `${activityPrefix}${id}/${event}/${version ?? ""}`;
+
+const fromActivityTag = (tag: string): ActivityReference => {
+  const [id = "", event, version = ""] = tag.slice(activityPrefix.length).split("/");
+  return { id, event: event as ActivityReference["event"], ...(version !== "" && { version: Number(version) }) };
+};
+
 /** The tags of a notification. Undefined without any: then nothing is stored or computed. */
-export const toTags = ({ kind, labels, push_type: type }: TagFields): Tag[] | undefined => {
+export const toTags = ({ kind, labels, push_type: type, activity }: TagFields): Tag[] | undefined => {
   const tags = [
     ...(kind === undefined ? [] : [kindTag(kind)]),
     ...(type === undefined ? [] : [pushTypeTag(type)]),
+    ...(activity === undefined ? [] : [activityTag(activity)]),
     ...(labels === undefined ? [] : Object.entries(labels).map(([name, value]) => labelTag(name, value))),
   ];
   return tags.length === 0 ? undefined : tags;
 };
 
+/** The tags that have statistics: one activity has too few pushes. */
+export const countedTags = (tags: readonly Tag[]): Tag[] => tags.filter((tag) => !tag.startsWith(activityPrefix));
+
 /** The inverse of {@link toTags}. */
 export const fromTags = (
   tags: readonly string[] = [],
-): { kind?: string; labels?: Record<string, string>; push_type?: PushType } => {
+): { kind?: string; labels?: Record<string, string>; push_type?: PushType; activity?: ActivityReference } => {
   const kind = tags.find((tag) => tag.startsWith(kindPrefix))?.slice(kindPrefix.length);
   const type = tags.find((tag) => tag.startsWith(pushTypePrefix))?.slice(pushTypePrefix.length);
+  const activity = tags.find((tag) => tag.startsWith(activityPrefix));
   const labels = tags.flatMap((tag): [string, string][] => {
     if (!tag.startsWith(labelPrefix)) return [];
     const split = tag.indexOf("/", labelPrefix.length);
@@ -107,6 +130,7 @@ export const fromTags = (
   return {
     ...(kind === undefined ? {} : { kind }),
     ...(type === undefined ? {} : { push_type: type as PushType }),
+    ...(activity === undefined ? {} : { activity: fromActivityTag(activity) }),
     ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }),
   };
 };

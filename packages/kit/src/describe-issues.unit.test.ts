@@ -98,7 +98,7 @@ test("describes every problem at once", () => {
     "notification.targets: at least one target is required",
     "notification.priority: must be one of `high`, `normal`",
     "notification.ttl: must be at least 0",
-    "notification.send_at: must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00",
+    "notification.send_at: must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00, or one without it beside `time_zone`",
     "notification.titel: unknown field; did you mean `title`?",
   ]);
 });

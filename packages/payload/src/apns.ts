@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { type NotificationContent, type PushType, topicEndings } from "@herald/contracts";
+import { activityBody } from "./live-activity.ts";
 import { kitFields, type PushForm, plainForm } from "./push-form.ts";
 import { type BodyOf, bodyOf, compact, override, type PushOrigin, type Words } from "./render.ts";
 
@@ -75,5 +76,7 @@ export const renderApns = (
   pushType: apnsPushType(content),
   topicEnding: content.push_type === undefined ? "" : topicEndings[content.push_type],
   priority: apnsPriority(content),
-  body: bodyOf(content, origin, (words) => apnsPayload(content, words, form)),
+  body: content.activity
+    ? activityBody(content.activity, origin)
+    : bodyOf(content, origin, (words) => apnsPayload(content, words, form)),
 });

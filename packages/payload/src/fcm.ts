@@ -1,5 +1,6 @@
 import type { FcmTokenKind, NotificationContent, Platform, Urgency } from "@herald/contracts";
 import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
+import { activityFcmBody } from "./live-activity.ts";
 import { kitFields, type PushForm, plainForm } from "./push-form.ts";
 import {
   collapseIdOf,
@@ -18,7 +19,11 @@ export const fcmMaxBytes = 4096;
 /** One notification as FCM v1 gets it. */
 export type FcmRendering = {
   /** The JSON body of `messages:send` for one device. */
-  readonly body: (target: { token: string; kind: FcmTokenKind }, openToken: string, locale?: string) => string;
+  readonly body: (
+    target: { token: string; kind: FcmTokenKind; liveToken?: string | undefined },
+    openToken: string,
+    locale?: string,
+  ) => string;
 };
 
 const notification = (content: NotificationContent, words: Words): Record<string, unknown> | undefined =>
@@ -167,6 +172,10 @@ export const renderFcm = (
   { ttlSeconds, apnsExpiration }: FcmLifetime,
   form: PushForm = plainForm,
 ): FcmRendering => {
+  if (content.activity) {
+    const headers = { "apns-priority": String(apnsPriority(content)), "apns-expiration": apnsExpiration };
+    return { body: activityFcmBody(content.activity, origin, headers) };
+  }
   const messages: Record<Platform, (words: Words) => Record<string, unknown>> = {
     android: (words) => {
       const message = androidMessage(content, origin, ttlSeconds, words);

@@ -2,7 +2,7 @@ import { type NotificationContent, type Platform, type Provider, providerOf } fr
 import { apnsMaxBytes, apnsMaxBytesOf, renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
-import { fullForm, type PushForm, plainForm } from "./push-form.ts";
+import { drawnForm, fullForm, type PushForm, plainForm } from "./push-form.ts";
 import type { BodyOf, PushOrigin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
@@ -14,10 +14,12 @@ type Measure = {
   readonly bytes: (openToken: string, locale: string | undefined) => number;
 };
 
+const drawnByApp = "android, drawn by the app";
+
 /** The payloads for each provider. FCM serves every platform: a project with FCM may have devices of each. */
 const measuresOf = (content: NotificationContent, origin: PushOrigin, site: string | undefined): Measure[] => {
   // A device that reports and shows buttons gets all that another one gets, and more; on Android it gets another form.
-  const full = fullForm(content);
+  const [full, drawn] = [fullForm(content), drawnForm(content)];
   const byFcm = (platform: Platform, as: string, form: PushForm = full): Measure => {
     const lifetime = { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" };
     const { body } = renderFcm(content, origin, platform, lifetime, form);
@@ -37,7 +39,7 @@ const measuresOf = (content: NotificationContent, origin: PushOrigin, site: stri
   return [
     apns,
     byFcm("android", "android", plainForm),
-    ...(full === plainForm ? [] : [byFcm("android", "android, drawn by the app")]),
+    ...(drawn === plainForm ? [] : [byFcm("android", drawnByApp, drawn)]),
     { provider: "webpush", as: "web", max: webPushMaxBytes, bytes: weigh(renderWebPush(content, origin, full).body) },
     byFcm("ios", "ios through FCM"),
     byFcm("web", "web through FCM"),
@@ -48,19 +50,27 @@ const measuresOf = (content: NotificationContent, origin: PushOrigin, site: stri
   ];
 };
 
-/** The size of each platform's own payload for a device with this locale, and its provider's limit. */
+type Weight = { readonly bytes: number; readonly max: number };
+
+/**
+ * The size of each platform's own payload for a device with this locale and all capabilities, and its provider's limit. `drawn`: of the
+ * message that an Android app draws itself; absent: none does.
+ */
 export const weighPayloads = (
   content: NotificationContent,
   origin: PushOrigin,
   openTokenBytes: number,
   locale: string | undefined,
-): Record<Platform, { readonly bytes: number; readonly max: number }> => {
+): Partial<Record<Platform | "drawn", Weight>> => {
   const measures = measuresOf(content, origin, undefined);
-  const weight = (platform: Platform) => {
-    const { bytes, max } = measures.find(({ as }) => as === platform) as Measure;
-    return { bytes: bytes("x".repeat(openTokenBytes), locale), max };
-  };
-  return { ios: weight("ios"), android: weight("android"), web: weight("web") };
+  const openToken = "x".repeat(openTokenBytes);
+  const names = { ios: "ios", android: "android", drawn: drawnByApp, web: "web" };
+  return Object.fromEntries(
+    Object.entries(names).flatMap(([name, wanted]) => {
+      const found = measures.find(({ as }) => as === wanted);
+      return found === undefined ? [] : [[name, { bytes: found.bytes(openToken, locale), max: found.max }]];
+    }),
+  );
 };
 
 /** Maximum per platform: fixing these shortens the others too, and each language costs a rendering. */

@@ -12,7 +12,7 @@ export { type PersonalShown, personalShown } from "./liquid/personal-shown.ts";
 export { type CompiledText, mapTexts, mergeLayers, renderTexts, type TextPlace, type Texts } from "./liquid/texts.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
-export { type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
+export { drawnForm, fullForm, type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
 export type { PushOrigin } from "./render.ts";
 export { collapseIdOf } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";

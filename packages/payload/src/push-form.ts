@@ -21,9 +21,13 @@ export type PushForm = {
 
 export const plainForm: PushForm = Object.freeze({});
 
-/** The form with everything in it, for measuring. */
-export const fullForm = ({ receipts, buttons }: NotificationContent): PushForm =>
-  formFrom(shareOf(receipts) > 0, buttons !== undefined, broadcastSeconds);
+/** The form with everything in it, which a device with all capabilities gets. */
+export const fullForm = ({ receipts, buttons, silent }: Content): PushForm =>
+  silent ? plainForm : formFrom(shareOf(receipts) > 0, buttons !== undefined, broadcastSeconds);
+
+/** The form of an Android app that draws the notification itself; `plainForm`: none does. */
+export const drawnForm = (content: Content): PushForm =>
+  content.priority === "normal" ? plainForm : fullForm(content);
 
 /** The receipts of a broadcast arrive over this time, so that they are no burst. */
 const broadcastSeconds = 25;

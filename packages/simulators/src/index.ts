@@ -1,3 +1,4 @@
+export type { CardState, Instance } from "./apns/instances.ts";
 export type { Push } from "./push-log.ts";
 export type { Rule } from "./script/rule.ts";
 export { type Simulators, type SimulatorsOptions, startSimulators } from "./start-simulators.ts";

@@ -50,7 +50,7 @@ export async function startSimulators(options: SimulatorsOptions = {}) {
   try {
     const apns = await starting(startApns(deps, ports.apns ?? 0, options.apns ?? {}));
     /** Its `/token` is Google's token endpoint. */
-    const fcm = await starting(startFcm(deps, ports.fcm ?? 0, options.fcm ?? {}));
+    const fcm = await starting(startFcm(deps, ports.fcm ?? 0, options.fcm ?? {}, apns.instances));
     const webpush = await starting(startWebPush(deps, ports.webpush ?? 0, options.webpush ?? {}));
     const control = await starting(startControl(deps, ports.control ?? 0, { gateway, apns, fcm, webpush }));
     return {
@@ -70,6 +70,7 @@ export async function startSimulators(options: SimulatorsOptions = {}) {
         log.clear();
         script.replace([]);
       },
+      instances: apns.instances,
       stop,
     };
   } catch (error) {

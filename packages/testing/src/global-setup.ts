@@ -20,6 +20,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("heraldBrokerSource", broker);
   return async () => {
     await mongo.stop();
-    await rm(folder, { recursive: true, force: true });
+    // A server that had to be killed may still write for a moment, and an error here would fail a run whose tests all passed.
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   };
 }

@@ -1,5 +1,6 @@
 import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
 import type { CallProblem } from "./call.ts";
+import { getPreferences, type KindChoices, setPreferences } from "./preferences.ts";
 import { sendReports } from "./reports.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
 import { addReport, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
@@ -58,6 +59,12 @@ export type Herald = {
   readonly topics: {
     readonly add: (name: string) => Promise<PushStatus>;
     readonly remove: (name: string) => Promise<PushStatus>;
+  };
+  /** Which kinds of notifications the device gets. Nothing is kept while Herald cannot be reached: `problem` says so. */
+  readonly preferences: {
+    readonly get: () => Promise<KindChoices>;
+    /** Switches kinds on or off, such as `{ offers: false }`; the others stay. */
+    readonly set: (kinds: Readonly<Record<string, boolean>>) => Promise<KindChoices>;
   };
 };
 
@@ -203,5 +210,6 @@ export const createHerald = (options: HeraldOptions): Herald => {
       return start();
     },
     topics: { add: (name) => changeTopic(name, "add"), remove: (name) => changeTopic(name, "remove") },
+    preferences: { get: getPreferences, set: setPreferences },
   };
 };

@@ -24,6 +24,20 @@ export type LoginBody = { readonly device: { readonly user_token: string } };
 
 export type LoginAnswer = { readonly data: { readonly user_id: string | null } };
 
+/** A kind of notifications that the project has declared, and whether the device gets it. */
+export type PreferencesAnswer = {
+  readonly data: {
+    readonly kinds: readonly {
+      readonly kind: string;
+      readonly title: string;
+      readonly on: boolean;
+      /** It cannot be switched off. */
+      readonly critical: boolean;
+      readonly set_by: "device" | "user" | "default";
+    }[];
+  };
+};
+
 /** Of an open, a receipt or a dismissal; only an open has a `button`. */
 export type ReportBody = {
   readonly project_id: string;

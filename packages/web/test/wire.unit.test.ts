@@ -5,6 +5,7 @@ import {
   Identification,
   NotificationContent,
   type OpenNotification,
+  type Preferences,
   type Problem,
   type WebPushKey,
 } from "@herald/contracts";
@@ -16,6 +17,7 @@ import type {
   IdentificationBody,
   LoginAnswer,
   LoginBody,
+  PreferencesAnswer,
   PushPayload,
   ReportBody,
   WebPushKeyAnswer,
@@ -44,6 +46,7 @@ test("what the kit reads is what the contracts answer", () => {
   expectTypeOf<{ data: z.output<typeof WebPushKey> }>().toExtend<WebPushKeyAnswer>();
   expectTypeOf<{ data: z.output<typeof DeviceSummary>; credential: string }>().toExtend<IdentificationAnswer>();
   expectTypeOf<{ data: z.output<typeof Device> }>().toExtend<LoginAnswer>();
+  expectTypeOf<{ data: z.output<typeof Preferences> }>().toExtend<PreferencesAnswer>();
   expectTypeOf<z.output<typeof Problem>>().toExtend<{ type: string; errors: string[] }>();
 });
 

@@ -23,7 +23,13 @@ import type { Erased } from "./domain/erase-targets.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
 import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-batch.ts";
-import { completeExpansion, deliverSmallSends, drainBacklog, startNotification } from "./handlers/sends.ts";
+import {
+  completeExpansion,
+  deliverSmallSends,
+  drainBacklog,
+  joinActivity,
+  startNotification,
+} from "./handlers/sends.ts";
 import { createSweeps, retentionRules } from "./jobs/sweeps.ts";
 import { createMetrics } from "./metrics.ts";
 import { watchRules } from "./project-rules.ts";
@@ -182,6 +188,7 @@ const assemble = (
       drainBacklog(delivery.backlog),
       startNotification({ ...deps, gate: startGate, concurrency: largeSendsWaiting }),
       completeExpansion(deps),
+      joinActivity(deps),
       ...[...gates].map(([durable, gate]) => {
         const inMemory = durable.startsWith("dispatch-direct") ? concurrency * directInMemory : concurrency;
         return deliverBatch({ ...deps, durable, concurrency: inMemory, gate });

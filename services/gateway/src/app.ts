@@ -59,6 +59,7 @@ import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createLimitsOfProject } from "./limits-of-project.ts";
 import { allRoutes } from "./routes/all-routes.ts";
+import { createActivityStore } from "./sending/activities.ts";
 import { createGroupReports, dedupeReports } from "./sending/group-reports.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createTemplateDirectory } from "./sending/templates.ts";
@@ -233,6 +234,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       now,
     }),
     sends: createSendCommands(connection.bus, keyRecords),
+    activities: createActivityStore({ bus: connection.bus, now, log }),
     templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     hashMemory: createHashMemory(hashBytes),

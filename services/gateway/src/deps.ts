@@ -13,6 +13,7 @@ import type { createHashMemory } from "./imports/hash-set.ts";
 import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
+import type { ActivityStore } from "./sending/activities.ts";
 import type { RecordReport } from "./sending/group-reports.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 import type { TemplateDirectory } from "./sending/templates.ts";
@@ -43,6 +44,7 @@ export type RouteDeps = {
   readonly queue: QueueQuota;
   readonly idempotency: Idempotency;
   readonly sends: SendCommands;
+  readonly activities: ActivityStore;
   readonly templates: TemplateDirectory;
   readonly deadLetters: DeadLetters;
   /** What uploads of recipients remember of their targets. */

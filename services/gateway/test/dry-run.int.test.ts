@@ -61,11 +61,32 @@ describe("a dry run", () => {
     });
   });
 
+  test("returns what kits get, and the form that Android apps draw, each with its size", async () => {
+    const buttons = [{ id: "track", title: "Track" }];
+    const { body } = await dryRun({ targets: ["news"], receipts: 0.5, buttons });
+    const { ios, android, drawn } = body.data.rendered;
+    expect(ios).toMatchObject({ receipt: 25, buttons, aps: { "mutable-content": 1 } });
+    expect(android.message.notification).toEqual({ title: "Hello" });
+    expect(JSON.parse(drawn.message.data.herald)).toMatchObject({ title: "Hello", buttons });
+    const size = { bytes: expect.any(Number), max: 4_096 };
+    expect(body.data.sizes).toEqual({ ios: size, android: size, drawn: size });
+    // The open token is longer than its placeholder.
+    expect(body.data.sizes.ios.bytes).toBeGreaterThan(JSON.stringify(ios).length);
+    const normal = await dryRun({ targets: ["news"], receipts: true, priority: "normal" });
+    expect(normal.body.data.rendered).not.toHaveProperty("drawn");
+  });
+
   test("without devices renders nothing", async () => {
     const { status, body } = await dryRun({ targets: ["sport"] });
     expect([status, body.data]).toEqual([
       200,
-      { dry_run: true, devices: { total: 0, ios: 0, android: 0, web: 0 }, unmatched: ["sport"], rendered: {} },
+      {
+        dry_run: true,
+        devices: { total: 0, ios: 0, android: 0, web: 0 },
+        unmatched: ["sport"],
+        rendered: {},
+        sizes: {},
+      },
     ]);
   });
 

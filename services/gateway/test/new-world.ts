@@ -4,7 +4,7 @@ import { createOpenTokens } from "@herald/payload";
 import { expect } from "vitest";
 import { adminToken, type GatewayTest, openKey } from "./gateway-fixture.ts";
 import type { World } from "./route-case.ts";
-import { newDevice, table } from "./route-table.ts";
+import { newActivity, newDevice, table } from "./route-table.ts";
 import { writeDeadLetter } from "./write-dead-letter.ts";
 
 const parsed = parseOpenKeys(`k1:${openKey}`);
@@ -35,6 +35,8 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
   });
   const notification: Notification = sent.body.data;
   peers.notifications.set(notification.id, { projectId: project.id, value: notification });
+  const activity = `order-${project.id.slice(-8)}`;
+  await call(`PUT /api/v1/activities/${activity}`, { token, body: newActivity() });
   const tokens = await call(`GET /admin/v1/projects/${project.id}/tokens`, { token: adminToken });
   for (const [provider, settings] of [
     ["apns", table.putApnsProvider?.body],
@@ -75,6 +77,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     topic: topic.body.data,
     template,
     notification,
+    activity,
     webhook: hook.body.data.id,
     webhookMessage: ping.body.data.id,
     nextKey: staged.body.data.id,

@@ -41,7 +41,9 @@ describe("what is refused, in words", () => {
     [{ title: "Hello", targets: ["all"], tilte: "x" }, ["notification.tilte: unknown field; did you mean `title`?"]],
     [
       { title: "Hello", targets: ["all"], send_at: "2030-01-31 09:00" },
-      ["notification.send_at: must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00"],
+      [
+        "notification.send_at: must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00, or one without it beside `time_zone`",
+      ],
     ],
     [
       { title: "Hello", targets: ["all"], send_at: inDays(31) },

@@ -16,6 +16,8 @@ export type World = {
   /** The name of a published template. */
   template: string;
   notification: Notification;
+  /** The id of a Live Activity for all devices. */
+  activity: string;
   openToken: string;
   deadLetter: string;
   webhook: string;

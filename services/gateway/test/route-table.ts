@@ -1,8 +1,16 @@
+import { randomUUID } from "node:crypto";
 import { adminTable } from "./admin-route-table.ts";
 import { apnsToken } from "./gateway-fixture.ts";
 import type { Case } from "./route-case.ts";
 
 export const newDevice = () => ({ device: { token: apnsToken(), platform: "ios" } });
+/** Of all devices. */
+export const newActivity = () => ({
+  activity: {
+    ...{ attributes_type: "Order", attributes: {}, content_state: { minutes: 40 }, targets: ["all"] },
+    alert: { title: "Your order", body: "It is packed." },
+  },
+});
 const query = "?page=0";
 const pushKitToken = "ab".repeat(32);
 
@@ -64,6 +72,25 @@ export const table: Record<string, Case> = {
     status: 200,
     body: () => ({ device: { metadata: { plan: "pro" } } }),
     bad: { device: { metadata: { $ne: null } } },
+  },
+  getDevicePreferences: {
+    route: ({ device: { id } }) => `GET /api/v1/devices/${id}/preferences`,
+    status: 200,
+    badQuery: "?verbose=1",
+  },
+  putDevicePreferences: {
+    route: ({ device: { id } }) => `PUT /api/v1/devices/${id}/preferences`,
+    status: 200,
+    body: () => ({ preferences: { kinds: { news: false } } }),
+    bad: { preferences: { kinds: { News: false } } },
+  },
+  getUserPreferences: { route: () => "GET /api/v1/users/u_1/preferences", status: 200, badQuery: "?q", foreign: 200 },
+  putUserPreferences: {
+    route: () => "PUT /api/v1/users/u_1/preferences",
+    status: 200,
+    body: () => ({ preferences: { kinds: { news: false }, quiet_hours: { from: "22:00", to: "07:00" } } }),
+    bad: { preferences: { kinds: {}, quiet_hours: { from: "22:00", to: "22:00" } } },
+    foreign: 200,
   },
   deleteDevice: { route: ({ device: { id } }) => `DELETE /api/v1/devices/${id}`, status: 204, bad: { force: true } },
   identify: {
@@ -198,6 +225,35 @@ export const table: Record<string, Case> = {
     route: (world) => `DELETE /api/v1/devices/${world.device.id}/tokens/controls/gate`,
     status: 204,
     bad: { devices: [1] },
+  },
+  putActivity: {
+    route: () => `PUT /api/v1/activities/order-${randomUUID()}`,
+    status: 202,
+    body: newActivity,
+    bad: { activity: { ...newActivity().activity, alert: undefined } },
+    foreign: 202,
+  },
+  patchActivity: {
+    route: ({ activity }) => `PATCH /api/v1/activities/${activity}`,
+    status: 202,
+    body: () => ({ activity: { content_state: { minutes: 12 } } }),
+    bad: { activity: { content_state: 12 } },
+  },
+  endActivity: {
+    route: ({ activity }) => `POST /api/v1/activities/${activity}/end`,
+    status: 202,
+    body: () => ({ activity: {} }),
+    bad: { activity: { dismiss_at: "soon" } },
+  },
+  getActivity: {
+    route: ({ activity }) => `GET /api/v1/activities/${activity}`,
+    status: 200,
+    badQuery: "?x=1",
+  },
+  getDeviceActivity: {
+    route: ({ device, activity }) => `GET /api/v1/devices/${device.id}/activities/${activity}`,
+    status: 200,
+    badQuery: "?x=1",
   },
   sendNotification: {
     route: () => "POST /api/v1/notifications",

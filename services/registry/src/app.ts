@@ -16,6 +16,7 @@ import { handleFurtherTokenRequests } from "./requests/further-tokens.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
 import { handleKindRequests } from "./requests/kinds.ts";
 import { handleOperatorRequests } from "./requests/operators.ts";
+import { handlePreferenceRequests } from "./requests/preferences.ts";
 import { handleProjectRequests } from "./requests/projects.ts";
 import { handleTemplateRequests } from "./requests/templates.ts";
 import { handleTopicRequests } from "./requests/topics.ts";
@@ -39,6 +40,8 @@ const defaults = {
   reconcileEveryMs: 60_000,
   /** How often registry publishes events of new devices that a crash left. */
   pendingEveryMs: 2_000,
+  /** How often registry looks for preferences to copy again. */
+  copyEveryMs: 10_000,
   /** Stale devices are deactivated within this time. `stale_after` is counted in days. */
   staleEveryMs: 3_600_000,
   retentionEveryMs,
@@ -57,6 +60,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
     lingerMs,
     reconcileEveryMs,
     pendingEveryMs,
+    copyEveryMs,
     staleEveryMs,
     retentionEveryMs,
     maxChunkTries,
@@ -64,9 +68,33 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
-  const { projects, operators, audit, topics, templates, devices, pending, expansions, imports, erasures } = deps;
+  const {
+    projects,
+    operators,
+    audit,
+    topics,
+    templates,
+    devices,
+    userPreferences,
+    pending,
+    expansions,
+    imports,
+    erasures,
+  } = deps;
   const { outbox, replication, operatorReplication, templateReplication, masterKeys } = deps;
-  const withIndexes = [projects, operators, audit, topics, templates, devices, pending, expansions, imports, erasures];
+  const withIndexes = [
+    projects,
+    operators,
+    audit,
+    topics,
+    templates,
+    devices,
+    userPreferences,
+    pending,
+    expansions,
+    imports,
+    erasures,
+  ];
 
   return {
     prepare: async () => {
@@ -84,6 +112,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
       const listeners = [
         ...handleProjectRequests(deps),
         ...handleKindRequests(deps),
+        ...handlePreferenceRequests(deps),
         ...handleOperatorRequests(deps),
         ...handleAuditRequests(deps),
         ...handleIdentityKeyRequests(deps),
@@ -109,6 +138,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
           const retired = await retireStaleDevices(deps, signal);
           if (retired > 0) log.info({ devices: retired }, "deactivated stale devices");
         }),
+        repeat("copy preferences of users", copyEveryMs, log, () => deps.userPreferences.sweep(now())),
         repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
         repeat("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
           let stale = 0;

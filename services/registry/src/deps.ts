@@ -29,6 +29,7 @@ import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
 import { createTemplateStore, templateCollection } from "./stores/template-store.ts";
 import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
+import { createUserPreferenceStore } from "./stores/user-preference-store.ts";
 
 /** The dependencies of registry's handlers, requests and jobs. app.ts creates them once. */
 export type Deps = ReturnType<typeof createDeps>;
@@ -58,12 +59,14 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
   const templates = createTemplateStore(db, counts);
   const publishMany = (events: readonly OutboxEvent[]) => publishEvents(bus, events);
   const pending = createPendingEvents(db, collections.devices, { publish, publishMany, now, log });
-  const devices = createDeviceStore(db, counts, pending);
+  const userPreferences = createUserPreferenceStore(db, collections.devices);
+  const devices = createDeviceStore(db, counts, pending, userPreferences);
   const providers = openBucket(bus, "push_projects", ProvidersRecord);
   return {
     bus,
     projects,
     kinds: createKindStore(db),
+    userPreferences,
     operators,
     audit: createAuditStore(db, masterKeys),
     topics: createTopicStore(db, counts),

@@ -12,6 +12,7 @@ import {
   newNotificationId,
   type Platform,
   type ProjectId,
+  pagesOfWave,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { startRegistryTest } from "./registry-fixture.ts";
@@ -59,12 +60,12 @@ export const startExpandTest = async () => {
     for await (const some of seedDevices(registry.db, projectId, devices)) ids.push(...some);
     return ids;
   };
-  const message = (targets: string[], rest: Partial<ExpandV1> = {}): ExpandV1 => ({
+  const message = (targets: readonly string[], rest: Partial<ExpandV1> = {}): ExpandV1 => ({
     projectId,
     notificationId: newNotificationId(new Date()),
     page: 0,
     fromBucket: 0,
-    targets,
+    targets: [...targets],
     lane: laneOf(targets),
     expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
     ...rest,
@@ -88,7 +89,7 @@ export const startExpandTest = async () => {
           const [, page, n] = batchId.split("/").map(Number);
           if (Number(n) >= (end.pages?.batches ?? 0)) throw new Error(`${batchId} is not among ${end.pages?.batches}`);
           for (const { id } of devices)
-            if (Math.floor(deviceBucket(id) / (end.pages?.buckets ?? 1)) !== page)
+            if (Math.floor(deviceBucket(id) / (end.pages?.buckets ?? 1)) !== (page ?? 0) % pagesOfWave)
               throw new Error(`${id} is not in the page that its bucket says`);
         }
         return { end, batches: own, devices: own.flatMap(({ devices }) => devices.map(({ id }) => id)) };
@@ -96,8 +97,8 @@ export const startExpandTest = async () => {
       { timeoutMs: 20_000 },
     );
   };
-  const expand = async (targets: string[]) => {
-    const data = message(targets);
+  const expand = async (targets: readonly string[], rest: Partial<ExpandV1> = {}) => {
+    const data = message(targets, rest);
     await send(data);
     return outcome(data.notificationId);
   };

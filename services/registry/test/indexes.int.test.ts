@@ -124,8 +124,8 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
       ({ audience }) =>
         audience.page({ projectId, targets }, lookup, lookup.by === "ids" ? allBuckets : buckets, taken),
     ],
-    [`a count by ${lookup.by}`, ({ audience }) => audience.countUpTo(projectId, lookup, 100)],
-    [`an estimate by ${lookup.by}`, ({ audience }) => audience.estimate(projectId, lookup)],
+    [`a count by ${lookup.by}`, ({ audience }) => audience.countUpTo({ projectId }, lookup, 100)],
+    [`an estimate by ${lookup.by}`, ({ audience }) => audience.estimate({ projectId }, lookup)],
   ]),
   ["users", ({ devices }) => devices.listUsers(projectId, { after: "", perPage: 20 })],
   ["later users", ({ devices }) => devices.listUsers(projectId, { after: encodeAfter("ann"), perPage: 20 })],
@@ -195,7 +195,7 @@ test("a page without the device's bucket and a count of ids send no query", asyn
   if (!lookup) throw new Error("no lookup");
   const [device] = lookup.by === "ids" ? lookup.ids : [];
   expect(device).toBeDefined();
-  expect(await audience.countUpTo(projectId, lookup, 10)).toBe(1);
-  expect(await audience.estimate(projectId as ProjectId, lookup)).toBe(1);
+  expect(await audience.countUpTo({ projectId }, lookup, 10)).toBe(1);
+  expect(await audience.estimate({ projectId: projectId as ProjectId }, lookup)).toBe(1);
   expect(commands).toEqual([]);
 });

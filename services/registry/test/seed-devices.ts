@@ -9,8 +9,11 @@ import {
 } from "@herald/contracts";
 import type { Db } from "mongodb";
 import { newDevice, type UserChange } from "../src/domain/device-change.ts";
+import { putToken } from "../src/domain/further-tokens.ts";
 import { type DeviceDocument, newDeviceDocument } from "../src/stores/device-document.ts";
 import { deviceCollection } from "../src/stores/device-store.ts";
+import { projectCollection } from "../src/stores/project-store.ts";
+import { createZoneList } from "../src/stores/project-zones.ts";
 import { topicCollection } from "../src/stores/topic-store.ts";
 
 export type SeedDevice = {
@@ -22,6 +25,8 @@ export type SeedDevice = {
   readonly keys?: WebPushKeys;
   readonly user?: UserChange;
   readonly capabilities?: readonly string[];
+  /** The token of a push type or an activity. */
+  readonly further?: { readonly key: string; readonly token: string };
 };
 
 /** Devices per write. Larger writes are not faster, and FerretDB refuses 25,000. */
@@ -40,22 +45,26 @@ export async function* seedDevices(
   now: () => Date = () => new Date(),
 ): AsyncGenerator<DeviceId[]> {
   const collection = deviceCollection(db);
+  const listed = createZoneList(projectCollection(db));
   const known = new Set<string>();
   let waiting: DeviceDocument[] = [];
   const writing: Promise<DeviceId[]>[] = [];
   const write = async (): Promise<DeviceId[]> => {
     const written = waiting;
     waiting = [];
+    await listed(written);
     if (written.length > 0) await collection.insertMany(written, { ordered: false });
     return written.map(({ _id }) => _id);
   };
-  for (const { platform, topics = [], ...device } of devices) {
+  for (const { platform, topics = [], further, ...device } of devices) {
     const at = now();
     for (const topic of topics) if (!known.has(topic)) await ensureTopic(db, projectId, topic, at);
     for (const topic of topics) known.add(topic);
     const plan = newDevice(platform, { ...device, topics }, at);
     if (!("state" in plan)) throw new Error("problems" in plan ? plan.problems.join("; ") : "its user token was used");
-    waiting.push(newDeviceDocument(projectId, newDeviceId(at), plan.state, { credentialHash: "", at }));
+    const state = further ? putToken(plan.state, further, at) : plan.state;
+    if (state === "full") throw new Error("a new device has room");
+    waiting.push(newDeviceDocument(projectId, newDeviceId(at), state, { credentialHash: "", at }));
     if (waiting.length < atATime) continue;
     writing.push(write());
     if (writing.length >= concurrent) yield* await Promise.all(writing.splice(0));

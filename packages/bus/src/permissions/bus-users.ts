@@ -74,13 +74,13 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     ],
     requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
     reads: ["PUSH_EVENTS"],
-    measures: ["PUSH_CMD", "PUSH_IMPORT", "PUSH_DLQ", "KV_push_idempotency"],
+    measures: ["PUSH_CMD", "PUSH_IMPORT", "PUSH_DLQ", "KV_push_idempotency", "KV_push_activities"],
     readsKeys: [
       ...(["push_tokens", "push_operators", "push_sessions", "push_projects"] as const),
-      ...(["push_content", "push_idempotency", "push_replays"] as const),
+      ...(["push_content", "push_idempotency", "push_replays", "push_activities"] as const),
     ],
     watches: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_status"],
-    writes: { push_sessions: "*.*", push_idempotency: "*", push_replays: "*" },
+    writes: { push_sessions: "*.*", push_idempotency: "*", push_replays: "*", push_activities: ">" },
     // Lists dead letters, and publishes them again on every subject of Herald's durables.
     also: [
       "$JS.API.DIRECT.GET.PUSH_DLQ",
@@ -99,6 +99,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ExpandV1",
       "ExpandedV1",
       "DeliverBatchV1",
+      "JoinActivityV1",
       "DeviceRegisteredV1",
       "DeviceUpdatedV1",
       "DeviceDeactivatedV1",
@@ -121,6 +122,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
   dispatch: {
     publishes: [
       "SendV1", // Sends that are too large for a group.
+      "SendOneV1", // States of activities.
       "DrainBacklogV1",
       "ExpandV1",
       "DueV1",
@@ -133,13 +135,13 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ProviderPausedV1",
       "ProviderResumedV1",
     ],
-    requests: ["push.req.v1.registry.audience.check", "push.req.v1.registry.audience.resolve"],
+    requests: ["check", "explain", "resolve", "zones"].map((verb) => `push.req.v1.registry.audience.${verb}`),
     looksUp: ["SendV1", "SendGroupV1", "SendOneV1"],
     inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
     measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ", "PUSH_ADVISORY"],
-    readsKeys: ["push_projects"],
+    readsKeys: ["push_projects", "push_activities"],
     watches: ["push_projects"],
-    writes: { push_projects: "*.providers" },
+    writes: { push_projects: "*.providers", push_activities: ">" },
     also: ["push.sched.v1.>"],
   },
   analytics: {

@@ -15,6 +15,7 @@ import {
 import { columnsFor, titled } from "../terminal/table.ts";
 import { type ExportChoice, exportOptions, exportRows } from "./exports.ts";
 import { addImport } from "./import-devices.ts";
+import { addDevicePreferences } from "./preferences.ts";
 
 const columns = columnsFor<Device>("id", "platform", "status", "user_id", "topics", {
   title: "LAST SEEN",
@@ -47,6 +48,7 @@ const filterOptions = [
 
 export const addDevices = (group: Command, add: Add) => {
   addImport(group, add);
+  addDevicePreferences(group, add);
   type Filters = Record<"match" | "status" | "platform" | "user" | "app" | "pushToken", string | undefined>;
   add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",

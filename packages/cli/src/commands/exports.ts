@@ -64,6 +64,7 @@ export const notificationFilters = [
   option("--status <status>", "only notifications with this status").choices(knownValues.notificationStatus),
   option("--kind <kind>", "only of this kind"),
   option("--label <name=value>", "only with this label"),
+  option("--push-type <type>", "only with this push type of Apple").choices(knownValues.pushType),
 ];
 export const deliveryStatus = option("--status <status>", "only deliveries with this status").choices(
   knownValues.deliveryStatus,

@@ -1,4 +1,4 @@
-import type { Delivery, Notification } from "@herald/client";
+import type { Delivery, Notification, PushType } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, labelFilter, listOptions, type TimeChoice, timeFilters, timeOptions } from "../define.ts";
@@ -16,6 +16,10 @@ const labelsInWords = (labels: Readonly<Record<string, string>> = {}): string | 
   Object.entries(labels)
     .map(([name, value]) => `${name}=${value}`)
     .join(", ") || undefined;
+
+const activityInWords = (activity: Notification["activity"]): string | undefined =>
+  activity &&
+  `${activity.event} of ${activity.id}${activity.version === undefined ? "" : `, version ${activity.version}`}`;
 
 /** A notification with its delivery counts. */
 export const inWords = (notification: Notification, terminal: Terminal): string => {
@@ -39,6 +43,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ["link", link_to],
       ["kind", notification.kind],
       ["labels", labelsInWords(notification.labels)],
+      ["activity", activityInWords(notification.activity)],
       ["send at", notification.send_at],
       ["created", notification.created_at],
       ["completed", notification.completed_at],
@@ -70,7 +75,7 @@ export const notificationTable = columnsFor<Notification>(
 const deliveryColumns = columnsFor<Delivery>("device_id", "status", "reason", "platform", "attempts", "at");
 
 export const addNotifications = (group: Command, add: Add) => {
-  add<ListChoice & TimeChoice & { status?: string; kind?: string; label?: string }>(group, {
+  add<ListChoice & TimeChoice & { status?: string; kind?: string; label?: string; pushType?: PushType }>(group, {
     usage: "list",
     does: "List notifications, newest first",
     options: [...notificationFilters, ...timeOptions, ...listOptions],
@@ -79,8 +84,8 @@ export const addNotifications = (group: Command, add: Add) => {
       ["notification list --label campaign=spring", "what a campaign sent"],
     ],
     run: ({ herald, rows }, _, choice) => {
-      const { status, kind, label } = choice;
-      const filter = { status, kind, label: label && labelFilter(label) };
+      const { status, kind, label, pushType } = choice;
+      const filter = { status, kind, label: label && labelFilter(label), push_type: pushType };
       return rows(herald().notifications.list({ ...filter, ...timeFilters(choice) }), notificationTable, choice);
     },
   });

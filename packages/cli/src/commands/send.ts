@@ -121,7 +121,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
   return { ...content, targets: targets ?? [] } as NewNotification;
 };
 
-const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Context): string =>
+const dryRunWords = ({ devices, unmatched, rendered, sizes }: DryRun, { terminal }: Context): string =>
   [
     fields(
       [
@@ -131,9 +131,11 @@ const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Con
       ],
       terminal,
     ),
-    ...Object.entries(rendered).map(
-      ([platform, payload]) => `\n${terminal.paint("bold", platform)}\n${JSON.stringify(payload, null, 2)}`,
-    ),
+    ...Object.entries(rendered).map(([name, payload]) => {
+      const size = sizes[name as keyof typeof sizes];
+      const title = terminal.paint("bold", name === "drawn" ? "android, drawn by the app" : name);
+      return `\n${title}${size ? `, ${size.bytes} of ${size.max} bytes` : ""}\n${JSON.stringify(payload, null, 2)}`;
+    }),
     "\nNothing was sent.",
   ].join("\n");
 
@@ -168,7 +170,7 @@ export const addSend = (program: Command, add: Add) =>
       ),
       option("--app <id>", "only devices that name this bundle id or package"),
       option("--push-type <type>", "Apple's push type, such as voip; needs --data or --file").choices(
-        knownValues.pushType,
+        knownValues.sendPushType,
       ),
       option("--push-name <kind>", "with --push-type controls: the kind of the control"),
       option("--title <text>", "title"),

@@ -4,6 +4,7 @@ import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, type TimeChoice, timeFilters, timeOptions, yesOption } from "../define.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 import { notificationTable } from "./notifications.ts";
+import { addUserPreferences } from "./preferences.ts";
 
 const columns = columnsFor<UserSummary>(
   "user_id",
@@ -25,6 +26,7 @@ export const addUsers = (group: Command, add: Add) => {
       ...user.devices.map((device): [string, string] => ["", `${device.id} ${device.platform} ${device.status}`]),
     ]),
   );
+  addUserPreferences(group, add);
   add<ListChoice & TimeChoice>(group, {
     usage: "notifications <user>",
     does: "List a user's notifications, newest first",

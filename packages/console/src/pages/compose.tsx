@@ -13,6 +13,7 @@ import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
 import { isEmpty, moreOf, notificationOf, showsNothing, useDraft } from "./compose/draft.ts";
 import { Presentation } from "./compose/presentation.tsx";
+import { Reactions } from "./compose/reactions.tsx";
 import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
 import { TemplateFields } from "./compose/template.tsx";
@@ -106,6 +107,7 @@ const Compose = ({ id }: { readonly id: string }) => {
                 />
               </SimpleGrid>
               <Presentation draft={draft} change={change} problem={field} />
+              <Reactions draft={draft} change={change} problem={field} />
               <details className="payload" open={draft.more !== ""}>
                 <summary>More fields as JSON</summary>
                 <JsonInput
@@ -187,7 +189,10 @@ const Compose = ({ id }: { readonly id: string }) => {
           dryRun={dryRun}
           hasTargets={hasTargets}
           app={app}
-          typed={{ title: draft.title, body: draft.body, image: draft.image, link: draft.link }}
+          typed={{
+            ...{ title: draft.title, body: draft.body, image: draft.image, link: draft.link },
+            buttons: draft.buttons.flatMap(({ title }) => title || []),
+          }}
         />
       </div>
       {dialog === "send" && counted && (

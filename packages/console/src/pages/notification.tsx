@@ -108,6 +108,13 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
   );
 };
 
+/** What is known last of a device, and when it happened. */
+const latestOf = (row: Delivery): [status: string, at: string | undefined] => {
+  if (row.opened_at) return ["opened", row.opened_at];
+  if (row.dismissed_at) return ["dismissed", row.dismissed_at];
+  return row.received_at ? ["received", row.received_at] : [row.status, row.at];
+};
+
 const Deliveries = ({ notification }: { readonly notification: string }) => {
   const { id, herald } = useProject();
   const { search, page } = useFilters();
@@ -125,17 +132,18 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
       ),
     },
     { title: "Platform", cell: (row) => platformNames[row.platform] ?? row.platform },
-    { title: "Status", cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
+    { title: "Status", cell: (row) => <Status value={latestOf(row)[0]} /> },
     {
       title: "Reason",
       cell: (row) => (
         <span className="break">
-          {row.reason} {row.provider_reason && <span className="muted">{row.provider_reason}</span>}
+          {row.reason} {row.button && <span className="muted">button {row.button}</span>}
+          {row.provider_reason && <span className="muted">{row.provider_reason}</span>}
         </span>
       ),
     },
     { title: "Attempts", right: true, wide: true, cell: (row) => row.attempts },
-    { title: "At", right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
+    { title: "At", right: true, wide: true, cell: (row) => <Time at={latestOf(row)[1]} /> },
   ];
   return (
     <List

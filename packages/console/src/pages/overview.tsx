@@ -32,6 +32,12 @@ const Statistics = () => {
   const totals = data?.totals;
   const figures = [
     { name: "Sent", value: totals && count(totals.sent), color: "good" },
+    ...(totals && totals.receipts_asked + totals.received > 0
+      ? [
+          { name: `Received, of ${count(totals.receipts_asked)} asked`, value: count(totals.received), color: "good" },
+          { name: "Dismissed", value: count(totals.dismissed) },
+        ]
+      : []),
     { name: "Opened", value: totals && count(totals.opened), color: "open" },
     { name: "Open rate", value: totals && percent(totals.open_rate) },
     { name: "Failed", value: totals && count(totals.failed), color: totals && totals.failed > 0 ? "bad" : "" },

@@ -79,6 +79,9 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
     problemsOf(preview.error, `#/preview/content/${path}`) ??
     problemsOf(preview.error, `#/preview/${path}`) ??
     problemsOf(acting.error, `#/template/${path}`);
+  // An app with the kit draws what has receipts or buttons.
+  const shownOf = (platform: "ios" | "android" | "web") =>
+    (platform === "android" && preview.data?.drawn) || preview.data?.[platform];
   const save = () => herald.templates.put(name, contentOfTemplate(edited));
   const locales = isJsonObject(more?.localizations) ? Object.keys(more.localizations) : [];
   return (
@@ -194,12 +197,12 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
         </Stack>
         <Stack className="sticky">
           <Preview
-            payloadOf={(platform) => preview.data?.[platform].payload}
+            payloadOf={(platform) => shownOf(platform)?.payload}
             typed={{ title: edited.title, body: edited.body, image: edited.image, link: edited.link }}
             app={app}
           >
             {(platform) => {
-              const shown = preview.data?.[platform];
+              const shown = shownOf(platform);
               return (
                 <>
                   {locales.length > 0 && (

@@ -66,7 +66,7 @@ export const Sentence = ({ text }: { readonly text: string }) =>
 
 /** The statuses of each colour. */
 const tones = {
-  good: ["completed", "accepted", "active", "delivered", "enabled", "current", "ready", "ok"],
+  good: ["completed", "accepted", "received", "active", "delivered", "enabled", "current", "ready", "ok"],
   open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "next"],
   bad: ["failed", "disabled", "gone", "failing", "unready"],
   warn: ["paused", "blocked", "unknown"],

@@ -1,11 +1,13 @@
 import { Icon } from "./icon.tsx";
-import type { Json } from "./json.ts";
+import { type Json, objectOf } from "./json.ts";
 
 export type Shown = {
   readonly title?: string | undefined;
   readonly body?: string | undefined;
   readonly image?: string | undefined;
   readonly link?: string | undefined;
+  /** Titles of its buttons. */
+  readonly buttons?: readonly string[];
   /** How the platform presents it, in words. */
   readonly notes?: readonly string[];
 };
@@ -29,7 +31,7 @@ const notesOf = (platform: string, payload: unknown): string[] => {
   const message = at(payload, "message");
   const [thread, channel, icon] = [
     platform === "ios" ? text(at(payload, "aps", "thread-id")) : text(at(message, "data", "thread")),
-    text(at(message, "android", "notification", "channel_id")),
+    text(at(message, "android", "notification", "channel_id")) ?? text(drawnBy(message)?.channel),
     platform === "web" ? text(at(payload, "notification", "icon")) : undefined,
   ];
   return [
@@ -40,16 +42,27 @@ const notesOf = (platform: string, payload: unknown): string[] => {
   ].filter((note) => note !== undefined && note !== "") as string[];
 };
 
+const titlesOf = (buttons: unknown): string[] =>
+  Array.isArray(buttons) ? buttons.flatMap((button) => text(at(button, "title")) ?? []) : [];
+
+/** What an Android app draws itself: JSON in the data of a message. */
+const drawnBy = (message: unknown): Json | undefined => {
+  const drawn = at(message, "data", "herald");
+  return typeof drawn === "string" ? objectOf(drawn) : undefined;
+};
+
 /** The visible fields of a platform's payload. */
 export const shownBy = (platform: string, payload: unknown): Shown => {
   const message = at(payload, "message") ?? payload;
-  const from = platform === "ios" ? at(payload, "aps", "alert") : at(message, "notification");
+  const drawn = drawnBy(message);
+  const from = platform === "ios" ? at(payload, "aps", "alert") : (drawn ?? at(message, "notification"));
   return {
     title: text(at(from, "title")),
     body: text(at(from, "body")) ?? text(from),
     image: text(at(from, "image")) ?? text(at(payload, "image")),
     link: text(at(payload, "link_to")) ?? text(at(message, "data", "link_to")),
-    notes: notesOf(platform, payload),
+    buttons: titlesOf(drawn?.buttons ?? at(payload, "buttons")),
+    notes: [...(drawn ? ["Drawn by the app"] : []), ...notesOf(platform, payload)],
   };
 };
 
@@ -90,6 +103,16 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
           <Icon name="image" size={22} />
           <span className="break">{shown.image}</span>
         </div>
+      )}
+      {shown.buttons !== undefined && shown.buttons.length > 0 && (
+        <ul className="lock-buttons" aria-label="Buttons">
+          {shown.buttons.map((title, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: two buttons may have one title
+            <li key={place} className="break" dir="auto">
+              {title}
+            </li>
+          ))}
+        </ul>
       )}
     </div>
   </div>

@@ -249,16 +249,34 @@ export const SubscribeDevices = defineRequest("registry.topics.subscribe", subsc
 export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
 const targets = z.array(z.string()).min(1).max(1000);
-/** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. */
-const audience = { targets, app: AppId.optional(), push: PushKey.optional(), rules: AskedRules.optional() };
+/** Which devices of its targets a send is for; absent: all. `push`: those with a token of the push type. `without`: those without that one. */
+const audience = {
+  targets,
+  app: AppId.optional(),
+  push: PushKey.optional(),
+  without: PushKey.optional(),
+  rules: AskedRules.optional(),
+};
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
 export const CountAudience = defineRequest(
   "registry.audience.count",
-  { ...project, ...audience },
-  z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
+  /** `byZone`: also by time zone. */
+  { ...project, ...audience, byZone: z.boolean().optional() },
+  z.object({
+    devices: platformCounts,
+    unmatched: z.array(z.string()),
+    zones: z.record(z.string(), z.number().int()).optional(),
+  }),
   () => true,
+);
+
+/** The time zones that devices of the targets may have: those of the devices for a small audience, otherwise those of all the project's. */
+export const ListZones = defineRequest(
+  "registry.audience.zones",
+  { ...project, ...audience },
+  z.object({ zones: z.array(z.string()) }),
 );
 
 /** The devices of one platform and provider that a send reaches, sorted by id. */

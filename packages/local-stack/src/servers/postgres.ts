@@ -71,7 +71,7 @@ export async function startPostgres(options: {
   });
   const stop = async () => {
     await process.stop();
-    await rm(socketFolder, { recursive: true, force: true });
+    await rm(socketFolder, { recursive: true, force: true, maxRetries: 10 });
   };
   await waitUntilReady(process, () => query(socketFolder, "SELECT 1").then(() => true), readyWithinMs);
   await query(socketFolder, moveJobs(socketFolder)).catch(async (error: unknown) => {

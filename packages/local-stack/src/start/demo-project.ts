@@ -69,6 +69,8 @@ async function makeProject(gateway: string, admin: HeraldAdmin): Promise<DemoPro
   const { project, token = "" } = await admin.projects.create({ name: "Demo" });
   // Devices can subscribe only to topics that a backend has created.
   await new Herald({ url: gateway, token, maxRetries }).topics.create({ name: "news" });
+  await admin.kinds.put(project.id, "order-shipped", { title: "Your orders" });
+  await admin.kinds.put(project.id, "offers", { title: "Offers", frequency_cap: { count: 2, per: "day" } });
   const { secret = "" } = await admin.identityKeys.create(project.id);
   return { id: project.id, token, identitySecret: secret };
 }

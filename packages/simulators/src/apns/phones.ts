@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
 import { endingsOfPushTypes } from "./check-request.ts";
+import { createInstances, UpdateToken } from "./instances.ts";
 
 /** The first iOS whose apps get a token of the type ("Registering your app with APNs" and the framework of each type). */
 const sinceIos = {
@@ -27,6 +28,10 @@ export const PhoneOptions = z.strictObject({
     .default("26.0"),
   /** The kinds of the controls that the user has placed; each has a token of its own. */
   controls: z.array(name).max(32).default([]),
+  /** The types of attributes of its Live Activities; it has a token to start each, since iOS 17.2. */
+  activities: z.array(name).max(32).default([]),
+  /** Of activities that a push starts. */
+  updateToken: UpdateToken.default("now"),
 });
 
 /** An app on a phone, with its tokens: `alert` is the device token; the others are named by push type, controls `controls/<kind>`. */
@@ -46,13 +51,21 @@ export function createPhones() {
     return token;
   };
 
+  const instances = createInstances(newToken);
+
   return {
-    create({ app, ios, controls }: z.infer<typeof PhoneOptions>): Phone {
+    instances,
+
+    create({ app, ios, controls, activities, updateToken }: z.infer<typeof PhoneOptions>): Phone {
       const version = Number.parseInt(ios, 10);
+      const startsByPush = Number.parseFloat(ios) >= 17.2;
       const types = Object.entries(sinceIos).flatMap(([type, since]) => (version >= since ? [type] : []));
       const keys = types.flatMap((type) => (type === "controls" ? controls.map((kind) => `controls/${kind}`) : [type]));
       const tokens = ["alert", ...keys].map((key) => [key, newToken(app, key.split("/", 1)[0] ?? key)] as const);
-      return { app, ios, tokens: Object.fromEntries(tokens) };
+      const starts = (startsByPush ? activities : []).map(
+        (type) => [`liveactivity/${type}`, instances.startToken({ app, attributesType: type, updateToken })] as const,
+      );
+      return { app, ios, tokens: Object.fromEntries([...tokens, ...starts]) };
     },
 
     /** Refuses a topic that the token is not for. Any topic goes with a token that no phone has given. */

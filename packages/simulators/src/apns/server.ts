@@ -87,7 +87,10 @@ export async function startApns(
           return failure(status, reason, common, status === 410 ? { timestamp: rule.timestamp ?? now() } : {});
         },
         exchange: overStream(stream, () => connection.socket.destroy()),
-        record: (answered) => log.add({ provider: "apns", token, headers, payload, id, ...answered }),
+        record: (answered) => {
+          log.add({ provider: "apns", token, headers, payload, id, ...answered });
+          if (answered.status === 200) phones.instances.deliver(token, payload);
+        },
       });
     });
   });
@@ -98,6 +101,7 @@ export async function startApns(
     url: await h2.listen(port),
     setKeys: tokens.setKeys,
     createPhone: phones.create,
+    instances: phones.instances,
     connectionCount,
     stop,
   };

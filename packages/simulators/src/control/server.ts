@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { z } from "zod";
+import { InstanceOptions } from "../apns/instances.ts";
 import { PhoneOptions } from "../apns/phones.ts";
 import { ApnsKey } from "../apns/provider-token.ts";
 import type { ApnsSimulator } from "../apns/server.ts";
@@ -35,6 +36,7 @@ const maxBody = "4mb";
  * `GET|PUT|DELETE /script`. `POST /webpush/subscriptions { applicationServerKey?, prefix? }` → 201, a browser's subscription;
  * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]` verifies these teams' tokens from now on.
  * `POST /apns/phones { app, ios?, controls? }` → 201 with the tokens of an app on a phone, each good for its own topic.
+ * `GET /apns/instances?token=`, `POST /apns/instances { app, attributesType }`, `POST /apns/instances/{id}/token`: Live Activities.
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 421 from another site's page, 422 every problem at once.
  */
@@ -103,6 +105,23 @@ export async function startControl(
 
   app.post("/apns/phones", json, (request, response) => {
     response.status(201).json(apns.createPhone(PhoneOptions.parse(request.body ?? {})));
+  });
+
+  app.get("/apns/instances", (request, response) => {
+    const { token } = z.object({ token: z.string().optional() }).parse(request.query);
+    response.json({ data: apns.instances.list(token) });
+  });
+  app.delete("/apns/instances", (_request, response) => {
+    apns.instances.clear();
+    response.status(204).end();
+  });
+  app.post("/apns/instances", json, (request, response) => {
+    response.status(201).json(apns.instances.create(InstanceOptions.parse(request.body ?? {})));
+  });
+  app.post("/apns/instances/:id/token", (request, response) => {
+    const instance = apns.instances.rotate(request.params.id);
+    if (instance) response.status(201).json(instance);
+    else response.status(404).json({ errors: ["id: instance not found"] });
   });
 
   app.use((request, response) => {

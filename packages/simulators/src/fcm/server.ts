@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Instances } from "../apns/instances.ts";
 import type { Deps } from "../deps.ts";
 import type { ProviderReply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
@@ -27,8 +28,19 @@ const accepted = (name: string): ProviderReply => ({
   body: JSON.stringify({ name }),
 });
 
+/** FCM passes a push of a Live Activity to APNs, which knows it by its own token. */
+const passToApns = ({ apns }: CheckedMessage["payload"], { deliver }: Pick<Instances, "deliver">): void => {
+  const { live_activity_token: snake, liveActivityToken = snake, payload } = (apns ?? {}) as Record<string, unknown>;
+  if (typeof liveActivityToken === "string") deliver(liveActivityToken, payload);
+};
+
 /** Starts Google's token endpoint and FCM's HTTP v1 API on one origin, over HTTP/2 and HTTP/1.1. */
-export async function startFcm(deps: Deps, port: number, { accounts = [], now = Date.now }: FcmOptions) {
+export async function startFcm(
+  deps: Deps,
+  port: number,
+  { accounts = [], now = Date.now }: FcmOptions,
+  instances: Pick<Instances, "deliver">,
+) {
   const { script, log } = deps;
   const h2 = createH2Server("fcm", deps, { allowHTTP1: true });
   const tokens = createTokenEndpoint({ accounts, audience: () => `${url}/token`, now });
@@ -95,7 +107,10 @@ export async function startFcm(deps: Deps, port: number, { accounts = [], now = 
       natural: accepted(name),
       scripted: ({ reason }, status) => (status === 200 ? accepted(name) : fcmError(status, reason)),
       exchange,
-      record: (answered) => log.add({ provider: "fcm", token, headers, payload, id: name, ...answered }),
+      record: (answered) => {
+        log.add({ provider: "fcm", token, headers, payload, id: name, ...answered });
+        if (answered.status === 200) passToApns(payload, instances);
+      },
     });
   };
 

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  countedTags,
   type DataOf,
   type DeliveryAcceptedV1,
   type DeliveryFailedV1,
@@ -106,12 +107,23 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
             .filter(({ status }) => status === "failed")
             .map(({ reason }) => `failed.${platform}.${reasonField(reason)}`),
         );
-  const tags = toTags(data);
+  const { activity, ...tagged } = data;
+  // An activity counts once: its versions and its end are in the figures of its push type, kind and labels alone.
+  const isVersion = activity !== undefined && activity.event !== "start";
+  const tags = toTags(tagged);
   return {
     _id: `${batchId}/${"devices" in data ? "accepted" : "failed"}`,
     projectId,
     kind: "deliveries",
-    increments: [{ notificationId, slot: slotOf(new Date(data.at)), adds, ...(tags && { tags }) }],
+    increments: [
+      {
+        notificationId,
+        slot: slotOf(new Date(data.at)),
+        adds,
+        ...(tags && { tags }),
+        ...(isVersion && { only: "tags" as const }),
+      },
+    ],
   };
 };
 
@@ -168,7 +180,7 @@ export const taggedIncrements = (
   tagsOf: (id: NotificationId) => readonly Tag[],
 ): Increment[] => {
   const tagged = reports.flatMap((report) => {
-    const tags = tagsOf(report.notificationId);
+    const tags = countedTags(tagsOf(report.notificationId));
     return tags.length === 0 ? [] : [{ ...report, slot: slotOf(report.at), tags }];
   });
   const groups = groupsOf(tagged, ({ slot, tags }) => `${slot.getTime()}\n${tags.join("\n")}`);

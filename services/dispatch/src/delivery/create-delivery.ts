@@ -1,5 +1,6 @@
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { createActivitySends } from "./activity-sends.ts";
 import { createBacklog } from "./backlog.ts";
 import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
@@ -9,6 +10,7 @@ import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
+import { createWaves } from "./waves.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
@@ -19,21 +21,23 @@ export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
+  const activities = createActivitySends(deps);
   const judge = createJudge(deps);
-  const expand = createExpand(bus, judge);
+  const expand = createExpand(bus, judge, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
+  const waves = createWaves({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSend(bus, judge);
   const sendAsLarge = createSendAsLarge(bus);
-  const pipeline = createPipeline({ ...deps, cache, finisher, dueMessages });
+  const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
   const deliverSend = createDeliverSend({ ...deps, judge, resolve, sendAsLarge, smallSend });
   const backlog = createBacklog({ ...deps, deliverSend, sendAsLarge, release });
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
-    ...{ cache, finisher, dueMessages, expandQueued, checkWaiting, judge, pipeline },
-    ...{ sendAsLarge, recover, backlog, deliverSends },
+    ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, judge, pipeline },
+    ...{ sendAsLarge, recover, backlog, deliverSends, waves },
   };
 };
 

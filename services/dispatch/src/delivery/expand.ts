@@ -1,18 +1,40 @@
 import { type Bus, groupedPublish } from "@herald/bus";
-import { audienceOfContent, ExpandV1, laneOf, type NotificationId, type ProjectId } from "@herald/contracts";
+import {
+  audienceOfContent,
+  ExpandV1,
+  laneOf,
+  type NotificationId,
+  type ProjectId,
+  pagesOfWave,
+} from "@herald/contracts";
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import type { Waves } from "../domain/waves.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { ActivitySends } from "./activity-sends.ts";
 import type { Judge } from "./judge.ts";
 
+/** What is different in the command for a wave: its pages and its devices, whose time to live begins with it. */
+const expandOfWave = (n: number, { at, zones, skip }: Waves["list"][number], { ttlMs }: Waves["local"]) => ({
+  page: n * pagesOfWave,
+  expiresAt: new Date(at.getTime() + ttlMs).toISOString(),
+  wave: { n, zones: [...zones], ...(skip && { skip }) },
+});
+
 /**
- * Commands the expansion of a notification from its first page. Repeatable: registry partitions every page once. `repeat` changes
- * the message id, so that the stream does not drop an intended repeat as a duplicate.
+ * Commands the expansion of a notification, or of its wave `n`, from its first page. Repeatable: registry partitions every page once.
+ * `repeat` changes the message id, so that the stream does not drop an intended repeat as a duplicate.
  */
-export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
+export const createExpand = (
+  bus: Bus,
+  judge: Pick<Judge, "askedOf" | "loading">,
+  { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
+) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return async (document: NotificationRecord, repeat = "0"): Promise<void> => {
-    const { _id, projectId, content, personal, expiresAt } = document;
+  return async (document: NotificationRecord, { repeat = "0", n = document.waves?.n ?? 0 } = {}): Promise<void> => {
+    const { _id, projectId, content, personal, expiresAt, waves } = document;
+    const wave = waves?.list[n];
+    if (content.activity) await endAtItsTime(document);
     await judge.loading();
     const data: ExpandV1 = {
       projectId,
@@ -25,8 +47,9 @@ export const createExpand = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">
       ...judge.askedOf(projectId, content),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
+      ...(waves && wave && expandOfWave(n, wave, waves.local)),
     };
-    return publish(data, `${_id}/expand/${repeat}`);
+    return publish(data, wave ? `${_id}/expand/${n}/${repeat}` : `${_id}/expand/${repeat}`);
   };
 };
 
@@ -92,9 +115,17 @@ const sweepEveryMs = 30_000;
  * notification that was just queued; if it can start at once, it is not read from the database.
  */
 export const createExpandQueued = ({ expansions, notifications, expand, now }: Deps & { readonly expand: Expand }) => {
-  const command = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+  const command = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | undefined> => {
     const document = await notifications.get(projectId, id);
-    if (document && !document.end && !document.expanded) await expand(document);
+    if (!document || document.end || (document.waves ? document.step !== "accepted" : document.expanded))
+      return undefined;
+    await expand(document);
+    return document;
+  };
+
+  const commandKnown = async (document: NotificationRecord): Promise<NotificationRecord> => {
+    await expand(document);
+    return document;
   };
 
   const one = async (projectId: ProjectId, asked: readonly (NotificationRecord | undefined)[]): Promise<void> => {
@@ -106,8 +137,14 @@ export const createExpandQueued = ({ expansions, notifications, expand, now }: D
     const next = known ? added.map(({ _id }) => _id) : await expansions.oldest(projectId, room);
     if (next.length === 0) return;
     // Commanded first: after a crash, it is commanded again, and registry produces the same batches for the repeat.
-    await Promise.all(known ? added.map((document) => expand(document)) : next.map((id) => command(projectId, id)));
-    await expansions.start(projectId, next, now());
+    const commanded = await Promise.all(known ? added.map(commandKnown) : next.map((id) => command(projectId, id)));
+    const inWaves = new Map(commanded.flatMap((one) => (one?.waves ? [[one._id, one.waves.n]] : [])));
+    await expansions.start(
+      projectId,
+      next.filter((id) => !inWaves.has(id)),
+      now(),
+    );
+    for (const [id, n] of inWaves) await expansions.startWave(projectId, id, n, now());
   };
 
   // One round at a time, so that no project is read before its last command is stored. Calls during a round share the next one.

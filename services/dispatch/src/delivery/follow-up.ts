@@ -73,8 +73,8 @@ const lostExpansionMs = 60_000;
 
 export const createFinisher = ({ notifications, recipients, ledger, outbox, now }: Deps) => {
   /** The final counts. Undefined while a device has no final state. */
-  const finalSums = async ({ projectId, _id, expanded }: NotificationState) => {
-    if (!expanded) return undefined;
+  const finalSums = async ({ projectId, _id, expanded, waves, step }: NotificationState) => {
+    if (!expanded || (waves && step !== "delivering")) return undefined;
     const { batches, lost } = expanded;
     if (lost) {
       if (now().getTime() - lost.getTime() < lostExpansionMs) return undefined;

@@ -23,6 +23,12 @@ export type CachedNotification = {
   checking?: Promise<void> | undefined;
 };
 
+/** When a row's push expires: a wave has a time of its own. */
+export const expiryOf = (
+  { document }: CachedNotification,
+  { expiresAt }: { readonly expiresAt?: Date | undefined },
+): Date => expiresAt ?? document.expiresAt;
+
 /**
  * After this time, every process notices another process's cancel, because each reads the state again before a chunk of 50 pushes. Ten
  * point reads a second cost little compared to the pushes, and need no message that could be lost. A cancel responds after this time.

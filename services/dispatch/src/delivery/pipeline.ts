@@ -5,17 +5,19 @@ import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { applyDecisions } from "../domain/decide.ts";
 import { isSpike } from "../domain/notification-counts.ts";
-import { noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
+import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
+import type { ActivitySends } from "./activity-sends.ts";
 import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
-import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
 import { type Pushed, pushDevices } from "./push-devices.ts";
 
 type PipelineDeps = Deps & {
   readonly cache: NotificationCache;
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
+  readonly activities: ActivitySends;
 };
 
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
@@ -26,7 +28,7 @@ type Sent = { readonly settlement: Settlement; readonly version?: string | undef
 
 /** The steps of every ledger row, in small and large sends: send, settle, follow up. */
 export const createPipeline = (deps: PipelineDeps) => {
-  const { cache, deliveries, credentials, finisher, outbox, publish, isRestored, metrics, now, log } = deps;
+  const { activities, cache, deliveries, credentials, finisher, outbox, publish, isRestored, metrics, now, log } = deps;
   const followUp = createFollowUp(deps);
 
   /** Adds this row's verdicts to the notification's verdicts in this process. True when the spike guard rejects them. */
@@ -69,13 +71,16 @@ export const createPipeline = (deps: PipelineDeps) => {
     const all = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
-    const { devices, skips } = applyDecisions(all, run.decided, also);
+    const content = cached.document.content.activity && (await activities.current(cached.document));
+    const replaced = content === undefined && cached.document.content.activity !== undefined;
+    const reason = replaced ? "replaced" : run.skip;
+    const { devices, skips } = applyDecisions(all, run.decided, reason ? allSkipped(all, reason) : also);
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { cached, devices, served: run, skips }, signal),
+      () => pushDevices(deps, { cached, devices, served: run, skips, content }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
@@ -89,7 +94,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       skips,
       startedAt: run.startedAt,
       now: now(),
-      expiresAt: cached.document.expiresAt,
+      expiresAt: expiryOf(cached, run),
       cancelled: cached.cancelled,
       keepDevices: guard(cached, sent),
       asked: receiptAsker(cached.document.content, run),

@@ -1,11 +1,18 @@
-import { type Lane, type Platform, type ProjectId, type Served, servingProvider } from "@herald/contracts";
+import {
+  type Lane,
+  type NotificationContent,
+  type Platform,
+  type ProjectId,
+  type Served,
+  servingProvider,
+} from "@herald/contracts";
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
-import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
 
 /** Pushes per chunk. The notification's state is read before each chunk, so at most 50 pushes follow its cancel or expiry. */
 export const chunkSize = 50;
@@ -20,18 +27,21 @@ export type PushDeps = Pick<Deps, "pool" | "openTokens" | "now"> & { readonly ca
 type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
-  readonly served: Served & { readonly lane: Lane };
+  readonly served: Served & { readonly lane: Lane; readonly expiresAt?: Date };
   /** Devices that must get no push. */
   readonly skips: Skips;
+  /** Instead of the notification's own. */
+  readonly content?: NotificationContent | undefined;
 };
 
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, served, skips }: Batch,
+  { cached, devices, served, skips, content = cached.document.content }: Batch,
   signal: AbortSignal,
 ) => {
-  const { projectId, _id: notificationId, content, expiresAt } = cached.document;
+  const { projectId, _id: notificationId } = cached.document;
+  const expiresAt = expiryOf(cached, served);
   const { platform, lane } = served;
   const provider = servingProvider(served);
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);

@@ -133,7 +133,12 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
       { projectId: document.projectId, notificationId: document._id },
       "messages of a notification are gone: it is expanded again",
     );
-    await expand(document, `again/${now().getTime()}`);
+    const repeat = `again/${now().getTime()}`;
+    const { waves, step } = document;
+    // While a wave is being expanded, only that one is commanded. Later, batches of any may be missing.
+    const first = waves && step === "delivering" ? 0 : waves?.n;
+    for (let n = first; n !== undefined && n <= (waves?.n ?? 0); n++) await expand(document, { repeat, n });
+    if (!waves) await expand(document, { repeat });
   };
 
   /** Without its message, only this sweep publishes the first events of a small send. */
@@ -147,7 +152,10 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     const { expanded } = document;
     // A small send is stored with all of its rows.
     if (expanded?.at === undefined || (await live.ofBatches(document, expanded.at))) return;
-    if (await expansions.restart(document, now())) await expandAgain(document);
+    if (document.waves) {
+      // It stays in its step: registry's answers for waves that were expanded change nothing.
+      if (!(await live.ofExpansion(document.projectId, document._id))) await expandAgain(document);
+    } else if (await expansions.restart(document, now())) await expandAgain(document);
   };
 
   const recoverExpansion = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
@@ -163,7 +171,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
    */
   const recover = async (known: NotificationState): Promise<void> => {
     const { _id, projectId, expanded } = known;
-    if (!expanded) return recoverExpansion(projectId, _id);
+    if (!expanded || known.step === "expanding") return recoverExpansion(projectId, _id);
     if (known.step === "sending") {
       if (await live.ofClaim(known.claim)) return;
       await sends.moveToDeliveries(projectId, _id);

@@ -36,6 +36,9 @@ export type Skips = ReadonlyMap<DeviceId, DeliveryReason>;
 
 export const noneSkipped: Skips = new Map();
 
+export const allSkipped = (devices: readonly Pick<Sendable, "id">[], reason: DeliveryReason): Skips =>
+  new Map(devices.map(({ id }) => [id, reason]));
+
 /** Until when a device must wait because its server is blocked. `providerReason`: the server's failure, if it fails. */
 export type Blocked = { readonly until: Date; readonly providerReason?: string | undefined };
 
@@ -159,7 +162,8 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
     case "unregistered": {
       // A verdict from before the device's last registration does not apply to its current token.
       const late = (outcome.at ?? run.startedAt).getTime() <= device.tokenAt;
-      return failed(late || run.keepDevices ? "unregistered-kept" : "unregistered");
+      // FCM does not say whether it means the device or the activity's token.
+      return failed(late || run.keepDevices || device.liveToken !== undefined ? "unregistered-kept" : "unregistered");
     }
     case "rejected":
       // A recipient without a value that a text shows: nothing is wrong with the device or the text.

@@ -21,7 +21,7 @@ import { claimOf, rootOf } from "../stores/delivery-document.ts";
  * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
 export const handleDeadLetters = (deps: DeliveryDeps) => {
-  const { notifications, recipients, deliveries, pipeline, finisher, expandQueued, sendAsLarge, now } = deps;
+  const { notifications, recipients, deliveries, pipeline, finisher, expandQueued, sendAsLarge, waves, now } = deps;
 
   /** Sends nothing, but expands the notification, so that every device it targets is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
@@ -68,9 +68,11 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
       await notifications.expansionLost(projectId, notificationId, now());
       await expandQueued(projectId);
     }),
-    on(ExpandedV1, async ({ projectId, notificationId, ...expanded }, message) => {
+    on(ExpandedV1, async (data, message) => {
+      const { projectId, notificationId, wave, ...expanded } = data;
       const at = message?.publishedAt ?? now();
-      await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
+      if (wave) await waves.expanded(data, at);
+      else await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
       await expandQueued(projectId);
       await finisher.check(projectId, notificationId);
     }),

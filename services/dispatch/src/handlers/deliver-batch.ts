@@ -11,6 +11,7 @@ import {
 } from "@herald/contracts";
 import { type FairGate, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import { expiryOf } from "../delivery/notification-cache.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
 import { isDelayOver, pauseCheckMs } from "../domain/settle-row.ts";
@@ -62,15 +63,16 @@ export const deliverBatch = ({
         // Before the row is stored: while registry is unavailable, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > ownersMaxAgeMs;
         const skips = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
-        const { document } = cached;
+        const root = rootOf(data);
+        const document = { ...cached.document, expiresAt: expiryOf(cached, root) };
         // A redelivery has what was decided before, and must not take a slot of a later window.
         const isJudged =
           message.deliveryCount > 1 && judge.applies(document) && (await deliveries.read(projectId, batchId)) !== null;
-        const decided = isJudged ? undefined : await judge.first(document, data.devices, skips);
+        const decided = isJudged || root.skip ? undefined : await judge.first(document, data.devices, skips);
         const run = await deliveries.start(data, claimOf(message), now(), { tags: document.tags, decided });
         if (run) await pipeline.deliver(run, signal, skips);
         // The row was settled by an earlier delivery, which may have crashed before it followed up.
-        else await pipeline.resume(rootOf(data));
+        else await pipeline.resume(root);
       } finally {
         leave();
       }
@@ -86,10 +88,11 @@ type DueDeps = DeliveryDeps & {
 
 /** Delivers a waiting batch, or starts a scheduled notification, when it is due. */
 export const deliverDue = (deps: DueDeps) => {
-  const { notifications, deliveries, pipeline, expandQueued, gateOf, now } = deps;
+  const { notifications, deliveries, pipeline, expandQueued, gateOf, waves, now } = deps;
 
   const startScheduled = async (projectId: ProjectId, id: NotificationId) => {
-    if (await notifications.begin(projectId, id, now())) await expandQueued(projectId);
+    const begun = await notifications.begin(projectId, id, now());
+    if (begun === "wave" ? await waves.begin(projectId, id) : begun) await expandQueued(projectId);
   };
 
   const deliverWaiting = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {
@@ -122,9 +125,10 @@ export const deliverDue = (deps: DueDeps) => {
 };
 
 /** The notification of a row, unless it has ended. */
-const activeOf = async ({ cache, now }: DueDeps, { projectId, notificationId }: BatchFacts) => {
+const activeOf = async ({ cache, now }: DueDeps, row: BatchFacts) => {
+  const { projectId, notificationId } = row;
   const cached = await cache.get(projectId, notificationId);
-  return cached && !(await cache.stopped(cached)) && now() < cached.document.expiresAt ? cached : undefined;
+  return cached && !(await cache.stopped(cached)) && now() < expiryOf(cached, row) ? cached : undefined;
 };
 
 /**
@@ -167,7 +171,7 @@ const postponeBlocked = async (deps: DueDeps, row: Row): Promise<boolean> => {
   const until = await allBlockedUntil(deps, row);
   const cached = until === undefined ? undefined : await activeOf(deps, row);
   if (until === undefined || !cached) return false;
-  const at = new Date(Math.min(until, cached.document.expiresAt.getTime()));
+  const at = new Date(Math.min(until, expiryOf(cached, row).getTime()));
   await deps.deliveries.postpone(row.projectId, row._id, at);
   await deps.dueMessages.schedule(row, at);
   return true;

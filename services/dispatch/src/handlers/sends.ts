@@ -1,5 +1,5 @@
 import { defineHandler, type MessageDelivery } from "@herald/bus";
-import { DrainBacklogV1, ExpandedV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
+import { DrainBacklogV1, ExpandedV1, JoinActivityV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
@@ -17,9 +17,9 @@ export const startNotification = ({
   /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
   concurrency: number;
 }) => {
-  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, now } = deps;
+  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, waves, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
-    const inserted = await notifications.insert(data, now());
+    const inserted = await notifications.insert(data, now(), await waves.planOf(data));
     if (inserted) cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
@@ -46,13 +46,15 @@ export const startNotification = ({
 };
 
 /** Registry has partitioned every batch: from now on, the end of the notification can be detected. */
-export const completeExpansion = ({ notifications, cache, finisher, expandQueued, now }: DeliveryDeps) =>
+export const completeExpansion = ({ notifications, cache, finisher, expandQueued, waves, now }: DeliveryDeps) =>
   defineHandler({
     durable: "dispatch-complete-expansion", // renaming a durable replays its stream
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
-    async handle({ data: { projectId, notificationId, ...expanded }, publishedAt: at }) {
-      await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
+    async handle({ data, publishedAt: at }) {
+      const { projectId, notificationId, wave, ...expanded } = data;
+      if (wave) await waves.expanded(data, at);
+      else await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
       await expandQueued(projectId);
       // This process is sending batches. The handler that settles the last one checks for the end, and sees this update by then.
       if (!cache.sending(notificationId)) await finisher.check(projectId, notificationId);
@@ -87,6 +89,15 @@ const messageOf = ({
   bytes,
   again: deliveryCount > 1,
 });
+
+/** Sends the state of an activity to a device whose token came late or changed. */
+export const joinActivity = ({ activities }: Pick<DeliveryDeps, "activities">) =>
+  defineHandler({
+    durable: "dispatch-join-activities", // renaming a durable replays its stream
+    message: JoinActivityV1,
+    concurrency: 32, // short waits for registry
+    handle: ({ data }) => activities.join(data),
+  });
 
 /** Projects whose backlogs one process drains at a time. Their sends pass a gate, so each project costs little. */
 const maxProjects = 1_000;

@@ -10,7 +10,7 @@ import {
 import type { Deps } from "../deps.ts";
 import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import { type FindNotification, notificationView, type RecentSums, unstoredView } from "./notifications.ts";
+import { type FindNotification, isBegun, notificationView, type RecentSums, unstoredView } from "./notifications.ts";
 
 type DeliveryRequestDeps = Deps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
 
@@ -39,11 +39,11 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
       const found = await find(projectId, notificationId);
       if ("send" in found) return { notification: unstoredView(found.send, now()), expanded: false, attempts: [] };
       const { document } = found;
-      const sums = document.end || document.step === "scheduled" ? undefined : await sumsOf(projectId, notificationId);
+      const sums = document.end || !isBegun(document) ? undefined : await sumsOf(projectId, notificationId);
       const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);
       return {
         notification: notificationView(document, sums),
-        expanded: document.expanded !== undefined || document.end !== undefined,
+        expanded: isExpanded(document),
         ...(delivery && { delivery }),
         attempts: [...attempts],
         ...(nextAttemptAt && { nextAttemptAt: nextAttemptAt.toISOString() }),
@@ -51,6 +51,10 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
     }),
   ];
 };
+
+/** Whether every device that it is for is in a row. */
+const isExpanded = ({ expanded, end, waves, step }: NotificationState): boolean =>
+  end !== undefined || (expanded !== undefined && (waves === undefined || step === "delivering"));
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state">;
 

@@ -20,10 +20,12 @@ import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { stateMaxAgeMs } from "../delivery/notification-cache.ts";
 import { emptyTally, shownCounts } from "../domain/notification-counts.ts";
+import { shownWaves } from "../domain/waves.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
-import { type NotificationRecord, newFacts } from "../stores/notification-document.ts";
+import { type NotificationRecord, type NotificationState, newFacts } from "../stores/notification-document.ts";
 import { firstStep } from "../stores/notification-steps.ts";
+import { toLastWave } from "../stores/wave-steps.ts";
 
 const dayMs = 86_400_000;
 
@@ -86,9 +88,14 @@ export const notificationView = (document: NotificationRecord, sums?: Sums): Not
     counts: shownCounts(tally, end ? undefined : expanded?.devices),
     failures: { ...failures },
     skips: { ...tally.skips },
+    ...(document.waves && { schedule: shownWaves(document) }),
     ...(end && { completed_at: end.at.toISOString() }),
   };
 };
+
+/** Whether devices of a notification may have been addressed. */
+export const isBegun = ({ step, expanded }: NotificationState): boolean =>
+  step !== "scheduled" || expanded !== undefined;
 
 /** Counts of smaller notifications are exact. Counts of larger ones may be a little old, as the API documents. */
 const exactBelow = 10_000;
@@ -125,10 +132,10 @@ const heardMs = stateMaxAgeMs + 10;
 const viewsAtATime = 50;
 
 export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
-  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, now } = deps;
+  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, finisher, now } = deps;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
-    document.end || document.step === "scheduled"
+    document.end || !isBegun(document)
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
 
@@ -147,7 +154,14 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
           "notification-final",
           `the notification is ${document.status}: nothing is left to cancel`,
         );
-      const waits = document.step === "scheduled";
+      const { waves, step } = document;
+      if (waves && waves.n > 0 && step === "scheduled") {
+        // The other waves do not take place, and the devices addressed so far are counted.
+        if (!(await notifications.advanceWave(projectId, notificationId, toLastWave({ waves }, now(), true)))) continue;
+        await finisher.check(projectId, notificationId);
+        return true;
+      }
+      const waits = step === "scheduled";
       const done = waits
         ? await notifications.cancelScheduled(document, now())
         : await notifications.cancelBegun(document, now());

@@ -1,5 +1,6 @@
 import {
   type DeliverBatchV1,
+  type DeliveryReason,
   type DeviceId,
   erasedUser,
   type Lane,
@@ -34,6 +35,10 @@ export type BatchFacts = {
   generation: number;
   /** Kind and labels of its notification, which its events carry; absent: none. */
   tags?: readonly Tag[];
+  /** No push starts after this; absent: the notification's `expiresAt`. */
+  expiresAt?: Date;
+  /** Nothing is sent to its devices, for this reason. */
+  skip?: DeliveryReason;
 };
 
 export type DeliveryDocument = BatchFacts & {
@@ -135,9 +140,10 @@ export const deliveryHints = indexNames(indexes);
 export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.collection("deliveries");
 
 export const factsOf = (batch: BatchFacts): BatchFacts => {
-  const { _id, projectId, notificationId, platform, lane, generation, tags } = batch;
+  const { _id, projectId, notificationId, platform, lane, generation, tags, expiresAt, skip } = batch;
   const served = { platform, ...otherProvider(batch) };
-  return { _id, projectId, notificationId, ...served, lane, generation, ...(tags && { tags }) };
+  const ofWave = { ...(expiresAt && { expiresAt }), ...(skip && { skip }) };
+  return { _id, projectId, notificationId, ...served, lane, generation, ...(tags && { tags }), ...ofWave };
 };
 
 /** The user of a device, unless the user was erased. */
@@ -170,6 +176,8 @@ export const rootOf = (batch: DeliverBatchV1): BatchFacts => ({
   ...otherProvider(batch),
   lane: batch.lane,
   generation: rootGeneration,
+  ...(batch.expiresAt !== undefined && { expiresAt: new Date(batch.expiresAt) }),
+  ...(batch.skip !== undefined && { skip: batch.skip as DeliveryReason }),
 });
 
 /** `keepDevices`: stores the devices, because its message does not contain them. `tags`: of its notification. */

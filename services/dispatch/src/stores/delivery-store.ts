@@ -39,6 +39,8 @@ const factFields = {
   lane: 1,
   generation: 1,
   tags: 1,
+  expiresAt: 1,
+  skip: 1,
 } as const;
 
 /** The update that starts a row for a message, whether the row waited or another message had started it. */

@@ -3,6 +3,7 @@ import { findSome, guardStore, projectAfter } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { type NotificationState, notificationCollection, notificationHints } from "./notification-document.ts";
 import { toExpanding, toExpandingAgain } from "./notification-steps.ts";
+import { toWaveExpanding } from "./wave-steps.ts";
 
 /** Which notifications of each project are being expanded, and which wait for their turn. */
 export const createExpansionStore = (db: Db) => {
@@ -28,6 +29,12 @@ export const createExpansionStore = (db: Db) => {
         if (left <= 0) return;
         left -= (await notifications.updateMany({ ...filter, _id: { $in: [...ids] }, projectId }, update)).matchedCount;
       }
+    },
+
+    /** The same for wave `n` of a notification. */
+    startWave: async (projectId: ProjectId, _id: NotificationId, n: number, now: Date): Promise<void> => {
+      const { filter, update } = toWaveExpanding(n, now);
+      await notifications.updateOne({ ...filter, _id, projectId }, update);
     },
 
     /** Restarts the expansion of an expanded notification, with the same batch ids. False when it has changed since it was read. */

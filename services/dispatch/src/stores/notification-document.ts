@@ -13,6 +13,7 @@ import {
   type PageOf,
   type PersonalTexts,
   type ProjectId,
+  pushTypeTag,
   type SendV1,
   type Tag,
   toTags,
@@ -22,6 +23,7 @@ import {
 import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
+import type { Waves } from "../domain/waves.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
 /** Why a notification sends nothing more. A cancel replaces the loss of its message, because either way nothing is sent. */
@@ -64,6 +66,10 @@ type Facts = {
   upload?: true;
   /** How many chunks of its list are expanded. */
   pagesExpanded?: number;
+  /** It is sent in waves; absent: by one expansion. */
+  waves?: Waves;
+  /** When its time was changed last. */
+  changedAt?: Date;
   /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
   status: NotificationStatus;
   stop?: Stop;
@@ -75,7 +81,7 @@ type Facts = {
  * step has ended.
  */
 type Step =
-  /** For its `send_at`. */
+  /** For its `send_at`, or for its next wave. */
   | { step: "scheduled"; nextAt: Date; end?: undefined }
   /** For one of its project's places to be expanded. */
   | { step: "accepted"; nextAt?: undefined; end?: undefined }
@@ -145,15 +151,19 @@ export const toRecord = ({
 export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
   document as NotificationState;
 
-/** The facts of a send, without its status and step. */
-export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1): Omit<Facts, "status"> => {
+/** The facts of a send, without its status and step. `waves`: those that it is sent in. */
+export const newFacts = (
+  { notificationId, projectId, content, ...send }: SendV1,
+  waves?: Waves,
+): Omit<Facts, "status"> => {
   const tags = toTags(content);
   return {
     _id: notificationId,
     projectId,
     acceptedAt: new Date(send.acceptedAt),
-    ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
+    ...(send.sendAt !== undefined && { sendAt: waves?.list[0]?.at ?? new Date(send.sendAt) }),
     expiresAt: new Date(send.expiresAt),
+    ...(waves && { waves }),
     ...(tags && { tags }),
     ...(content.recipients && { listed: true as const }),
     ...(content.recipients?.upload && { upload: true as const }),
@@ -207,12 +217,13 @@ export const listNotifications =
   (notifications: Collection<NotificationDocument>, counts: Counts) =>
   async (
     projectId: ProjectId,
-    { status, userId, kind, label }: Wanted,
+    { status, userId, kind, label, push_type: type }: Wanted,
     request: ListRequest,
   ): Promise<PageOf<NotificationRecord>> => {
     const tags = [
       ...(label === undefined ? [] : [labelFilterTag(label)]),
       ...(kind === undefined ? [] : [kindTag(kind)]),
+      ...(type === undefined ? [] : [pushTypeTag(type)]),
     ];
     const filter = {
       projectId,

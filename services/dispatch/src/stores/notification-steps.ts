@@ -1,4 +1,3 @@
-import type { SendV1 } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
 import type { Claim } from "./delivery-document.ts";
@@ -22,7 +21,7 @@ const absent = { $exists: false } as const;
 const some = { $exists: true } as const;
 
 /** The step of a new notification: `scheduled` until its `send_at`, or `accepted`. */
-export const firstStep = ({ sendAt }: Pick<SendV1, "sendAt">, now: Date) => {
+export const firstStep = ({ sendAt }: { readonly sendAt?: string | Date | undefined }, now: Date) => {
   const at = sendAt === undefined ? undefined : new Date(sendAt);
   return at && at > now
     ? ({ step: "scheduled", status: "scheduled", nextAt: at } as const)
@@ -50,7 +49,7 @@ export const cancelledAtOnce = (now: Date) => {
 
 /** `scheduled` → `accepted`, when its `send_at` has passed. */
 export const toAccepted = (now: Date): Transition => ({
-  filter: { step: "scheduled", sendAt: { $lte: now } },
+  filter: { step: "scheduled", sendAt: { $lte: now }, waves: absent },
   update: { $set: { step: "accepted", status: "accepted" }, $unset: { nextAt: "" } },
 });
 
@@ -131,7 +130,12 @@ export type Counted = { readonly tally: Tally; readonly failures: Failures; read
 export const toEnd = (known: NotificationState, { tally, failures, now }: Counted, stop: Stop | undefined) => {
   const state = ended(stop, { at: now, tally, failures });
   const transition: Transition = {
-    filter: { step: known.step ?? absent, "stop.kind": known.stop?.kind ?? absent },
+    filter: {
+      step: known.step ?? absent,
+      "stop.kind": known.stop?.kind ?? absent,
+      // In the same step it may have come to its next wave.
+      ...(known.waves && { "waves.n": known.waves.n }),
+    },
     update: { $set: { ...state, ...(stop && { stop }) }, $unset: { step: "", nextAt: "" } },
   };
   return { state, transition };

@@ -10,6 +10,7 @@ import {
 } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { emptyTally } from "../domain/notification-counts.ts";
+import type { Waves } from "../domain/waves.ts";
 import { eventsOfSend, notificationEnded } from "./events.ts";
 import {
   type Expanded,
@@ -118,8 +119,10 @@ export const createNotificationStore = (db: Db) => {
     getState,
 
     /** Inserts a notification, which waits to be expanded. Undefined when it already exists. */
-    insert: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
-      insert({ ...newFacts(send), ...firstStep(send, now) }, send),
+    insert: (send: SendV1, now: Date, waves?: Waves): Promise<Inserted | undefined> => {
+      const facts = newFacts(send, waves);
+      return insert({ ...facts, ...firstStep(facts, now) }, send);
+    },
 
     /** Inserts a notification that can never succeed, so that its devices are counted as failed. */
     insertAbandoned: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
@@ -129,13 +132,21 @@ export const createNotificationStore = (db: Db) => {
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
       insert({ ...newFacts(send), ...cancelledAtOnce(now) }, send),
 
-    /** Accepts a notification whose `send_at` has passed. False when it still waits, has ended or does not exist. */
-    begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<boolean> => {
+    /**
+     * Accepts a notification whose `send_at` has passed. False when it still waits, has ended or does not exist; "wave" when it waits for
+     * a wave.
+     */
+    begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<boolean | "wave"> => {
       if (await advance(projectId, id, toAccepted(now))) return true;
       // After a crash behind the update above, the message is redelivered, and the expansion must still be commanded.
       const known = await getState(projectId, id);
+      if (known?.waves && known.step === "scheduled") return "wave";
       return known?.step === "accepted" || known?.step === "expanding";
     },
+
+    /** Makes a transition of `wave-steps.ts`. False when it does not apply. */
+    advanceWave: (projectId: ProjectId, id: NotificationId, transition: Transition): Promise<boolean> =>
+      advance(projectId, id, transition),
 
     /** Writes the result of registry's partitioning, once. */
     expanded: async (projectId: ProjectId, id: NotificationId, expanded: Expanded, now: Date): Promise<void> => {

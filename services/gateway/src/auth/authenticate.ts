@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import {
   AuthenticateDevice,
+  AuthenticateUser,
   isOperatorToken,
   isSessionSecret,
   type OperatorRole,
@@ -12,8 +13,9 @@ import {
   roleIncludes,
   type Scope,
   sessionCookieName,
+  UserToken,
 } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import { HeraldError, hasCode, notFound } from "@herald/kit";
 import type { SendRequest } from "../bus-connection.ts";
 import {
   type Access,
@@ -40,6 +42,7 @@ type Deps = {
 };
 
 const wanted: Record<CallerKind, string> = {
+  user: "a user token",
   project: "a project token (hpt_…)",
   device: "a device credential (hdc_…)",
   client: "`project_id` and `identifier` in the body, without this header",
@@ -53,8 +56,19 @@ const forbidden = (message: string, headers?: Readonly<Record<string, string>>):
 
 const quoted = (scopes: readonly Scope[]): string => scopes.map((scope) => `\`${scope}\``).join(", ");
 
-/** RFC 6750: a bearer token is visible ASCII; the longest of ours has 140 characters. */
-const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
+/** RFC 6750: a bearer token is visible ASCII; ours have at most 140 characters, and user tokens as many as an app's backend likes. */
+const bearer = /^Bearer +([\x21-\x7e]{1,4096}) *$/i;
+
+/** The project that a user token names as its audience, before the token is verified. Undefined: it is no user token. */
+const audienceOf = (credential: string): ProjectId | undefined => {
+  if (!UserToken.safeParse(credential).success) return undefined;
+  try {
+    const { aud } = JSON.parse(Buffer.from(credential.split(".")[1] ?? "", "base64url").toString());
+    return ProjectId.safeParse(Array.isArray(aud) ? aud[0] : aud).data;
+  } catch {
+    return undefined;
+  }
+};
 
 /** Authenticates the caller. Counts refusals, never valid credentials, against the address. */
 export const createAuthenticate = ({ tokens, operators, sessions, projects, sendRequest, limits }: Deps) => {
@@ -80,6 +94,18 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     return permit({ operator, session }, access, sent);
   };
 
+  const verifyUser = async (projectId: ProjectId, userToken: string, address: string): Promise<Caller> => {
+    try {
+      const { userId } = await limits.countWhileVerifying(address, () =>
+        sendRequest(AuthenticateUser, { projectId, userToken }),
+      );
+      return { kind: "user", projectId, userId };
+    } catch (error) {
+      if (hasCode(error, "user-token-invalid")) await limits.countFailure(address);
+      throw error;
+    }
+  };
+
   /** The caller of a credential; undefined when the credential is invalid. */
   const verifyCredential = async (
     credential: string,
@@ -93,6 +119,8 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
       const operator = await operators.find(credential, address);
       if (operator !== undefined || byOperator) return operator && permit({ operator }, access, sent);
     }
+    const audience = access.by.includes("user") ? audienceOf(credential) : undefined;
+    if (audience !== undefined) return verifyUser(audience, credential, address);
     const device = parseDeviceCredential(credential);
     if (device === undefined) {
       const record = await tokens.find(credential, address);

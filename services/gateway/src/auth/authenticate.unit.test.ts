@@ -10,12 +10,13 @@ import {
   secretHash,
   type TokenRecord,
 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../bus-connection.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { LimitsOfProject } from "../limits-of-project.ts";
 import { createAuthenticate } from "./authenticate.ts";
-import { adminOnly, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
+import { type Access, adminOnly, anyClient, noCredential, project, projectOrDevice, projectOrUser } from "./caller.ts";
 import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
 import { createRateLimits } from "./rate-limits.ts";
 import { createSessionStore } from "./sessions.ts";
@@ -32,8 +33,13 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   const credential = newDeviceCredential(projectId, deviceId);
   const record: TokenRecord = { id: tokenId, projectId, scopes: [...scopes] };
   const questions: unknown[] = [];
-  const ask = async (question: { readonly subject: string }, data: { readonly credentialHash: string }) => {
+  const ask = async (
+    question: { readonly subject: string },
+    data: { readonly credentialHash: string; readonly userToken?: string },
+  ) => {
     questions.push({ subject: question.subject, ...data });
+    if (data.userToken?.endsWith(".forged")) throw new HeraldError("user-token-invalid", "user_token: is not signed");
+    if (data.userToken !== undefined) return { userId: "ann" };
     return { valid: data.credentialHash === secretHash(credential) };
   };
   const plenty = 1_000;
@@ -82,6 +88,40 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
 };
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
+
+const userTokenOf = (payload: unknown, signature = "signed") =>
+  ["e30", Buffer.from(JSON.stringify(payload)).toString("base64url"), signature].join(".");
+
+describe("a user token", () => {
+  const access = projectOrUser("read");
+
+  test("is its user, which registry verifies in the project that it names", async () => {
+    const { authenticate, token, questions } = open();
+    for (const aud of [projectId, [projectId]]) {
+      const caller = { kind: "user", projectId, userId: "ann" };
+      expect(await authenticate(access, bearer(userTokenOf({ aud })), address)).toEqual(caller);
+    }
+    expect(questions).toHaveLength(2);
+    expect(await authenticate(access, bearer(token), address)).toMatchObject({ kind: "project" });
+  });
+
+  test("is refused where users may do nothing, and without a project", async () => {
+    const { authenticate, questions } = open();
+    const refused = (given: string, where: Access = access) => authenticate(where, bearer(given), address);
+    await expect(refused(userTokenOf({ aud: projectId }), projectOrDevice("read"))).rejects.toThrow("is invalid");
+    for (const aud of [undefined, "prj_1", { a: 1 }])
+      await expect(open().authenticate(access, bearer(userTokenOf({ aud })), address)).rejects.toThrow("is invalid");
+    expect(questions).toEqual([]);
+  });
+
+  test("that is forged counts as a failure of the address", async () => {
+    const { authenticate } = open();
+    const forged = bearer(userTokenOf({ aud: projectId }, "forged"));
+    for (let n = 0; n < failures; n++)
+      await expect(authenticate(access, forged, address)).rejects.toMatchObject({ code: "user-token-invalid" });
+    await expect(authenticate(access, forged, address)).rejects.toMatchObject({ code: "rate-limited" });
+  });
+});
 
 describe("accepts", () => {
   test("a project token as its project with its scopes", async () => {

@@ -45,6 +45,8 @@ export type Caller =
       readonly operator?: ActingOperator;
     }
   | { readonly kind: "device"; readonly projectId: ProjectId; readonly deviceId: DeviceId }
+  /** Proven by a token of the user, which the app's backend signed. */
+  | { readonly kind: "user"; readonly projectId: ProjectId; readonly userId: string }
   | { readonly kind: "client" }
   | { readonly kind: "operator"; readonly operator: ActingOperator; readonly session?: OperatorSession };
 
@@ -75,6 +77,10 @@ export type Access<Kind extends CallerKind = CallerKind> = {
 export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
 export const projectOrDevice = (scope: Scope): Access<"project" | "device"> => ({
   by: ["project", "device"],
+  scopes: [scope],
+});
+export const projectOrUser = (scope: Scope): Access<"project" | "user"> => ({
+  by: ["project", "user"],
   scopes: [scope],
 });
 export const anyClient = (scope: Scope): Access<"project" | "device" | "client"> => ({
@@ -149,6 +155,13 @@ export const shareOwner = ({ operator, projectId }: CallerOf<"project">): ShareO
 export const ownDevice = (caller: CallerOf<"project" | "device">, id: DeviceId): DeviceId => {
   if (caller.kind === "device" && caller.deviceId !== id)
     throw new HeraldError("forbidden", "authorization: a device credential can only act for its own device");
+  return id;
+};
+
+/** The user of a request. Throws forbidden when a user token is another user's. */
+export const ownUser = (caller: CallerOf<"project" | "user">, id: string): string => {
+  if (caller.kind === "user" && caller.userId !== id)
+    throw new HeraldError("forbidden", "authorization: a user token can only act for its own user");
   return id;
 };
 

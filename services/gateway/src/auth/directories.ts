@@ -170,6 +170,11 @@ export const createProjectDirectory = (
     const record = replica.get(projectSettingsKey(id));
     return record !== undefined && "openRegistration" in record ? record.receipts : undefined;
   },
+  /** The time zone of the project's devices without one; undefined: UTC. */
+  defaultTimeZone: (id: ProjectId) => {
+    const record = replica.get(projectSettingsKey(id));
+    return record !== undefined && "openRegistration" in record ? record.defaultTimeZone : undefined;
+  },
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
   site: (id: ProjectId) => {
     const record = replica.get(projectProvidersKey(id));

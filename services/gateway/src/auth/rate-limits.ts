@@ -166,6 +166,10 @@ export const createRateLimits = (config: GatewayConfig, { forAll, part }: Pick<L
         ]);
       if (caller.kind === "device")
         return rateLimitHeaders([await device.count(caller.deviceId, part(caller.projectId, "device"))]);
+      if (caller.kind === "user")
+        return rateLimitHeaders([
+          await device.count(`${caller.projectId}/${caller.userId}`, part(caller.projectId, "device")),
+        ]);
       // As for a project, where an operator's id is the token's: one limit for all that an operator does.
       if (caller.kind === "operator") return rateLimitHeaders([await token.count(caller.operator.id)]);
       return {};

@@ -18,6 +18,7 @@ import { addExamples } from "./example-of.ts";
 const securityOf: Record<CallerKind, Record<string, string[]>> = {
   project: { projectToken: [] },
   device: { deviceCredential: [] },
+  user: { userToken: [] },
   client: {},
   operator: { operatorToken: [] },
 };
@@ -62,6 +63,7 @@ export const errorsOf = (route: Route): ErrorCode[] => {
     ...when(takesSession(route) && route.method !== "get", "csrf-token-invalid"),
     // Registry deletes a project before the project's tokens stop working.
     ...when(by.includes("project") || by.includes("device"), "project-not-found"),
+    ...when(by.includes("user"), "user-token-invalid"),
     ...Object.values(route.params ?? {}).map((param) => param.error),
     "validation-failed",
     ...when(route.method === "post", "request-in-progress", "idempotency-key-reused"),
@@ -232,6 +234,11 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
             type: "http",
             scheme: "bearer",
             description: "A project token, `hpt_…`, with the route's scope",
+          },
+          userToken: {
+            type: "http",
+            scheme: "bearer",
+            description: "A token that your backend signs for one user, as in `user_token`",
           },
           deviceCredential: { type: "http", scheme: "bearer", description: "A device's credential, `hdc_…`" },
           operatorToken: {

@@ -89,6 +89,7 @@ const tagsOfPaths: Readonly<Record<string, RouteTag>> = {
   users: "Users",
   topics: "Topics",
   notifications: "Notifications",
+  activities: "Notifications",
   templates: "Templates",
   stats: "Statistics",
   events: "Events",
@@ -171,7 +172,8 @@ export const defineRoute = <
     path,
     operationId,
     // Web apps are devices, so routes with a device credential or none allow every origin. Operators' routes allow only their own.
-    cors: !isAdmin && route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
+    cors:
+      !isAdmin && route.access.by.some((kind: CallerKind) => kind === "device" || kind === "user" || kind === "client"),
   } as unknown as Route;
 };
 

@@ -12,6 +12,8 @@ type Deps = {
    * Throws bus-unavailable.
    */
   readonly count: (projectId: ProjectId) => Promise<number | undefined>;
+  /** The error of a project beyond its quota; absent: of waiting sends. */
+  readonly refusal?: (limit: QueueLimit) => HeraldError;
   readonly now: () => Date;
   readonly log: Logger;
 };
@@ -40,11 +42,18 @@ type Queue = {
 
 export type QueueQuota = ReturnType<typeof createQueueQuota>;
 
+const tooManyWaiting = (limit: QueueLimit): HeraldError =>
+  new HeraldError(
+    "quota-exceeded",
+    `notifications: at most ${limit.messages} notifications, or ${limit.bytes} bytes, of a project may wait to be sent; come back in ${retryAfterSeconds} s`,
+    { retryAfterSeconds },
+  );
+
 /**
  * Keeps one project from filling the queue that all projects share. Between two counts a gateway knows only its own sends, so a project may
  * exceed its quota by a tenth per gateway.
  */
-export const createQueueQuota = ({ limitOf, count, now, log }: Deps) => {
+export const createQueueQuota = ({ limitOf, count, refusal = tooManyWaiting, now, log }: Deps) => {
   const queues = createByteCache<ProjectId, Queue>({
     name: "queue-quotas",
     maxBytes: countsBytes,
@@ -104,11 +113,7 @@ export const createQueueQuota = ({ limitOf, count, now, log }: Deps) => {
       if (!isOver(queue, limit)) return;
       queue.messages--;
       queue.bytes -= bytes;
-      throw new HeraldError(
-        "quota-exceeded",
-        `notifications: at most ${limit.messages} notifications, or ${limit.bytes} bytes, of a project may wait to be sent; come back in ${retryAfterSeconds} s`,
-        { retryAfterSeconds },
-      );
+      throw refusal(limit);
     },
   };
 };

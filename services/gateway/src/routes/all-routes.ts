@@ -1,4 +1,5 @@
 import type { Route } from "../http/route.ts";
+import { activityRoutes } from "./activity-routes.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes, deviceRoutes } from "./device-routes.ts";
@@ -10,6 +11,7 @@ import { importRoutes } from "./import-routes.ts";
 import { kindRoutes } from "./kind-routes.ts";
 import { notificationRoutes, sendNotifications } from "./notification-routes.ts";
 import { getStatus, operatorRoutes } from "./operator-routes.ts";
+import { preferenceRoutes } from "./preference-routes.ts";
 import { getStats, projectRoutes } from "./project-routes.ts";
 import { providerRoutes, vapidKeyRoutes } from "./provider-routes.ts";
 import { putDevicesRoute } from "./put-devices-routes.ts";
@@ -31,10 +33,12 @@ export const allRoutes: readonly Route[] = [
   ...recipientRoutes,
   ...identificationRoutes,
   ...userRoutes,
+  ...preferenceRoutes,
   ...topicRoutes,
   ...subscriptionRoutes,
   ...notificationRoutes,
   sendNotifications,
+  ...activityRoutes,
   ...deliveryTraceRoutes,
   ...templateRoutes,
   ...reportRoutes,

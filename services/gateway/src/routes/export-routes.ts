@@ -102,8 +102,8 @@ const exportNotifications = defineRoute("exportNotifications", "get /api/v1/expo
   query: z.strictObject(notificationExportQuery),
   responses: { 200: { description: "The notifications", schema: ExportedNotification, download } },
   handle: (deps, request) => {
-    const { status, kind, label } = request.query;
-    const filter = { status, kind, label, ...timeRangeOf(request.query) };
+    const { status, kind, label, push_type } = request.query;
+    const filter = { status, kind, label, push_type, ...timeRangeOf(request.query) };
     return exportReply(deps, request, ExportedNotification, async (page) => {
       const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
       const found = rows.map((row) => JSON.parse(row) as Notification);

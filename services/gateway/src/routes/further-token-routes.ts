@@ -1,12 +1,13 @@
 import {
+  ActivityId,
   DeleteFurtherToken,
   type DeviceId,
+  furtherTokenKey,
   type PushName,
-  type PushType,
   PutFurtherToken,
   PutFurtherTokenRequest,
-  pushKeyOf,
   pushNameProblem,
+  type TokenType,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";
@@ -14,17 +15,18 @@ import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { deviceParam, pushNameParam, pushTypeParam } from "./path-params.ts";
 
-type Params = { readonly id: DeviceId; readonly type: PushType; readonly name?: PushName };
+type Params = { readonly id: DeviceId; readonly type: TokenType; readonly name?: PushName };
+
+const activityProblem = (name: string | undefined) => ActivityId.safeParse(name).error?.issues[0]?.message;
 
 /** What a request names. Throws validation-failed for a name that the type does not have. */
 const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Params) => {
-  const push = { push_type: type, push_name: name };
-  const problem = pushNameProblem(push);
+  const problem = pushNameProblem(type, name) ?? (type === "activity" ? activityProblem(name) : undefined);
   if (problem !== undefined) throw new HeraldError("validation-failed", `name: ${problem}`);
   return {
     projectId: caller.projectId,
     deviceId: ownDevice(caller, id),
-    push: pushKeyOf(push) ?? type,
+    push: furtherTokenKey(type, name),
     byApp: caller.kind === "device",
   };
 };
@@ -32,7 +34,7 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
 const put = {
   tag: "Devices",
   description:
-    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active.",
+    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state at once, expires after 13 hours, and goes when the user of the device changes.",
   access: projectOrDevice("devices"),
   body: PutFurtherToken,
   responses: { 204: { description: "The token is stored" } },
@@ -65,14 +67,14 @@ export const furtherTokenRoutes = [
   }),
   defineRoute("putControlToken", "put /api/v1/devices/{id}/tokens/{type}/{name}", {
     ...put,
-    summary: "Store the token of a control on a device",
+    summary: "Store the token of a control or a Live Activity",
     params: control,
     handle: async ({ sendRequest }, { caller, params, body: { token } }) =>
       sendRequest(PutFurtherTokenRequest, { ...named(caller, params), ...token }).then(noContent),
   }),
   defineRoute("deleteControlToken", "delete /api/v1/devices/{id}/tokens/{type}/{name}", {
     ...remove,
-    summary: "Delete the token of a control on a device",
+    summary: "Delete the token of a control or a Live Activity",
     params: control,
     handle: async ({ sendRequest }, { caller, params }) =>
       sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),

@@ -25,6 +25,7 @@ import {
   SendNotifications,
   type SendV1,
   SentNotification,
+  scheduleOf,
   type UserId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -64,10 +65,11 @@ const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, not
     created_at: acceptedAt,
     completed_at: _end,
     opens: _opens,
+    schedule: _schedule,
     ...content
   } = rest;
-  const later = content.send_at !== undefined && Date.parse(content.send_at) > Date.parse(acceptedAt);
-  return accepted(acceptedView({ notificationId, content, acceptedAt, ...(later && { sendAt: content.send_at }) }));
+  const { sendAt } = scheduleOf(content, { at: new Date(acceptedAt), zone: "UTC" });
+  return accepted(acceptedView({ notificationId, content, acceptedAt, ...(sendAt && { sendAt }) }));
 };
 
 const sendNotification = defineRoute("sendNotification", "post /api/v1/notifications", {
@@ -168,8 +170,8 @@ export const listedNotifications = async (
   userId?: UserId,
 ) => {
   const { projectId } = caller;
-  const { status, kind, label } = query;
-  const asked = { projectId, userId, status, kind, label, page: pageRequest(query) };
+  const { status, kind, label, push_type } = query;
+  const asked = { projectId, userId, status, kind, label, push_type, page: pageRequest(query) };
   const page = await deps.sendRequest(ListNotifications, asked);
   const data = await withOpensOfAll(deps, projectId, page.data);
   return pageReply({ ...page, data: data.map(notificationFor(caller)) });

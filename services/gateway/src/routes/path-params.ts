@@ -1,4 +1,5 @@
 import {
+  ActivityId,
   DeadLetterId,
   DeviceId,
   IdentityKeyId,
@@ -7,9 +8,9 @@ import {
   OperatorId,
   ProjectId,
   PushName,
-  PushType,
   TemplateName,
   TokenId,
+  TokenType,
   TopicReference,
   UserId,
   WebhookId,
@@ -30,7 +31,10 @@ export const webhookMessageParam = { schema: WebhookMessageId, error: "webhook-m
 export const identityKeyParam = { schema: IdentityKeyId, error: "identity-key-not-found" } as const;
 export const operatorParam = { schema: OperatorId, error: "operator-not-found" } as const;
 export const userParam = { schema: UserId, error: "user-not-found" } as const;
-export const pushTypeParam = { schema: PushType, error: "validation-failed" } as const;
+export const activityParam = { schema: ActivityId, error: "activity-not-found" } as const;
+/** For the route that creates it: a malformed id is a validation error. */
+export const newActivityParam = { schema: ActivityId, error: "validation-failed" } as const;
+export const pushTypeParam = { schema: TokenType, error: "validation-failed" } as const;
 export const pushNameParam = { schema: PushName, error: "validation-failed" } as const;
 /** For routes that create the user: a malformed id is a validation error. */
 export const newUserParam = { schema: UserId, error: "validation-failed" } as const;

@@ -1,28 +1,18 @@
 import {
   isNowOrNever,
-  maxScheduleDays,
-  maxTtlSeconds,
+  knownZone,
   type Notification,
   type NotificationContent,
   type NotificationId,
   type Platform,
   type ProjectId,
   type SendV1,
+  scheduleOf,
+  scheduleProblems,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { findOversizedPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
-
-/** The default of FCM and Expo, and about as long as APNs stores a push: a phone that was off still receives it. */
-export const defaultTtlSeconds = maxTtlSeconds;
-
-/**
- * `ttl: 0` means now or never: no provider may store the push. Herald has this long to hand it over; with no time at all, the notification
- * would expire on acceptance.
- */
-export const nowOrNeverMs = 10_000;
-
-const dayMs = 86_400_000;
 
 /** The broker's default limit for a message is 1 MiB; headers and the fields of a dead letter need the rest. */
 const maxCommandBytes = 1_000_000;
@@ -33,22 +23,20 @@ type Sending = {
   /** The time of acceptance, identical for every repeat of the request. */
   readonly at: Date;
   readonly notification: NotificationContent;
+  /** The time zone of the project's devices without one; absent: UTC. */
+  readonly zone?: string | undefined;
 } & Pick<SendV1, "personal" | "recipients">;
 
 /** The command that sends a notification, identical for every repeat of the request. */
-export const sendCommand = ({ projectId, id, at, notification, personal, recipients }: Sending): SendV1 => {
+export const sendCommand = ({ projectId, id, at, notification, zone, personal, recipients }: Sending): SendV1 => {
   const isLateUseless = notification.ttl === undefined && isNowOrNever(notification.push_type);
   const content = isLateUseless ? { ...notification, ttl: 0 } : notification;
-  const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
-  const starts = Math.max(sendAt.getTime(), at.getTime());
-  const ttlMs = (content.ttl ?? defaultTtlSeconds) * 1000;
   return {
     projectId,
     notificationId: id,
     content,
     acceptedAt: at.toISOString(),
-    ...(starts > at.getTime() ? { sendAt: sendAt.toISOString() } : {}),
-    expiresAt: new Date(starts + (ttlMs === 0 ? nowOrNeverMs : ttlMs)).toISOString(),
+    ...scheduleOf(content, { at, zone: knownZone(zone) }),
     ...(personal && { personal }),
     ...(recipients && { recipients }),
   };
@@ -84,9 +72,7 @@ export const acceptNotification = (accepting: Accepting): SendV1 => {
     problems.push(
       "notification.push_type: `location` needs a key (.p8) in the APNs settings, which have a certificate",
     );
-  if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
-    problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
-  }
+  problems.push(...scheduleProblems(command.content, at).map((problem) => `notification.${problem}`));
   if (Buffer.byteLength(JSON.stringify(command)) > maxCommandBytes) {
     problems.push(
       `notification: is larger than ${maxCommandBytes} bytes: use fewer ${command.recipients ? "recipients" : "targets, or a topic"}`,

@@ -1,7 +1,14 @@
-import { type NotificationContent, newNotificationId, newProjectId, SendV1 } from "@herald/contracts";
+import {
+  maxTtlSeconds,
+  type NotificationContent,
+  newNotificationId,
+  newProjectId,
+  nowOrNeverMs,
+  SendV1,
+} from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { acceptedView, acceptNotification, defaultTtlSeconds, nowOrNeverMs } from "./accept-notification.ts";
+import { acceptedView, acceptNotification } from "./accept-notification.ts";
 
 const at = new Date("2030-01-31T09:00:00.000Z");
 const projectId = newProjectId(at);
@@ -40,7 +47,7 @@ describe("a push type", () => {
   test("other types live as long as other notifications", () => {
     const { content, expiresAt } = push({ push_type: "widgets" });
     expect(content).not.toHaveProperty("ttl");
-    expect(expiresAt).toBe(after(defaultTtlSeconds * 1000));
+    expect(expiresAt).toBe(after(maxTtlSeconds * 1000));
   });
 
   test("location needs a key", () => {
@@ -58,7 +65,7 @@ describe("a push type", () => {
 
 describe("when a notification is sent and when it expires", () => {
   test.each<[string, Partial<NotificationContent>, { sendAt?: string; expiresAt: string }]>([
-    ["at once, with FCM's default time to live", {}, { expiresAt: after(defaultTtlSeconds * 1000) }],
+    ["at once, with FCM's default time to live", {}, { expiresAt: after(maxTtlSeconds * 1000) }],
     ["with a time to live", { ttl: 60 }, { expiresAt: after(60_000) }],
     ["now or never", { ttl: 0 }, { expiresAt: after(nowOrNeverMs) }],
     ["in the past is now", { send_at: "2020-01-01T00:00:00Z", ttl: 60 }, { expiresAt: after(60_000) }],

@@ -2,11 +2,13 @@ import {
   audienceOfContent,
   CountAudience,
   type DryRun,
+  type LocalTime,
   notificationLimits,
   placeholderValues,
+  planWaves,
   type SendV1,
 } from "@herald/contracts";
-import { createRenderPersonal } from "@herald/payload";
+import { createRenderPersonal, weighPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 import { renderSamples } from "./render-samples.ts";
 
@@ -33,24 +35,40 @@ const personalSample = (command: SendV1): SendV1 => {
   return "content" in rendered ? { ...command, content: rendered.content } : command;
 };
 
+/** The waves in which devices of these zones would be sent to. */
+const scheduleOfZones = (local: LocalTime, zones: Readonly<Record<string, number>>): DryRun["schedule"] =>
+  planWaves(local, Object.keys(zones))
+    .filter(({ skip }) => skip === undefined)
+    .map((wave) => ({
+      at: wave.at.toISOString(),
+      devices: wave.zones.reduce((sum, zone) => sum + (zones[zone] ?? 0), 0),
+    }));
+
 /** Counts the audience and renders samples; changes nothing. */
-export const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
-  const { projectId, content } = command;
+export const dryRun = async ({ sendRequest, openTokens }: RouteDeps, command: SendV1): Promise<DryRun> => {
+  const { projectId, content, local } = command;
   const targets = command.recipients === undefined ? content.targets : targetsOf(command);
   const devices = { ios: 0, android: 0, web: 0 };
   const unmatched: string[] = [];
+  const zones: Record<string, number> = {};
   for (let from = 0; from < targets.length; from += notificationLimits.targets) {
     const some = targets.slice(from, from + notificationLimits.targets);
-    const request = { projectId, ...audienceOfContent({ ...content, targets: some }) };
+    const request = { projectId, ...audienceOfContent({ ...content, targets: some }), ...(local && { byZone: true }) };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
     unmatched.push(...counted.unmatched);
+    for (const [zone, count] of Object.entries(counted.zones ?? {})) zones[zone] = (zones[zone] ?? 0) + count;
   }
   const shown = platforms.filter((platform) => devices[platform] > 0);
+  const sample = personalSample(command);
+  const rendered = renderSamples(sample, shown);
+  const weights = weighPayloads(sample.content, sample, openTokens.length, undefined);
   return {
     dry_run: true,
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
-    rendered: renderSamples(personalSample(command), shown),
+    ...(local && { schedule: scheduleOfZones(local, zones) }),
+    rendered,
+    sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };
 };

@@ -17,7 +17,11 @@ import { standIn } from "./stand-in.ts";
 import { at, type Compiled, compileLayers, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
 
 /** What a send becomes: its content, and what dispatch needs to render its texts for each device. */
-export type RenderedSend = { readonly notification: NotificationContent } & Pick<SendV1, "personal" | "recipients">;
+export type RenderedSend = {
+  readonly notification: NotificationContent;
+  /** The time zone of the project's devices without one, if it is needed; absent: UTC. */
+  readonly zone?: string;
+} & Pick<SendV1, "personal" | "recipients">;
 
 /** Problems of recipients that a response lists. */
 const maxProblems = 100;

@@ -67,10 +67,13 @@ export const previewTemplate = (
   const command = sendCommand({ ...origin, notification: { ...rendered, targets: ["all"] } });
   const payloads = renderSamples(command, platforms, locale);
   const weights = weighPayloads(command.content, command, openTokenBytes, locale);
-  const preview = (platform: (typeof platforms)[number]) => {
-    const { bytes, max } = weights[platform];
+  const preview = (name: keyof typeof payloads) => {
+    const { bytes, max } = weights[name] ?? { bytes: 0, max: 0 };
     const problems = bytes > max ? [`renders to ${bytes} bytes, at most ${max} fit: shorten body or data`] : [];
-    return { payload: payloads[platform] as Record<string, unknown>, bytes, problems };
+    return { payload: payloads[name] as Record<string, unknown>, bytes, problems };
   };
-  return { ios: preview("ios"), android: preview("android"), web: preview("web") };
+  return {
+    ...{ ios: preview("ios"), android: preview("android"), web: preview("web") },
+    ...(payloads.drawn !== undefined && { drawn: preview("drawn") }),
+  };
 };

@@ -1,4 +1,4 @@
-import { isTemplated, type ProjectId, type SendNotification } from "@herald/contracts";
+import { isTemplated, ofDevice, type ProjectId, type SendNotification } from "@herald/contracts";
 import { type Fault, HeraldError } from "@herald/kit";
 import type { ProjectDirectory } from "../auth/directories.ts";
 import { personalize, type RenderedSend, renderLater } from "./personalize.ts";
@@ -12,7 +12,7 @@ const notPublished = (name: string): Fault => ({
 
 export type RenderDeps = {
   readonly templates: Pick<TemplateDirectory, "find">;
-  readonly projects: Pick<ProjectDirectory, "receipts">;
+  readonly projects: Pick<ProjectDirectory, "receipts" | "defaultTimeZone">;
 };
 
 /**
@@ -28,7 +28,8 @@ export const renderSend = async (
   const receipts = projects.receipts(projectId);
   const isShown = !notification.silent && notification.push_type === undefined;
   const asks = receipts && notification.receipts === undefined && isShown;
-  return { notification: asks ? { ...notification, receipts } : notification, ...personal };
+  const zone = notification.time_zone === ofDevice ? projects.defaultTimeZone(projectId) : undefined;
+  return { notification: asks ? { ...notification, receipts } : notification, ...personal, ...(zone && { zone }) };
 };
 
 const renderTextsOf = async (

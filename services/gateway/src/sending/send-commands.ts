@@ -1,8 +1,8 @@
 import { type Bus, currentOrigin, groupedPublish, type Origin, publish } from "@herald/bus";
 import {
-  allHaveFewDevices,
   type GroupedSend,
   type IdempotencyRecord,
+  isSmallSend,
   maxGroupSize,
   type NotificationId,
   newNotificationIds,
@@ -22,11 +22,6 @@ const maxBytes = 64 * 1_048_576;
 const maxGroupBytes = 524_288;
 /** One write at a time makes groups larger. */
 const concurrentGroups = 1;
-
-/** Whether dispatch may send it at once. */
-export const isSmall = ({ content: { targets }, sendAt, personal }: SendV1): boolean =>
-  // Registry reads values of devices page after page, and without targets it has recipients.
-  sendAt === undefined && personal === undefined && allHaveFewDevices(targets);
 
 /** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */
 export type NewSend = { readonly command: SendV1; readonly bytes: number };
@@ -50,7 +45,8 @@ type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord }
 /** The result of a unit: its small sends are published unless `error` is set. Undefined when its key is already claimed. */
 type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
 
-const itemsOf = (sends: readonly NewSend[]): Item[] => sends.map((one) => ({ ...one, small: isSmall(one.command) }));
+const itemsOf = (sends: readonly NewSend[]): Item[] =>
+  sends.map((one) => ({ ...one, small: isSmallSend(one.command) }));
 const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
 
 /**

@@ -24,14 +24,14 @@ export type SendOperation<Reply extends SendAnswer> = {
   readonly rebuildResponse: (attempt: Attempt<NotificationId>) => Reply | Promise<Reply>;
 };
 
-const measured = (commands: readonly SendV1[]): NewSend[] =>
+export const measured = (commands: readonly SendV1[]): NewSend[] =>
   commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
 
 /**
  * Counts sends against the quotas of their project. Returns how many of them are within the quotas, counted from the first, the error for
  * the others, and a function that refunds the charge of sends that were not sent.
  */
-const chargeSends = async ({ limits, queue }: RouteDeps, projectId: ProjectId, sends: readonly NewSend[]) => {
+export const chargeSends = async ({ limits, queue }: RouteDeps, projectId: ProjectId, sends: readonly NewSend[]) => {
   const room = await limits.reserveSends(projectId, sends.length);
   let refusal = room.granted < sends.length ? room.refusal : undefined;
   let granted = 0;

@@ -1,13 +1,16 @@
 import {
+  canonicalZone,
   type Delivery,
   type DeliveryAttempt,
   type DeliveryTrace,
   type Device,
   deliveryReasons,
   type Notification,
+  noZone,
   type Provider,
   pushKeyOf,
   servingProvider,
+  timeZoneOf,
   topicsOf,
 } from "@herald/contracts";
 import type { Reported } from "./reported.ts";
@@ -16,14 +19,26 @@ import type { Reported } from "./reported.ts";
 export type TraceFacts = {
   readonly notification: Pick<
     Notification,
-    "id" | "status" | "targets" | "recipients" | "app" | "push_type" | "push_name" | "created_at" | "send_at"
+    | "id"
+    | "status"
+    | "targets"
+    | "recipients"
+    | "app"
+    | "push_type"
+    | "push_name"
+    | "created_at"
+    | "send_at"
+    | "schedule"
   >;
   /** Whether the audience was read. */
   readonly expanded: boolean;
   readonly delivery?: Delivery | undefined;
   readonly attempts: readonly DeliveryAttempt[];
   readonly nextAttemptAt?: string | undefined;
-  readonly device: Pick<Device, "id" | "platform" | "provider" | "status" | "topics" | "app" | "created_at">;
+  readonly device: Pick<
+    Device,
+    "id" | "platform" | "provider" | "status" | "topics" | "app" | "created_at" | "identifiers"
+  >;
   readonly matched?: string | undefined;
   /** The device has no token of the notification's push type. */
   readonly noToken?: boolean | undefined;
@@ -124,6 +139,13 @@ const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Repor
     .toSorted((one, other) => (one.at < other.at ? -1 : 1))
     .map(({ sentence }) => sentence);
 
+/** When the wave of the device's time zone begins; undefined: it has begun, or there is none. */
+const waveOf = ({ notification: { schedule }, device, delivery }: TraceFacts): string | undefined => {
+  if (delivery || !schedule) return undefined;
+  const zone = canonicalZone(timeZoneOf(device.identifiers) ?? "") ?? noZone;
+  return schedule.find(({ status, time_zones }) => status === "scheduled" && time_zones.includes(zone))?.at;
+};
+
 /** Whom the notification is for, and whether the device is among them. */
 const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string => {
   if (notification.recipients !== undefined)
@@ -139,11 +161,13 @@ export const explain = (facts: TraceFacts): string[] => {
   const { notification, device, delivery, attempts, nextAttemptAt } = facts;
   const provider = names[notification.push_type === undefined ? servingProvider(device) : "apns"];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
+  const wave = waveOf(facts);
   const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
   return [
     `The notification was accepted at ${notification.created_at}.`,
-    ...(scheduled ? [`It is to be sent at ${notification.send_at}.`] : []),
+    ...(scheduled && wave === undefined ? [`It is to be sent at ${notification.send_at}.`] : []),
     whyAddressed(facts),
+    ...(wave === undefined ? [] : [`The device gets it at ${wave}, when its time zone's wave begins.`]),
     ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
     ...attempts.map((attempt) => attemptSentence(attempt, provider)),

@@ -1,5 +1,6 @@
 import {
   AuthenticateDevice,
+  AuthenticateUser,
   ChangeDeviceRequest,
   ChangeMetadataByToken,
   CountAudience,
@@ -11,6 +12,7 @@ import {
   ExplainDevice,
   ExportDevices,
   GetDevice,
+  GetPreferences,
   GetUser,
   IdentifyDevice,
   ListDevices,
@@ -21,6 +23,7 @@ import {
   PutDevice,
   PutDevicesRequest,
   PutFurtherTokenRequest,
+  PutPreferences,
   RegisterDeviceRequest,
   secretHash,
 } from "@herald/contracts";
@@ -115,6 +118,19 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     if (found.length > 1) throw new HeraldError("ambiguous-device", "platform: is required here");
     only.value = { ...only.value, metadata: mergePatch(only.value.metadata, metadata) };
     return only.value;
+  });
+  const preferences = {
+    kinds: [{ kind: "news", title: "News", on: true, critical: false, set_by: "default" as const }],
+  };
+  for (const question of [GetPreferences, PutPreferences])
+    serve(question, ({ projectId, of }) => {
+      if ("device" in of) owned(devices, { projectId }, of.device, "device-not-found");
+      return preferences;
+    });
+  serve(AuthenticateUser, ({ userToken }) => {
+    const { sub } = JSON.parse(Buffer.from(userToken.split(".")[1] ?? "", "base64url").toString());
+    if (sub === "invalid") throw new HeraldError("user-token-invalid", "user_token: is not signed");
+    return { userId: sub };
   });
   serve(PutFurtherTokenRequest, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");

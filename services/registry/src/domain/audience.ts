@@ -80,7 +80,8 @@ export type DeviceLookup = (
   | { readonly by: "all" }
   | { readonly by: "ids"; readonly ids: readonly DeviceId[] }
   | { readonly by: "tokens"; readonly hashes: readonly string[] }
-  | { readonly by: "facets"; readonly facets: readonly string[] }
+  /** `also`: of these devices only those that have this one, too, which fewer have. */
+  | { readonly by: "facets"; readonly facets: readonly string[]; readonly also?: string }
   | {
       /** Conditions, and values that are too long for a facet. */
       readonly by: "conditions";

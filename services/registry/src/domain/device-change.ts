@@ -19,7 +19,7 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOfFacets } from "./facets.ts";
-import type { StoredToken } from "./further-tokens.ts";
+import { keptTokens, type StoredToken } from "./further-tokens.ts";
 import { type Installation, nameInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
@@ -189,6 +189,7 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     ["keys", "keys"],
     ["vapidKeyId", "vapid_key_id"],
     ["capabilities", "capabilities"],
+    ["tokens", "tokens"],
     ["status", "status"],
     ["metadata", "metadata"],
     ["identifiers", "identifiers"],
@@ -232,8 +233,10 @@ const capabilitiesOf = (
 
 /** Merges the user and the data, for registrations and changes. Undefined: the user token is not newer than the last one. */
 const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
-  const identified = withUser(before, change, now);
-  if (identified === undefined) return undefined;
+  const owned = withUser(before, change, now);
+  if (owned === undefined) return undefined;
+  const tokens = keptTokens(before, owned, now);
+  const identified = tokens === owned.tokens ? owned : { ...owned, tokens };
   const metadata = patched(before.metadata, change.metadata);
   const identifiers = patched(before.identifiers, change.identifiers);
   const facets = facetsOf({ topics, metadata, identifiers, userId: identified.userId, tokens: identified.tokens });

@@ -4,6 +4,7 @@ import {
   isObject,
   type Literal,
   maxIndexedBytes,
+  noZone,
   type PushKey,
   timeZoneOf,
 } from "@herald/contracts";
@@ -21,9 +22,6 @@ export const userFacet = (userId: string): string => userPrefix + userId;
 /** Of a device that has a token of the push type. */
 export const tokenFacet = (key: PushKey): string => tokenPrefix + key;
 export const isTokenFacet = (facet: string): boolean => facet.startsWith(tokenPrefix);
-
-/** The zone of a device without a time zone, which has its project's. */
-export const noZone = "none";
 
 /** Of a device whose time zone has this canonical name, or {@link noZone}. */
 export const zoneFacet = (zone: string): string => zonePrefix + zone;

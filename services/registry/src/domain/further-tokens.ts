@@ -1,4 +1,10 @@
-import { type ApnsEnvironment, maxFurtherTokens, type PushKey, pushTokenHash } from "@herald/contracts";
+import {
+  type ApnsEnvironment,
+  isActivityPushKey,
+  maxFurtherTokens,
+  type PushKey,
+  pushTokenHash,
+} from "@herald/contracts";
 import { isTokenFacet, tokenFacet } from "./facets.ts";
 
 /** A device's token for one of Apple's push types. A device has at most one of each key. */
@@ -23,6 +29,15 @@ const withTokens = <State extends Holder>(state: State, tokens: readonly StoredT
 /** A registration that changes nothing is stored at most once in this time. */
 const againAfterMs = 60_000;
 
+/** iOS removes a Live Activity twelve hours after its start. */
+const activityTokenMs = 13 * 3_600_000;
+
+/** Tokens of activities that have ended for certain. */
+export const isExpired =
+  (at: Date) =>
+  ({ key, at: since }: StoredToken): boolean =>
+    isActivityPushKey(key) && at.getTime() - since.getTime() > activityTokenMs;
+
 /** Stores a token, in place of the last one of its key; the device's own token moves to its new key. The same object if nothing changes. */
 export const putToken = <State extends Holder>(
   state: State,
@@ -34,7 +49,8 @@ export const putToken = <State extends Holder>(
   const known = tokens.find((one) => one.key === key);
   const isKnown = known?.hash === hash && known.environment === environment;
   if (isKnown && at.getTime() - known.at.getTime() < againAfterMs) return state;
-  const others = tokens.filter((one) => one.key !== key && one.hash !== hash);
+  const isGone = isExpired(at);
+  const others = tokens.filter((one) => one.key !== key && one.hash !== hash && !isGone(one));
   if (others.length >= maxFurtherTokens) return "full";
   return withTokens(state, [...others, { key, token, hash, ...(environment && { environment }), at }]);
 };
@@ -45,3 +61,16 @@ export const removeTokens = <State extends Holder>(state: State, isGone: (token:
   const left = tokens.filter((one) => !isGone(one));
   return left.length === tokens.length ? state : withTokens(state, left);
 };
+
+/** The tokens that a device keeps: those of activities go when the user changes, and after their time. The same array if all stay. */
+export const keptTokens = (
+  before: Pick<DeviceUser, "userId">,
+  { userId, tokens }: DeviceUser,
+  at: Date,
+): readonly StoredToken[] | undefined => {
+  const isGone = isExpired(at);
+  const kept = tokens?.filter((one) => !isGone(one) && !(isActivityPushKey(one.key) && userId !== before.userId));
+  return kept?.length === tokens?.length || kept === undefined ? tokens : kept.length === 0 ? undefined : kept;
+};
+
+type DeviceUser = { readonly userId?: string | undefined; readonly tokens?: readonly StoredToken[] | undefined };

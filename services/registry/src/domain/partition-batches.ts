@@ -3,6 +3,7 @@ import {
   bucketCount,
   type DeviceId,
   otherProvider,
+  pagesOfWave,
   type Recipient,
   type Served,
   servingProvider,
@@ -38,8 +39,10 @@ export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => 
 };
 
 /** How many buckets each page has, derived from any page. The last page may have fewer. */
-export const pageBuckets = (page: number, { from, to }: BucketRange): number =>
-  page === 0 ? to - from + 1 : from / page;
+export const pageBuckets = (page: number, { from, to }: BucketRange): number => {
+  const inWave = page % pagesOfWave;
+  return inWave === 0 ? to - from + 1 : from / inWave;
+};
 
 /** Undefined for all buckets: the query then needs no filter. */
 export const bucketsOf = ({ from, to }: BucketRange): number[] | undefined =>

@@ -1,5 +1,5 @@
 import { defineHandler, type MessageDelivery, preparePublish, publish } from "@herald/bus";
-import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } from "@herald/contracts";
+import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1, pagesOfWave } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import {
@@ -11,6 +11,7 @@ import {
   repartitionBatches,
 } from "../domain/partition-batches.ts";
 import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
+import { queryOfWave } from "../requests/zone-audience.ts";
 import type { ExpansionDocument } from "../stores/expansion-store.ts";
 import { partitionRecipients } from "./recipients-page.ts";
 
@@ -45,8 +46,10 @@ export const partitionPage = async (
   { audience, expansions, now }: Pick<Deps, "audience" | "expansions" | "now">,
   message: ExpandV1,
 ) => {
-  const { projectId, notificationId, page, fromBucket, toBucket } = message;
-  const query = await audienceQuery(projectId, message);
+  const { projectId, notificationId, page, fromBucket, toBucket, wave } = message;
+  const whole = await audienceQuery(projectId, message);
+  const { query, byZone } = wave ? await queryOfWave(audience, whole, wave) : { query: whole };
+  const chosen = byZone === undefined ? {} : { byZone };
   const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);
@@ -60,12 +63,12 @@ export const partitionPage = async (
     ...partition,
     at: now(),
   });
-  if (!stored) return { range, batches, partition };
+  if (!stored) return { range, batches, partition, ...chosen };
 
   const storedRange = { from: stored.fromBucket, to: stored.toBucket };
   const same = storedRange.from === range.from && storedRange.to === range.to;
   const current = same ? devices : (await readPage(audience, query, storedRange)).devices;
-  return { range: storedRange, batches: repartitionBatches(current, stored.batches), partition: stored };
+  return { range: storedRange, batches: repartitionBatches(current, stored.batches), partition: stored, ...chosen };
 };
 
 /** A page that is ready to be published. */
@@ -87,11 +90,11 @@ type Hold = MessageDelivery<ExpandV1>["hold"];
 const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<PartitionedPage | undefined> => {
   const { recipients: kind } = data;
   if (kind !== undefined) return hold(() => partitionRecipients(deps, data, kind));
-  const { range, ...page } = await partitionPage(deps, data);
+  const { range, byZone, ...page } = await partitionPage(deps, data);
   const next = nextPage(range);
   return {
     ...page,
-    next: next && { fromBucket: next.from, toBucket: next.to },
+    next: next && { fromBucket: next.from, toBucket: next.to, ...(data.wave && { wave: { ...data.wave, byZone } }) },
     buckets: pageBuckets(data.page, range),
   };
 };
@@ -123,14 +126,15 @@ export const expand = (deps: ExpandDeps) => {
 /** Publishes all batches at once. After the queue was full it publishes them one by one, so that only one is refused. */
 const publishBatches = async (
   { bus }: ExpandDeps,
-  { projectId, notificationId, page, lane }: ExpandV1,
+  { projectId, notificationId, page, lane, wave, expiresAt }: ExpandV1,
   batches: readonly Batch[],
   hold: Hold,
   { fullQueues, queue, pageName }: { fullQueues: ReturnType<typeof createFullQueues>; queue: string; pageName: string },
 ): Promise<void> => {
   let left = batches.map(({ devices, ...served }, n) => {
     const batchId = `${notificationId}/${page}/${n}`;
-    const message = { batchId, projectId, notificationId, lane, ...served, devices };
+    const ofWave = wave && { expiresAt, ...(wave.skip !== undefined && { skip: wave.skip }) };
+    const message = { batchId, projectId, notificationId, lane, ...served, ...ofWave, devices };
     return { queue: deliveryQueue(served), publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
   });
   const publishOne = async (batch: (typeof left)[number]) => {
@@ -161,23 +165,25 @@ const publishNext = async (
   { next, buckets, partition }: PartitionedPage,
   hold: Hold,
 ) => {
-  const { projectId, notificationId, page, targets } = data;
+  const { projectId, notificationId, page, targets, wave } = data;
   if (next) {
     const message = { ...data, ...next, page: page + 1 };
     await hold(() => publish(bus, ExpandV1, message, { id: `expand/${notificationId}/${page + 1}` }));
     return;
   }
   const { batches, pageBatches, devices, matched } =
-    page === 0
+    page % pagesOfWave === 0
       ? {
           batches: partition.batches.length,
           pageBatches: partition.batches.length,
           devices: partition.devices,
           matched: new Set(partition.matched),
         }
-      : await expansions.totals(projectId, notificationId);
+      : await expansions.totals(projectId, notificationId, wave?.n);
   const unmatched = targets.filter((_, at) => !matched.has(at));
   const pages = buckets === undefined ? {} : { pages: { buckets, batches: pageBatches } };
-  const message = { projectId, notificationId, batches, devices, unmatched, ...pages };
-  await hold(() => publish(bus, ExpandedV1, message, { id: `expanded/${notificationId}` }));
+  const ofWave = wave && { wave: { n: wave.n } };
+  const message = { projectId, notificationId, batches, devices, unmatched, ...pages, ...ofWave };
+  const id = wave ? `expanded/${notificationId}/${wave.n}` : `expanded/${notificationId}`;
+  await hold(() => publish(bus, ExpandedV1, message, { id }));
 };

@@ -30,14 +30,14 @@ export const removeTopic = async (
  * after its deletion, because requests that began before may still write.
  */
 const removeProject = async (
-  { devices, topics, templates, imports, projects, erasures, publishSoon, replication, now }: Deps,
+  { devices, topics, templates, imports, userPreferences, projects, erasures, publishSoon, replication, now }: Deps,
   project: ProjectDocument,
   lingerMs: number,
   signal: AbortSignal,
 ): Promise<void> => {
   const { _id, deletedAt } = project;
   await replication.replicate(project);
-  for (const { removePage } of [devices, topics, templates, imports])
+  for (const { removePage } of [devices, topics, templates, imports, userPreferences])
     if (!(await removeAll(() => removePage(_id, pageSize), signal))) return;
   await erasures.removeProject(_id);
   publishSoon.project(_id);

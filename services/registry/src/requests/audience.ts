@@ -3,6 +3,9 @@ import {
   CountAudience,
   CountVapidKeys,
   ExplainDevice,
+  ListZones,
+  maxSmallAudience,
+  noZone,
   type Platform,
   ResolveSends,
   type Target,
@@ -27,26 +30,34 @@ import {
   readPage,
   withPushTokens,
 } from "./read-audience.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Deps,
-  { projectId, ...wanted }: z.infer<typeof CountAudience.request>,
+  { projectId, byZone, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
-  const query = await audienceQuery(projectId, wanted);
+  const query = await audienceQuery(projectId, {
+    ...wanted,
+    rules: byZone ? { ...wanted.rules, hours: true } : wanted.rules,
+  });
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
+  const zones: Record<string, number> = {};
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
   while (range) {
     signal.throwIfAborted();
     const page = await readPage(audience, query, range);
-    for (const { platform } of page.devices) devices[platform]++;
+    for (const { platform, recipient } of page.devices) {
+      devices[platform]++;
+      if (byZone) zones[recipient.zone ?? noZone] = (zones[recipient.zone ?? noZone] ?? 0) + 1;
+    }
     for (const at of page.matched) matched.add(at);
     range = nextPage(range);
   }
-  return { devices, unmatched: sources.filter((_, at) => !matched.has(at)) };
+  return { devices, unmatched: sources.filter((_, at) => !matched.has(at)), ...(byZone && { zones }) };
 };
 
 const firstMatch = async (targets: readonly Target[], device: Candidate): Promise<Target | undefined> => {
@@ -63,14 +74,17 @@ const onlyOfApp = (app: string, rows: ReadonlyMap<string, readonly AudienceRow[]
 
 /** Finds the devices of small sends: one query for all, and one per send if they have too many devices. */
 const resolve = async (
-  { audience }: Deps,
+  { audience }: Pick<Deps, "audience">,
   { projectId, sends, limit }: z.infer<typeof ResolveSends.request>,
   signal: AbortSignal,
 ) => {
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
   const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
-  const resolveOne = async ({ targets, app, push }: (typeof sends)[number], keys: (typeof keysOfAll)[number]) => {
+  const resolveOne = async (
+    { targets, app, push, without, rules }: (typeof sends)[number],
+    keys: (typeof keysOfAll)[number],
+  ) => {
     if (!keys) return null;
     signal.throwIfAborted();
     const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
@@ -82,27 +96,49 @@ const resolve = async (
     if (push !== undefined) {
       const chosen = await withPushTokens(
         audience,
-        { projectId, push },
+        { projectId, push, without },
         devices.map((row) => partitionableOf(row)),
       );
-      return { batches: partitionBatches(chosen), unmatched };
+      return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(reached.map((row) => partitionableOf(row))),
+      batches: partitionBatches(
+        await withRules(
+          audience,
+          { projectId, rules },
+          reached.map((row) => partitionableOf(row)),
+        ),
+      ),
       unmatched,
     };
   };
   return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, keysOfAll[at]))) };
 };
 
+/** The zones of few devices are read; a large audience may have any of its project's. */
+const listZones = async (
+  deps: Deps,
+  { projectId, ...wanted }: z.infer<typeof ListZones.request>,
+  signal: AbortSignal,
+): Promise<{ zones: string[] }> => {
+  const request = { projectId, sends: [{ ...wanted, rules: { hours: true as const } }], limit: maxSmallAudience };
+  const { sends } = await resolve(deps, request, signal);
+  const zones = sends[0]
+    ? sends[0].batches.flatMap(({ devices }) => devices.map(({ zone = noZone }) => zone))
+    : ((await deps.projects.find(projectId))?.zones ?? []);
+  return { zones: zones.length === 0 ? [noZone] : [...new Set(zones)].sort() };
+};
+
 export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
   handleRequest(deps.bus, CountAudience, (request, { signal }) => count(deps, request, signal)),
 
   handleRequest(deps.bus, ResolveSends, (request, { signal }) => resolve(deps, request, signal)),
+
+  handleRequest(deps.bus, ListZones, (request, { signal }) => listZones(deps, request, signal)),
 
   handleRequest(deps.bus, CountVapidKeys, async ({ projectId }) => {
     const counts = await deps.devices.countByVapidKey(projectId);

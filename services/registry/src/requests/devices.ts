@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   AuthenticateDevice,
+  AuthenticateUser,
   ChangeDeviceRequest,
   ChangeMetadataByToken,
   DeleteDevice,
@@ -102,6 +103,12 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
         created,
         ...(ignored && { ignored: [...ignored] }),
       };
+    }),
+
+    handleRequest(bus, AuthenticateUser, async ({ projectId, userToken }) => {
+      const { userId } = (await verifyClaim(deps, projectId, userToken)) ?? {};
+      if (userId === undefined) throw invalidUserToken("is missing");
+      return { userId };
     }),
 
     handleRequest(bus, PutDevicesRequest, async ({ projectId, devices: entries }) => {

@@ -1,9 +1,14 @@
-import { handleRequest, type RequestListener } from "@herald/bus";
+import { randomUUID } from "node:crypto";
+import { handleRequest, publish, type RequestListener } from "@herald/bus";
 import {
   DeleteFurtherToken,
   type DeviceId,
+  fromPushKey,
+  isActivityPushKey,
+  JoinActivityV1,
   maxFurtherTokens,
   type ProjectId,
+  type PushKey,
   PutFurtherTokenRequest,
   pushTokenHash,
 } from "@herald/contracts";
@@ -48,6 +53,13 @@ const change = (
     }),
   );
 
+/** When the device got the token; undefined: it has had it for a while, and so the state of the activity. */
+const cameAt = (before: DeviceDocument, state: DeviceDocument, key: PushKey, hash: string): Date | undefined => {
+  const find = ({ tokens }: DeviceDocument) => tokens?.find((one) => one.key === key && one.hash === hash);
+  // A repeat of a request whose answer was lost changes nothing, and asks again.
+  return find(before) === undefined || state === before ? find(state)?.at : undefined;
+};
+
 /** Takes a token from a device that cannot use it any more. @throws HeraldError `token-in-use` if it may. */
 const takeFrom = async (deps: Deps, holder: DeviceDocument, device: DeviceDocument, hash: string, at: Date) => {
   const ofOther = holder.userId !== undefined && holder.userId !== device.userId;
@@ -79,6 +91,7 @@ export const retireToken = (
 export const handleFurtherTokenRequests = (deps: Deps): RequestListener[] => [
   handleRequest(deps.bus, PutFurtherTokenRequest, async ({ projectId, deviceId, push: key, token, environment }) => {
     const hash = pushTokenHash(token);
+    let since: Date | undefined;
     await change(deps, projectId, deviceId, async (before, at) => {
       if (before.platform !== "ios")
         throw new HeraldError(
@@ -94,8 +107,14 @@ export const handleFurtherTokenRequests = (deps: Deps): RequestListener[] => [
           "validation-failed",
           `token: the device already has ${maxFurtherTokens} tokens of push types, the maximum; delete one`,
         );
+      since = cameAt(before, state, key, hash);
       return state;
     });
+    const { name } = fromPushKey(key);
+    if (since && name !== undefined && isActivityPushKey(key)) {
+      const joined = { projectId, deviceId, activityId: name, tokenHash: hash, at: since.toISOString() };
+      await publish(deps.bus, JoinActivityV1, joined, { id: randomUUID() });
+    }
     return {};
   }),
 

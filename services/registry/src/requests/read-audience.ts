@@ -1,7 +1,9 @@
 import {
   type AppId,
+  type AskedRules,
   type DeviceId,
   deviceValues,
+  isActivityPushKey,
   type ProjectId,
   type PushKey,
   parseTarget,
@@ -10,6 +12,7 @@ import {
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
+import type { StoredToken } from "../domain/further-tokens.ts";
 import { maxPerInstallation } from "../domain/installations.ts";
 import { checkMatches, matches } from "../domain/matches.ts";
 import {
@@ -21,6 +24,7 @@ import {
 } from "../domain/partition-batches.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
+import { withRules } from "./with-rules.ts";
 
 /** Whether a send to devices of `app` is for a device. */
 export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
@@ -105,18 +109,18 @@ export type AudienceQuery = Awaited<ReturnType<typeof audienceQuery>>;
 /** @throws HeraldError `schema` for a target that does not parse. */
 export const audienceQuery = async (
   projectId: ProjectId,
-  { targets: sources, app, push, devicePaths }: AskedAudience,
+  { targets: sources, app, push, without, devicePaths, rules }: AskedAudience,
 ) => {
   const targets = await parseTargets(sources);
-  const lookups = audienceOf(targets);
   return {
     projectId,
     targets,
-    // Few devices have a token of a push type, and an index finds them.
-    lookups: push === undefined ? lookups : lookups.map((lookup) => onlyWithToken(lookup, push)),
+    lookups: lookupsOf(targets, push),
     ...(app !== undefined && { app }),
     ...(push !== undefined && { push }),
+    ...(without !== undefined && { without }),
     ...(devicePaths && { devicePaths }),
+    ...(rules !== undefined && { rules }),
   };
 };
 
@@ -125,47 +129,80 @@ type AskedAudience = {
   readonly targets: readonly string[];
   readonly app?: AppId | undefined;
   readonly push?: PushKey | undefined;
+  readonly without?: PushKey | undefined;
   readonly devicePaths?: readonly string[] | undefined;
+  readonly rules?: AskedRules | undefined;
 };
+
+/** Few devices have a token of a push type, and fewer one of an activity: an index finds them. */
+const lookupsOf = (targets: readonly Target[], push: PushKey | undefined): DeviceLookup[] => {
+  const lookups = audienceOf(targets);
+  if (push === undefined || isDirect(lookups)) return lookups;
+  if (!isActivityPushKey(push)) return lookups.map((lookup) => onlyWithToken(lookup, push));
+  const [only] = lookups;
+  if (lookups.length === 1 && only?.by === "facets" && only.facets.length === 1)
+    return [{ ...only, also: tokenFacet(push) }];
+  return [{ by: "conditions", facets: [tokenFacet(push)], targets: targets.map((_, at) => at) }];
+};
+
+/** With `zones`, only devices of these time zones. */
+export type ZonedQuery = AudienceQuery & { readonly zones?: readonly string[] };
 
 const onlyWithToken = (lookup: DeviceLookup, push: PushKey): DeviceLookup =>
   lookup.by === "all" ? { by: "facets", facets: [tokenFacet(push)], targets: lookup.targets } : lookup;
+
+/** FCM passes pushes of activities to APNs, beside its own token of the device. */
+const passesByFcm = (push: PushKey, provider: string | undefined): boolean =>
+  provider === "fcm" && (push.startsWith("liveactivity/") || isActivityPushKey(push));
+
+type ByToken = Required<Pick<AudienceQuery, "projectId" | "push">> & Pick<AudienceQuery, "without">;
+
+/** {@link choosePushTokens} for devices whose tokens are not read yet. */
+export const withPushTokens = async (
+  audience: Pick<AudienceStore, "tokensOf">,
+  { projectId, push, without }: ByToken,
+  devices: readonly Partitionable[],
+): Promise<Partitionable[]> => {
+  const ids = devices.map(({ recipient }) => recipient.id);
+  if (ids.length === 0) return [];
+  return choosePushTokens(push, devices, await audience.tokensOf(projectId, ids, push, without));
+};
 
 /**
  * Those of the devices that have a token of the push type, with this token as their own. APNs gave it, whichever provider serves the device
  * otherwise.
  */
-export const withPushTokens = async (
-  audience: Pick<AudienceStore, "tokensOf">,
-  { projectId, push }: { readonly projectId: ProjectId; readonly push: PushKey },
+const choosePushTokens = (
+  push: PushKey,
   devices: readonly Partitionable[],
-): Promise<Partitionable[]> => {
-  const ids = devices.map(({ recipient }) => recipient.id);
-  const tokens = ids.length === 0 ? new Map() : await audience.tokensOf(projectId, ids, push);
-  return devices.flatMap(({ platform, recipient, changedAt }) => {
+  tokens: ReadonlyMap<DeviceId, StoredToken>,
+): Partitionable[] =>
+  devices.flatMap(({ platform, provider, recipient, changedAt }) => {
     const found = tokens.get(recipient.id);
     if (!found) return [];
+    if (passesByFcm(push, provider))
+      return [{ platform, provider, recipient: { ...recipient, liveToken: found.token }, changedAt }];
     // No kit of the app sees these pushes.
     const { tokenKind: _, keys: __, vapidKeyId: ___, capabilities: ____, ...rest } = recipient;
     const { token, environment = recipient.environment } = found;
     const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...(environment && { environment }) };
     return [{ platform, recipient: chosen, changedAt }];
   });
-};
 
 /** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
-export const firstRange = async (audience: AudienceStore, { projectId, lookups }: AudienceQuery) => {
+export const firstRange = async (audience: AudienceStore, query: ZonedQuery) => {
+  const { lookups } = query;
   if (isDirect(lookups)) return allBuckets;
   let size = 0;
   await each(lookups, async (lookup) => {
     if (size > smallAudience) return;
-    const count = await audience.countUpTo(projectId, lookup, smallAudience + 1);
+    const count = await audience.countUpTo(query, lookup, smallAudience + 1);
     size += count; // read after the wait: another lookup may have added to it
   });
   if (size <= smallAudience) return allBuckets;
   size = 0;
   await each(lookups, async (lookup) => {
-    const estimate = await audience.estimate(projectId, lookup);
+    const estimate = await audience.estimate(query, lookup);
     size += estimate;
   });
   return firstPage(size);
@@ -193,21 +230,25 @@ export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[
  */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups, app, push, devicePaths }: AudienceQuery,
+  { projectId, targets, lookups, app, push, without, devicePaths, rules, zones }: ZonedQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
   const matched = new Set<number>();
   const doubtful: Installed[] = [];
   let read = 0;
+  const tokens = new Map<DeviceId, StoredToken>();
+  // Whether a device has none of the other key, the page does not say.
+  const ofPage = without === undefined ? push : undefined;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets, devicePaths }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths, zones, push: ofPage }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
         devices.set(row._id, partitionableOf(row, devicePaths));
+        if (row.tokens?.[0]) tokens.set(row._id, row.tokens[0]);
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
       }
@@ -217,9 +258,12 @@ export const readPage = async (
   const sorted = [...matched].sort((one, other) => one - other);
   // Each of these tokens belongs to one device, so no device is reached twice.
   if (push !== undefined) {
-    const chosen = await withPushTokens(audience, { projectId, push }, [...devices.values()]);
-    return { devices: chosen, matched: sorted, read };
+    const all = [...devices.values()];
+    const chosen = ofPage
+      ? choosePushTokens(push, all, tokens)
+      : await withPushTokens(audience, { projectId, push, without }, all);
+    return { devices: await withRules(audience, { projectId, rules }, chosen), matched: sorted, read };
   }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
-  return { devices: [...devices.values()], matched: sorted, read };
+  return { devices: await withRules(audience, { projectId, rules }, [...devices.values()]), matched: sorted, read };
 };

@@ -2,6 +2,7 @@ import { handleRequest, type RequestListener } from "@herald/bus";
 import { CheckRecipients, EraseUser, GetUser, ListUsers, type ProjectId, userKey } from "@herald/contracts";
 import { notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { isOff } from "../domain/preferences.ts";
 import { eventContext, registryEvent } from "../domain/registry-events.ts";
 import { lastSeenOf } from "../stores/list-devices.ts";
 import { deviceView } from "./change-device.ts";
@@ -11,7 +12,7 @@ const atATime = 500;
 
 /** Removes the user from registry at once, and from the other services by the event. Repeatable at any point. */
 const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<Date> => {
-  const { devices, erasures, publishSoon, publish, now } = deps;
+  const { devices, userPreferences, erasures, publishSoon, publish, now } = deps;
   const at = now();
   await erasures.put({ projectId, key: userKey(projectId, userId), at });
   const context = eventContext(projectId, at);
@@ -24,6 +25,7 @@ const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<
       some.map(({ _id }) => _id),
     );
   }
+  await userPreferences.remove(projectId, userId);
   await publish(registryEvent(context, "UserErasedV1", projectId, { user_id: userId }));
   return at;
 };
@@ -61,7 +63,7 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
       return { erasedAt: (await erase(deps, projectId, userId)).toISOString() };
     }),
 
-    handleRequest(bus, CheckRecipients, async ({ projectId, devices: asked }) => {
+    handleRequest(bus, CheckRecipients, async ({ projectId, devices: asked, kind }) => {
       const found = await devices.findRecipients(
         projectId,
         asked.map(({ id }) => id),
@@ -71,7 +73,8 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
         const device = known.get(id);
         return device?.status !== "active" || (userId !== undefined && device.userId !== userId);
       });
-      return { moved: moved.map(({ id }) => id) };
+      const muted = kind ? found.filter((device) => isOff(device, kind)).map(({ _id }) => _id) : [];
+      return { moved: moved.map(({ id }) => id), ...(kind && { muted }) };
     }),
   ];
 };

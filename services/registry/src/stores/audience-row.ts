@@ -21,7 +21,7 @@ export const audienceFields = {
 
 /** The fields of a device that a page reads; `facets` and data only if the targets need them. */
 export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFields> &
-  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
 
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };

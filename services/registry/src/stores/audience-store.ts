@@ -1,6 +1,7 @@
 import {
   type DeviceId,
   deviceBucket,
+  noZone,
   type Platform,
   type ProjectId,
   type PushKey,
@@ -34,6 +35,10 @@ const fewIds = 10;
 /** A whole page: a second batch would cost as much as the first. */
 const batchSize = 10_000;
 
+/** Devices of these zones; undefined: of any. */
+const inZones = (zones: readonly string[] | undefined) =>
+  zones ? { timeZone: { $in: zones.map((zone) => (zone === noZone ? null : zone)) } } : {};
+
 type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string };
 
 /** Of the facets only those that decide: a device has up to 64 of 300 bytes, and anybody may register devices. */
@@ -64,6 +69,16 @@ const queryOf = (
   projectId: ProjectId,
   lookup: DeviceLookup,
   buckets: readonly number[] | undefined,
+  zones: readonly string[] | undefined,
+): Query | undefined => {
+  const query = queryOfTargets(projectId, lookup, buckets);
+  return query && zones ? { ...query, filter: { ...query.filter, ...inZones(zones) } as Query["filter"] } : query;
+};
+
+const queryOfTargets = (
+  projectId: ProjectId,
+  lookup: DeviceLookup,
+  buckets: readonly number[] | undefined,
 ): Query | undefined => {
   switch (lookup.by) {
     case "all":
@@ -74,8 +89,9 @@ const queryOf = (
     case "facets": {
       const [facet] = lookup.facets;
       const several = lookup.facets.length > 1;
+      const one = lookup.also === undefined ? facet : { $all: [lookup.also, facet] };
       return {
-        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : facet, ...inBuckets(buckets) },
+        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : one, ...inBuckets(buckets) },
         hint: indexName(deviceIndexes.facets),
       };
     }
@@ -133,11 +149,17 @@ const inParts = async <Row>(rows: AsyncIterable<Row>, take: (part: readonly Row[
   if (part.length > 0) await take(part);
 };
 
-type PageQuery = {
-  readonly projectId: ProjectId;
+const tokenOf = (key: PushKey) => ({ tokens: { $elemMatch: { key } } });
+
+/** `zones`: only devices of these time zones. */
+type Counted = { readonly projectId: ProjectId; readonly zones?: readonly string[] | undefined };
+
+type PageQuery = Counted & {
   readonly targets: readonly Target[];
   /** Rows have their devices' values at these paths. */
   readonly devicePaths?: readonly string[] | undefined;
+  /** Rows have their device's token of this push type, if it has one. */
+  readonly push?: PushKey | undefined;
 };
 
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
@@ -155,10 +177,15 @@ export const createAudienceStore = (db: Db) => {
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
 
-  const count = async (projectId: ProjectId, lookup: DeviceLookup, buckets?: readonly number[], limit?: number) => {
+  const count = async (
+    { projectId, zones }: Counted,
+    lookup: DeviceLookup,
+    buckets?: readonly number[],
+    limit?: number,
+  ) => {
     if (lookup.by === "ids") return lookup.ids.length;
     if (lookup.by === "tokens") return lookup.hashes.length;
-    const query = queryOf(projectId, lookup, buckets);
+    const query = queryOf(projectId, lookup, buckets, zones);
     if (!query) return 0;
     const options = { hint: query.hint, ...(limit !== undefined && { limit }), ...deadlineOptions() };
     return devices.countDocuments(query.filter, options);
@@ -170,20 +197,20 @@ export const createAudienceStore = (db: Db) => {
      * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
      */
     page: async (
-      { projectId, targets, devicePaths }: PageQuery,
+      { projectId, targets, devicePaths, zones, push }: PageQuery,
       lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths)
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones && !push)
         return take(await findActive(projectId, lookup.ids));
-      const query = queryOf(projectId, lookup, buckets);
+      const query = queryOf(projectId, lookup, buckets, zones);
       if (!query) return;
       const needed = neededFor(lookup, targets);
       const options = {
         hint: query.hint,
-        projection: fieldsWith(devicePaths, needed),
+        projection: { ...fieldsWith(devicePaths, needed), ...(push && tokenOf(push)) },
         batchSize,
         ...deadlineOptions(),
       };
@@ -207,7 +234,11 @@ export const createAudienceStore = (db: Db) => {
         findSome(
           devices,
           { projectId, status: "active", ...filter },
-          { hint: indexName(index), limit: limit + 1, projection: { ...audienceFields, ...extra } },
+          {
+            hint: indexName(index),
+            limit: limit + 1,
+            projection: { ...audienceFields, ...extra },
+          },
         );
       const [byId, byHash, byFacet] = await Promise.all([
         findActive(projectId, ids),
@@ -227,11 +258,19 @@ export const createAudienceStore = (db: Db) => {
       return byKey;
     },
 
-    /** The tokens of a push type of those devices that have one. */
-    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey) => {
-      const projection = { tokens: { $elemMatch: { key } } };
-      const rows = await findByIds(devices, ids, { projectId, facets: tokenFacet(key) }, { projection });
+    /** The tokens of a push type of those devices that have one, and none of the key `without`. */
+    tokensOf: async (projectId: ProjectId, ids: readonly DeviceId[], key: PushKey, without?: PushKey) => {
+      const facets = { $eq: tokenFacet(key), ...(without !== undefined && { $ne: tokenFacet(without) }) };
+      const rows = await findByIds(devices, ids, { projectId, facets }, { projection: tokenOf(key) });
       return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
+    },
+
+    /** Where devices are, and what they and their users have chosen. */
+    chosenOf: async (projectId: ProjectId, ids: readonly DeviceId[]) => {
+      const projection = { preferences: 1, userPreferences: 1, timeZone: 1 } as const;
+      type Chosen = Pick<DeviceDocument, "_id" | keyof typeof projection>;
+      const rows: Chosen[] = await findByIds(devices, ids, { projectId }, { projection, ...deadlineOptions() });
+      return new Map(rows.map((row) => [row._id, row]));
     },
 
     /**
@@ -275,11 +314,11 @@ export const createAudienceStore = (db: Db) => {
       ),
 
     /** How many devices a lookup may find, up to `limit`. Inactive devices count too: the index does not contain the status. */
-    countUpTo: (projectId: ProjectId, lookup: DeviceLookup, limit: number): Promise<number> =>
-      count(projectId, lookup, undefined, limit),
+    countUpTo: (query: Counted, lookup: DeviceLookup, limit: number): Promise<number> =>
+      count(query, lookup, undefined, limit),
 
     /** The same from every 64th bucket, at a 64th of the cost. */
-    estimate: async (projectId: ProjectId, lookup: DeviceLookup): Promise<number> =>
-      isDirect([lookup]) ? count(projectId, lookup) : (await count(projectId, lookup, sampledBuckets())) * sampleEvery,
+    estimate: async (query: Counted, lookup: DeviceLookup): Promise<number> =>
+      isDirect([lookup]) ? count(query, lookup) : (await count(query, lookup, sampledBuckets())) * sampleEvery,
   });
 };

@@ -1,5 +1,6 @@
 import {
   type AppData,
+  canonicalZone,
   type DeviceId,
   deviceBucket,
   localeOf,
@@ -8,9 +9,10 @@ import {
   pushTokenHash,
   timeZoneOf,
 } from "@herald/contracts";
-import { type IndexSpec, outboxIndex, storable } from "@herald/mongo";
+import { type IndexSpec, indexNames, outboxIndex, storable } from "@herald/mongo";
 import type { DeviceState } from "../domain/device-change.ts";
 import { installationKey } from "../domain/installations.ts";
+import type { Choices } from "../domain/preferences.ts";
 
 export type DeviceDocument = DeviceState & {
   readonly _id: DeviceId;
@@ -25,8 +27,13 @@ export type DeviceDocument = DeviceState & {
   readonly installationKey?: string | undefined;
   /** Copy of `identifiers.current_locale`, so that an expansion need not read all identifiers. */
   readonly locale?: string;
-  /** Copy of `identifiers.current_time_zone`. */
+  /** The canonical name of `identifiers.current_time_zone`. */
   readonly timeZone?: string;
+  /** What the device has chosen for kinds of notifications. */
+  readonly preferences?: Choices;
+  /** A copy of what its user has chosen, and its version. */
+  readonly userPreferences?: Choices;
+  readonly userPreferencesVersion?: number;
   /** Grows with every change, so that one of two concurrent changes is retried. */
   readonly version: number;
   readonly createdAt: Date;
@@ -84,6 +91,9 @@ export const deviceIndexes = {
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
 } as const satisfies Record<string, IndexSpec>;
 
+/** Names of the indexes, for `hint`. */
+export const deviceHints = indexNames(deviceIndexes);
+
 /** The stored fields of a state. Undefined fields must not be stored. */
 export const stateFields = (state: DeviceState, at: Date) => ({
   platform: state.platform,
@@ -106,7 +116,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   metadata: storable(state.metadata) as AppData,
   identifiers: storable(state.identifiers) as AppData,
   locale: localeOf(state.identifiers),
-  timeZone: timeZoneOf(state.identifiers),
+  timeZone: canonicalZone(timeZoneOf(state.identifiers) ?? ""),
   facets: state.facets,
   userId: state.userId,
   identifiedAt: state.identifiedAt,

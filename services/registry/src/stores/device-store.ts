@@ -29,6 +29,7 @@ import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
 import { maxPerInstallation } from "../domain/installations.ts";
+import type { Choices } from "../domain/preferences.ts";
 import { type EventContext, registryEvent, type TopicRow } from "../domain/registry-events.ts";
 import { recordOpened, recordSeen, retireDevice, retireStale } from "./device-activity.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
@@ -39,6 +40,7 @@ import type { PendingEvents } from "./pending-events.ts";
 import { projectCollection } from "./project-store.ts";
 import { createZoneList } from "./project-zones.ts";
 import { notDeleted } from "./tombstones.ts";
+import { createUserPreferenceStore, type UserPreferenceStore } from "./user-preference-store.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 
@@ -62,7 +64,15 @@ const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
   };
 };
 
-export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingEvents, "add" | "settle">) => {
+export const createDeviceStore = (
+  db: Db,
+  counts: Counts,
+  pending: Pick<PendingEvents, "add" | "settle">,
+  userPreferences: Pick<UserPreferenceStore, "copyFor" | "compare"> = createUserPreferenceStore(
+    db,
+    deviceCollection(db),
+  ),
+) => {
   const devices = deviceCollection(db);
   const listed = createZoneList(projectCollection(db));
   const updateOne = updateBatched(devices);
@@ -144,7 +154,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       return (await devices.findOne(filter, { hint: indexName(deviceIndexes.furtherToken) })) ?? undefined;
     },
 
-    ...insertDevices(devices, pending, listed),
+    ...insertDevices(devices, { pending, listed, userPreferences }),
 
     /** Stores the time of registrations that changed nothing, many in one command. */
     seen: recordSeen(devices, ["lastSeenAt", "tokenUpdatedAt"]),
@@ -165,31 +175,46 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       const { _id, projectId, version } = before;
       const { at, events, credentialHash = before.credentialHash } = write;
       await listed([{ projectId, facets: state.facets }]);
+      const isLogin = state.userId !== before.userId;
       const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
       const fields = {
         ...stateFields(state, at),
         inactiveAt,
         credentialHash,
         version: version + 1,
+        ...(isLogin && (await userPreferences.copyFor(projectId, state.userId))),
         ...(before.doubtedAt && state.tokenUpdatedAt > before.tokenUpdatedAt && { doubtedAt: undefined }),
       };
       const update = {
         ...setAndUnset(fields),
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
       } as Parameters<typeof updateOne>[2];
-      const after = { ...before, ...fields, metadata: state.metadata, identifiers: state.identifiers };
+      const after: DeviceDocument = { ...before, ...fields, metadata: state.metadata, identifiers: state.identifiers };
+      const written = async (): Promise<DeviceDocument> => {
+        if (isLogin) await userPreferences.compare(after);
+        return after;
+      };
       // Without a new token no unique index is involved, so the update may share a command with others.
       if (state.token === before.token && state.tokens === before.tokens && before.tokenHash !== undefined)
         return (await updateOne({ _id, projectId }, { version, ...notDeleted }, update)) === "updated"
-          ? after
+          ? written()
           : "conflict";
       try {
         const { matchedCount } = await devices.updateOne({ projectId, _id, version, ...notDeleted }, update);
-        return matchedCount === 0 ? "conflict" : after;
+        return matchedCount === 0 ? "conflict" : written();
       } catch (error) {
         if (isDuplicateKey(error)) return "token-in-use";
         throw error;
       }
+    },
+
+    /** False when the project has no such device. */
+    setPreferences: async (projectId: ProjectId, id: DeviceId, preferences: Choices): Promise<boolean> => {
+      const { matchedCount } = await devices.updateOne(
+        { projectId, _id: id, ...notDeleted },
+        { $set: { preferences } },
+      );
+      return matchedCount > 0;
     },
 
     retire: retireDevice(devices),
@@ -211,6 +236,9 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             locale: "",
             capabilities: "",
             timeZone: "",
+            preferences: "",
+            userPreferences: "",
+            userPreferencesVersion: "",
             userId: "",
             identifiedAt: "",
             userClaimed: "",
@@ -238,8 +266,13 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     findRecipients: (
       projectId: ProjectId,
       ids: readonly DeviceId[],
-    ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId">[]> =>
-      findByIds(devices, ids, { projectId, ...notDeleted }, { projection: { status: 1, userId: 1 } }),
+    ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId" | "preferences" | "userPreferences">[]> =>
+      findByIds(
+        devices,
+        ids,
+        { projectId, ...notDeleted },
+        { projection: { status: 1, userId: 1, preferences: 1, userPreferences: 1 } },
+      ),
 
     listUsers: listUsers(devices),
 

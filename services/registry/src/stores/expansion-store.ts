@@ -1,4 +1,4 @@
-import type { NotificationId, ProjectId } from "@herald/contracts";
+import { type NotificationId, type ProjectId, pagesOfWave } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { beginsWith, ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@herald/mongo";
 import type { Db } from "mongodb";
@@ -30,6 +30,9 @@ const indexes = [
 
 const idOf = (notificationId: NotificationId, page: number): string => `${notificationId}/${page}`;
 
+/** The wave of a page, by its id. */
+const waveOf = (id: string): number => Math.floor(Number(id.slice(id.indexOf("/") + 1)) / pagesOfWave);
+
 export const createExpandedPageStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
   const insertOne = insertBatched(expansions);
@@ -51,14 +54,15 @@ export const createExpandedPageStore = (db: Db) => {
       return stored;
     },
 
-    /** The sums over all pages, and the largest number of batches in one page. */
-    totals: async (projectId: ProjectId, notificationId: NotificationId) => {
-      const rows = await expansions
+    /** The sums over all pages, or those of a wave, and the largest number of batches in one page. */
+    totals: async (projectId: ProjectId, notificationId: NotificationId, wave?: number) => {
+      const found = await expansions
         .find(
           { _id: beginsWith(`${notificationId}/`), projectId },
           { hint: "_id_", projection: { batches: 1, devices: 1, matched: 1 }, batchSize: 10_000 },
         )
         .toArray();
+      const rows = wave === undefined ? found : found.filter(({ _id }) => waveOf(_id) === wave);
       return {
         batches: rows.reduce((sum, { batches }) => sum + batches.length, 0),
         pageBatches: Math.max(0, ...rows.map(({ batches }) => batches.length)),

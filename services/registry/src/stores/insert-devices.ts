@@ -4,6 +4,7 @@ import type { Collection } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 import type { PendingEvents, PendingRecord } from "./pending-events.ts";
 import type { ZoneList } from "./project-zones.ts";
+import type { UserPreferenceStore } from "./user-preference-store.ts";
 
 type NewDevice = { readonly document: DeviceDocument; readonly events: readonly OutboxEvent[] };
 type Outcome = { readonly inserted: Inserted; readonly record: PendingRecord };
@@ -11,16 +12,36 @@ type Outcome = { readonly inserted: Inserted; readonly record: PendingRecord };
 /** Inserts devices and publishes their events. A result is false if another device of the project has the token or the id. */
 export const insertDevices = (
   devices: Collection<DeviceDocument>,
-  pending: Pick<PendingEvents, "add" | "settle">,
-  listed: ZoneList,
+  {
+    pending,
+    listed,
+    userPreferences,
+  }: {
+    readonly pending: Pick<PendingEvents, "add" | "settle">;
+    readonly listed: ZoneList;
+    readonly userPreferences: Pick<UserPreferenceStore, "copyFor" | "compare">;
+  },
 ) => {
+  /** With what the user of a device has chosen. */
+  const withPreferences = async (document: DeviceDocument): Promise<DeviceDocument> => {
+    if (document.userId === undefined) return document;
+    const { userPreferences: choices, userPreferencesVersion: version } = await userPreferences.copyFor(
+      document.projectId,
+      document.userId,
+    );
+    if (choices === undefined || version === undefined) return document;
+    return { ...document, userPreferences: choices, userPreferencesVersion: version };
+  };
+
   /** `parts`: how often the record will be settled. If this throws, some devices may be stored: the record stays for the sweep. */
   const write = async (group: readonly NewDevice[], parts: number) => {
     const events = group.flatMap((one) => one.events);
-    const documents = group.map(({ document }) => document);
+    const documents = await Promise.all(group.map(({ document }) => withPreferences(document)));
     await listed(documents);
     const record = await pending.add(events, parts);
-    return { record, outcomes: await insertEach(devices, documents) };
+    const outcomes = await insertEach(devices, documents);
+    await Promise.all(documents.map((document) => document.userId !== undefined && userPreferences.compare(document)));
+    return { record, outcomes };
   };
 
   const commit = inOneCommand<NewDevice, Outcome>(async (group) => {

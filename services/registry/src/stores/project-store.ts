@@ -192,6 +192,12 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
         ),
       ),
 
+    /** Sends ask for the quiet hours of users from now on. False when they do already. */
+    setOwnHours: async (id: ProjectId): Promise<boolean> => {
+      const filter = { _id: id, ...notDeleted, ownHours: { $exists: false } };
+      return (await projects.updateOne(filter, { $set: { ownHours: true } })).modifiedCount > 0;
+    },
+
     /** Null restores a default. */
     changeLimits: async (
       id: ProjectId,

@@ -21,6 +21,9 @@ type Props = {
 export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   const { data, error, isFetching } = dryRun;
   const total = data?.devices.total;
+  // An app with the kit draws what has receipts or buttons.
+  const formOf = (platform: (typeof platforms)[number]) =>
+    platform === "android" && data?.rendered.drawn !== undefined ? "drawn" : platform;
   return (
     <Stack className="sticky">
       <Panel title="Audience" actions={isFetching && <Note>counting…</Note>}>
@@ -58,7 +61,18 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
           </>
         )}
       </Panel>
-      <Preview payloadOf={(platform) => data?.rendered[platform]} typed={typed} app={app} />
+      <Preview payloadOf={(platform) => data?.rendered[formOf(platform)]} typed={typed} app={app}>
+        {(platform) => {
+          const size = data?.sizes[formOf(platform)];
+          return (
+            size && (
+              <Note>
+                {count(size.bytes)} of {count(size.max)} bytes
+              </Note>
+            )
+          );
+        }}
+      </Preview>
     </Stack>
   );
 };

@@ -3,6 +3,13 @@ import { useCallback, useState } from "react";
 import { type Json, objectOf } from "../../parts/json.ts";
 import { typedValue } from "../../parts/variable.ts";
 
+export type DraftButton = {
+  readonly id: string;
+  readonly title: string;
+  readonly link: string;
+  readonly opens: boolean;
+};
+
 /** An unsent notification, field by field as the form shows it. */
 export type Draft = {
   readonly title: string;
@@ -14,6 +21,9 @@ export type Draft = {
   readonly thread: string;
   readonly channel: string;
   readonly icon: string;
+  /** The share of the devices that are asked for a receipt, in percent; empty: the project's. */
+  readonly receipts: string;
+  readonly buttons: readonly DraftButton[];
   readonly targets: readonly string[];
   /** The name of a published template; empty: none. */
   readonly template: string;
@@ -33,7 +43,7 @@ export type Draft = {
 export const emptyDraft: Draft = {
   ...{ title: "", body: "", image: "", link: "" },
   ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
-  ...{ targets: [], template: "", variables: [], sendAt: "", more: "" },
+  ...{ receipts: "", buttons: [], targets: [], template: "", variables: [], sendAt: "", more: "" },
 };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
@@ -102,6 +112,11 @@ const textsOf = ({ title, body, image, link, thread, channel, icon }: Draft) => 
   icon: icon.trim(),
 });
 
+const buttonOf = ({ id, title, link, opens }: DraftButton) => ({
+  ...{ id: id.trim(), title },
+  ...(opens ? link.trim() !== "" && { link_to: link.trim() } : { opens }),
+});
+
 /** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
@@ -109,6 +124,8 @@ export const notificationOf = (draft: Draft): NewNotification => ({
   ...Object.fromEntries(Object.entries(textsOf(draft)).filter(([, text]) => text !== "")),
   ...(draft.urgency !== "" && { urgency: draft.urgency as NonNullable<NewNotification["urgency"]> }),
   ...(draft.relevance.trim() !== "" && { relevance: Number(draft.relevance.replace(",", ".")) }),
+  ...(draft.receipts.trim() !== "" && { receipts: Number(draft.receipts.replace(",", ".")) / 100 }),
+  ...(draft.buttons.length > 0 && { buttons: draft.buttons.map(buttonOf) }),
   ...(draft.sendAt !== "" && { send_at: new Date(draft.sendAt).toISOString() }),
   targets: draft.targets,
 });

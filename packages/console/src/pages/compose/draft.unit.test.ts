@@ -6,6 +6,25 @@ test("a draft becomes a notification with the fields that were filled in", () =>
   expect(notificationOf(draft)).toEqual({ priority: "normal", title: "Hello", link_to: "/x", targets: ["all"] });
 });
 
+test("receipts are typed in percent, and a button without a link or that keeps the app closed has none", () => {
+  const button = { id: " track ", title: "Track", link: " /orders/42 ", opens: true };
+  const draft = {
+    ...emptyDraft,
+    receipts: "12,5",
+    buttons: [button, { ...button, id: "b", link: "" }, { ...button, id: "later", opens: false }],
+  };
+  expect(notificationOf(draft)).toEqual({
+    receipts: 0.125,
+    buttons: [
+      { id: "track", title: "Track", link_to: "/orders/42" },
+      { id: "b", title: "Track" },
+      { id: "later", title: "Track", opens: false },
+    ],
+    targets: [],
+  });
+  expect(notificationOf({ ...emptyDraft, receipts: "0" })).toEqual({ receipts: 0, targets: [] });
+});
+
 test("presentation has its names in the API, and a relevance with a comma is a number", () => {
   const draft = {
     ...emptyDraft,

@@ -13,7 +13,7 @@ import {
   servingProvider,
   WebPushKeys,
 } from "../../platforms.ts";
-import { PushName, PushType } from "../../push-types.ts";
+import { PushName, TokenType } from "../../push-types.ts";
 import { UserId, UserToken } from "../../users.ts";
 import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
 import { NewTarget } from "./notification-limits.ts";
@@ -55,8 +55,10 @@ const DeviceApp = AppId.meta({
 
 /** A push token of one of Apple's push types, beside the device token. */
 export const FurtherToken = named("FurtherToken", {
-  type: PushType,
-  name: PushName.optional().meta({ description: "Of controls: their kind" }),
+  type: TokenType,
+  name: PushName.optional().meta({
+    description: "Of controls: their kind; of `liveactivity`: the type of the attributes; of `activity`: its id",
+  }),
   token: z.string().meta({ description: "Shown whole where the device's `token` is", examples: [tokenExample] }),
   environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
   registered_at: z.iso.datetime().meta({ description: "When the app last sent it" }),

@@ -1,18 +1,16 @@
 import { z } from "zod";
+import { ActivityPush } from "../../activity-push.ts";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
-import { type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
+import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
+import { maxTtlSeconds } from "../../schedule.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
+import { timeFields } from "./local-time.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
-
-const dayInSeconds = 86_400;
-/** FCM and most push services store a message for at most four weeks. */
-export const maxTtlSeconds = 28 * dayInSeconds;
-export const maxScheduleDays = 30;
 
 const LinkTo = z
   .string()
@@ -128,7 +126,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
+        "How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
       examples: [86_400],
     }),
   collapse_id: z
@@ -147,6 +145,15 @@ export const content = {
     description: "The kind of the control that a push of the type `controls` updates",
     examples: ["garage-door"],
   }),
+  activity: ActivityPush.optional().meta({
+    description: "The Live Activity that it starts, updates or ends, with its state; absent: none. iOS alone",
+    examples: [
+      {
+        ...{ id: "order-4711", version: 3, event: "update", timestamp: 1_893_456_000 },
+        content_state: { status: "on its way", minutes: 12 },
+      },
+    ],
+  }),
   template: TemplateVersion.optional().meta({
     description: "The template that its texts and settings are from; absent: none. Devices do not get it",
     examples: [{ name: "order-shipped", version: 3 }],
@@ -155,13 +162,7 @@ export const content = {
     description: "It has recipients with values of their own, and no targets. Devices do not get it",
     examples: [{ kind: "user", lines: 2 }],
   }),
-  send_at: z.iso
-    .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
-    .optional()
-    .meta({
-      description: "When to send it, at most 30 days ahead. Absent or past: now",
-      examples: ["2030-01-31T09:00:00+01:00"],
-    }),
+  ...timeFields,
   localizations: localizationsOf(words),
   ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
     aps: { "target-content-id": "order-42" },
@@ -179,11 +180,27 @@ export const content = {
 export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
 
+/** The devices of its targets that a notification is for; absent: all. */
+export type Narrowing = {
+  /** Those of this app. */
+  readonly app?: AppId;
+  /** Those with a token of the push type … */
+  readonly push?: PushKey;
+  /** … and without this one. */
+  readonly without?: PushKey;
+};
+
 /** The audience of a notification as registry is asked for it. */
 export const audienceOfContent = (
-  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name">,
-): { readonly targets: string[]; readonly app?: AppId; readonly push?: PushKey } => {
-  const { targets, app } = content;
+  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name" | "activity">,
+): { readonly targets: string[] } & Narrowing => {
+  const { targets, app, activity } = content;
   const push = pushKeyOf(content);
-  return { targets, ...(app !== undefined && { app }), ...(push !== undefined && { push }) };
+  return {
+    targets,
+    ...(app !== undefined && { app }),
+    ...(push !== undefined && { push }),
+    // A device that has the activity already is not given a second one.
+    ...(activity?.event === "start" && { without: activityPushKey(activity.id) }),
+  };
 };

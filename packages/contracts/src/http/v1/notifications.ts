@@ -2,7 +2,9 @@ import { z } from "zod";
 import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
 import { named, namedBody } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
+import { PushType } from "../../push-types.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
+import { PlannedWave, Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
 import { ButtonId } from "./receipt-fields.ts";
 import { OpenTotals } from "./stats.ts";
@@ -20,6 +22,7 @@ export const notificationFilterQuery = {
     .meta({ description: "Only notifications with this status" }),
   kind: Kind.optional().meta({ description: "Only notifications of this kind" }),
   label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
+  push_type: PushType.optional().meta({ description: "Notifications with this push type of Apple" }),
 };
 export const NotificationFilter = z.object(notificationFilterQuery);
 export type NotificationFilter = z.infer<typeof NotificationFilter>;
@@ -94,6 +97,9 @@ export const Notification = named(
       .meta({ description: "Failed devices by reason", examples: [{ unregistered: 2 }] }),
     skips: z.record(z.string(), count).default({}).meta({ description: "Skipped devices by reason" }),
     unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
+    schedule: z.array(Wave).optional().meta({
+      description: "Its waves, the next ones as they are planned now; absent unless it is sent in waves",
+    }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),
   },
@@ -289,6 +295,11 @@ export const DeliveryTrace = named(
 );
 export type DeliveryTrace = z.infer<typeof DeliveryTrace>;
 
+const eachSample = <Sample extends z.ZodType>(sample: Sample) => {
+  const each = sample.optional();
+  return z.object({ ios: each, android: each, web: each, drawn: each });
+};
+
 /** The answer to `dry_run`: the number of devices and each platform's payload; nothing is sent or stored. */
 export const DryRun = named(
   "DryRun",
@@ -296,11 +307,16 @@ export const DryRun = named(
     dry_run: z.literal(true),
     devices: z.object({ total: count, ios: count, android: count, web: count }),
     unmatched: z.array(z.string()),
-    rendered: z
-      .object({ ios: z.unknown().optional(), android: z.unknown().optional(), web: z.unknown().optional() })
-      .meta({
-        description: "One payload for each platform that has devices, with placeholders for device and open token",
-      }),
+    schedule: z.array(PlannedWave).optional().meta({
+      description: "The waves in which it would be sent; absent unless it would be sent in waves",
+    }),
+    rendered: eachSample(z.unknown()).meta({
+      description:
+        "One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons",
+    }),
+    sizes: eachSample(z.object({ bytes: count, max: count })).meta({
+      description: "The size of each of these, for a device without a localization, and what its provider takes",
+    }),
   },
   {
     examples: [
@@ -311,6 +327,7 @@ export const DryRun = named(
         rendered: {
           ios: { aps: { alert: { title: "Your order has shipped" } }, notification_id: "ntf_…", token: "…" },
         },
+        sizes: { ios: { bytes: 391, max: 4_096 } },
       },
     ],
   },

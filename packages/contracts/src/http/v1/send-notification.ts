@@ -2,9 +2,10 @@ import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
 import { namedBody, type PathProblem, withProblems } from "../../named.ts";
-import { pushNameProblem } from "../../push-types.ts";
+import { pushNameProblem, SendPushType } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
+import { timeProblems } from "./local-time.ts";
 import { RecipientsOrUpload } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
@@ -53,7 +54,7 @@ const isShown = ({ title, body, silent, push_type }: Shown): boolean =>
 /** The fields of a push with a push type. It shows nothing by itself: its app or extension does. */
 const ofPushTypes: ReadonlySet<string> = new Set([
   ...["app", "collapse_id", "data", "dry_run", "ios", "kind", "labels", "priority", "push_name", "push_type"],
-  ...["send_at", "targets", "ttl", "variables"],
+  ...["past", "send_at", "targets", "time_zone", "ttl", "variables"],
 ]);
 
 const ofSends: ReadonlySet<string> = new Set(["locale", "recipients", "template"]);
@@ -61,7 +62,7 @@ const ofSends: ReadonlySet<string> = new Set(["locale", "recipients", "template"
 /** Refuses the fields that a push type does not have, instead of ignoring them. */
 const pushTypeProblems = (content: Readonly<Record<string, unknown>>): PathProblem[] => {
   const { push_type: type } = content;
-  const name = pushNameProblem(content);
+  const name = pushNameProblem(type as SendPushType | undefined, content.push_name as string | undefined);
   const wrongName = name === undefined ? [] : [{ path: ["push_name"], message: name }];
   if (type === undefined) return wrongName;
   const others = Object.keys(content).filter((field) => content[field] !== undefined && !ofPushTypes.has(field));
@@ -74,9 +75,15 @@ const pushTypeProblems = (content: Readonly<Record<string, unknown>>): PathProbl
 
 const targetsOrRecipients = "either `targets` or `recipients` is required, not both";
 
+/** Pushes of Live Activities are not sends of their own. */
+export const SendPushTypeField = SendPushType.optional().meta(content.push_type.meta() ?? {});
+const { activity: _activity, ...own } = content;
+const sendable = { ...own, push_type: SendPushTypeField };
+const { targets: _targets, ...untargeted } = sendable;
+
 const newNotification = z
   .strictObject({
-    ...content,
+    ...sendable,
     ...sources,
     ...templateFields,
     ...targetFields,
@@ -91,6 +98,7 @@ const newNotification = z
     withProblems(({ targets: _, variables: __, recipients: ___, ...notification }) => dangerousLinks(notification)),
   )
   .superRefine(withProblems(pushTypeProblems))
+  .superRefine(withProblems(timeProblems))
   .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
@@ -101,8 +109,6 @@ const newNotification = z
 
 /** A notification to send. */
 export const NewNotification = z.preprocess(boundedContent, newNotification).meta({ id: "NewNotification" });
-
-const { targets: _, ...untargeted } = content;
 
 /** The content of a notification after its texts were rendered, without its targets. */
 export const RenderedContent = z.preprocess(

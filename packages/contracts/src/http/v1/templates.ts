@@ -19,6 +19,7 @@ const {
   recipients: _recipients,
   push_type: _type,
   push_name: _name,
+  activity: _activity,
   ...settings
 } = content;
 
@@ -146,5 +147,8 @@ export const TemplatePreview = named("TemplatePreview", {
   ios: PlatformPreview,
   android: PlatformPreview,
   web: PlatformPreview,
+  drawn: PlatformPreview.optional().meta({
+    description: "For Android apps that draw the notification themselves; present with receipts or buttons",
+  }),
 });
 export type TemplatePreview = z.infer<typeof TemplatePreview>;

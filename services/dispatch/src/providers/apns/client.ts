@@ -204,8 +204,9 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
             "apns-expiration": expiration,
             "apns-priority": `${priority}`,
             "apns-id": apnsId(notificationId, id),
-            "apns-collapse-id": collapseId,
           };
+          // iOS shows one card for each activity, and orders its states by their timestamps.
+          if (content.activity === undefined) headers["apns-collapse-id"] = collapseId;
           if (authorization !== undefined) headers.authorization = authorization;
           return transportTo(host).send({ path: `/3/device/${token}`, headers, body: payload });
         };

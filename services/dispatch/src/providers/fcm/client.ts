@@ -43,10 +43,10 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
       const formOf = pushForms(content, message);
       const bodyOf = perForm((form) => renderFcm(content, message, platform, lifetime, form).body);
       return async (device, openToken, own) => {
-        const { token, tokenKind: kind = "token", locale } = device;
+        const { token, tokenKind: kind = "token", locale, liveToken } = device;
         const form = formOf(device);
         const body = own === undefined ? bodyOf(form) : renderFcm(own, message, platform, lifetime, form).body;
-        const payload = body({ token, kind }, openToken, locale);
+        const payload = body({ token, kind, liveToken }, openToken, locale);
         const current = tokens.current();
         const authorization = current instanceof Promise ? await current : current;
         if (typeof authorization !== "string") return authorization;

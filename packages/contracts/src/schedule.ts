@@ -1,0 +1,66 @@
+import { hasOffset, type LocalTime, ofDevice, type TimeOfSend } from "./http/v1/local-time.ts";
+import { instantOf } from "./time-zone.ts";
+
+/** The zones whose clocks show a time first and last. */
+const [firstZone, lastZone] = ["Etc/GMT-14", "Etc/GMT+12"];
+
+const dayMs = 86_400_000;
+export const maxScheduleDays = 30;
+
+/** FCM and most push services store a message for at most four weeks. */
+export const maxTtlSeconds = 28 * (dayMs / 1_000);
+
+/**
+ * `ttl: 0` means now or never: no provider may store the push. Herald has this long to hand it over; with no time at all, the notification
+ * would expire on acceptance.
+ */
+export const nowOrNeverMs = 10_000;
+
+/** When a notification begins, as its command says it. */
+export type Schedule = {
+  /** The beginning; absent: now. With `local`, the earliest. */
+  readonly sendAt?: string;
+  /** With `local`, the latest. */
+  readonly expiresAt: string;
+  readonly local?: LocalTime;
+};
+
+type Timing = TimeOfSend & { readonly ttl?: number | undefined };
+
+/** `at`: when the notification is accepted or changed; `zone`: the project's default time zone. */
+export const scheduleOf = (timing: Timing, { at, zone }: { readonly at: Date; readonly zone: string }): Schedule => {
+  const { send_at: time, time_zone: named, past, ttl = maxTtlSeconds } = timing;
+  const ttlMs = ttl === 0 ? nowOrNeverMs : ttl * 1_000;
+  if (time !== undefined && named === ofDevice) {
+    const latest = instantOf(time, lastZone).getTime() + (past === "tomorrow" ? dayMs : 0);
+    return {
+      sendAt: new Date(Math.max(instantOf(time, firstZone).getTime(), at.getTime())).toISOString(),
+      expiresAt: new Date(Math.max(latest, at.getTime()) + ttlMs).toISOString(),
+      local: { at: time, ...(past && { past }), zone, since: at.toISOString(), ttlMs },
+    };
+  }
+  const start = time === undefined ? at : startOf(time, named);
+  const isLater = start > at;
+  const begins = isLater ? start : at;
+  return {
+    ...(isLater && { sendAt: start.toISOString() }),
+    expiresAt: new Date(begins.getTime() + ttlMs).toISOString(),
+  };
+};
+
+const startOf = (time: string, zone: string | undefined): Date =>
+  zone === undefined || hasOffset(time) ? new Date(time) : instantOf(time, zone);
+
+/** What is wrong with a time at the moment `at`, as messages that begin with the field's name. */
+export const scheduleProblems = ({ send_at: time, time_zone: zone, past }: TimeOfSend, at: Date): string[] => {
+  if (time === undefined) return [];
+  const first = zone === ofDevice ? instantOf(time, firstZone) : startOf(time, zone);
+  const problems: string[] = [];
+  if (first.getTime() > at.getTime() + maxScheduleDays * dayMs)
+    problems.push(`send_at: must be at most ${maxScheduleDays} days ahead`);
+  if (zone === ofDevice && past === undefined && first <= at)
+    problems.push(
+      "past: is required, because `send_at` has passed in some time zones: `skip` their devices, or send `now` or `tomorrow`",
+    );
+  return problems;
+};

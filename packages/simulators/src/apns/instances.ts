@@ -1,0 +1,158 @@
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+
+const attributesType = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, "1 to 64 letters, digits and `.`, `_`, `-`");
+
+/** Body of `POST /apns/instances`: the app starts a Live Activity itself. */
+export const InstanceOptions = z.strictObject({
+  app: z.string().regex(/^[A-Za-z0-9.-]{1,255}$/, "a bundle id such as com.example.app"),
+  attributesType,
+  attributes: z.record(z.string(), z.unknown()).default({}),
+  contentState: z.record(z.string(), z.unknown()).default({}),
+});
+
+/** A state that a card got or showed. */
+export interface CardState {
+  readonly timestamp: number;
+  readonly event: string;
+  readonly contentState: unknown;
+}
+
+/** A Live Activity on a phone, as ActivityKit keeps it. */
+export interface Instance {
+  readonly id: string;
+  readonly app: string;
+  readonly attributesType: string;
+  readonly attributes: unknown;
+  /** The token of the push that started it; absent: the app did. */
+  readonly startToken?: string;
+  /** For updates; null: the app was not given it yet. */
+  token: string | null;
+  state: "active" | "ended";
+  /** Seconds since 1970 of the last applied push. */
+  timestamp: number;
+  /** Seconds since 1970 when iOS removes it, if a push said so. */
+  dismissalDate?: number;
+  /** How many alerts it showed. */
+  alerts: number;
+  /** All pushes that reached it, in their order. */
+  readonly arrived: CardState[];
+  /** What it showed, one after another. */
+  readonly shown: CardState[];
+}
+
+/** When an app that a push started gets the update token of its card: at once, or on `POST /apns/instances/{id}/token`. */
+export const UpdateToken = z.enum(["now", "later"]);
+export type UpdateToken = z.infer<typeof UpdateToken>;
+
+type Phone = { readonly app: string; readonly attributesType: string; readonly updateToken: UpdateToken };
+type Aps = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Aps => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/**
+ * The Live Activities of simulated phones. A push that APNs accepts reaches its card at once. A card ignores a push with an older timestamp
+ * than the last one that it applied, and every push after its end.
+ */
+export function createInstances(newToken: (app: string, pushType: string) => string) {
+  const starts = new Map<string, Phone>();
+  const byToken = new Map<string, Instance>();
+  const all = new Map<string, Instance>();
+
+  const give = (instance: Instance): string => {
+    const token = newToken(instance.app, "liveactivity");
+    instance.token = token;
+    byToken.set(token, instance);
+    return token;
+  };
+
+  const add = (fields: Pick<Instance, "app" | "attributesType" | "attributes" | "startToken">, first: CardState) => {
+    const instance: Instance = {
+      ...fields,
+      id: randomBytes(8).toString("hex"),
+      token: null,
+      state: "active",
+      timestamp: first.timestamp,
+      alerts: 0,
+      arrived: [],
+      shown: [first],
+    };
+    all.set(instance.id, instance);
+    return instance;
+  };
+
+  const stateOf = (aps: Aps): CardState => ({
+    timestamp: Number(aps.timestamp),
+    event: String(aps.event),
+    contentState: aps["content-state"],
+  });
+
+  const start = (startToken: string, phone: Phone, aps: Aps): void => {
+    // iOS starts nothing without an alert, and nothing of another type.
+    if (aps.event !== "start" || aps["attributes-type"] !== phone.attributesType || !isObject(aps.alert)) return;
+    const { app, attributesType: type } = phone;
+    const instance = add({ app, attributesType: type, attributes: aps.attributes, startToken }, stateOf(aps));
+    instance.arrived.push(stateOf(aps));
+    instance.alerts++;
+    if (aps["input-push-token"] === 1 && phone.updateToken === "now") give(instance);
+  };
+
+  const update = (instance: Instance, aps: Aps): void => {
+    const state = stateOf(aps);
+    if (state.event !== "update" && state.event !== "end") return;
+    instance.arrived.push(state);
+    if (instance.state === "ended" || state.timestamp < instance.timestamp) return;
+    instance.timestamp = state.timestamp;
+    if (isObject(aps.alert)) instance.alerts++;
+    const last = JSON.stringify(instance.shown.at(-1)?.contentState);
+    if (last !== JSON.stringify(state.contentState) || state.event === "end") instance.shown.push(state);
+    if (state.event !== "end") return;
+    instance.state = "ended";
+    if (typeof aps["dismissal-date"] === "number") instance.dismissalDate = aps["dismissal-date"];
+  };
+
+  return {
+    /** A token by which a push starts activities of a type. */
+    startToken(phone: Phone): string {
+      const token = newToken(phone.app, "liveactivity");
+      starts.set(token, phone);
+      return token;
+    },
+
+    /** The app starts one itself, with its token. */
+    create({ contentState, ...fields }: z.infer<typeof InstanceOptions>): Instance {
+      // Every push is newer than what the app shows.
+      const instance = add(fields, { timestamp: 0, event: "start", contentState });
+      give(instance);
+      return instance;
+    },
+
+    /** Another token: the first one if it had none. The old one is good for nothing any more. Undefined: there is no such card. */
+    rotate(id: string): Instance | undefined {
+      const instance = all.get(id);
+      if (!instance) return undefined;
+      if (instance.token !== null) byToken.delete(instance.token);
+      give(instance);
+      return instance;
+    },
+
+    /** A push that APNs accepted, for any token. `payload`: its JSON, or an object. */
+    deliver(token: string, payload: unknown): void {
+      const key = token.toLowerCase();
+      const phone = starts.get(key);
+      const instance = byToken.get(key);
+      if (!phone && !instance) return;
+      const document: unknown = typeof payload === "string" ? JSON.parse(payload) : payload;
+      if (!isObject(document) || !isObject(document.aps)) return;
+      if (phone) start(key, phone, document.aps);
+      else if (instance) update(instance, document.aps);
+    },
+
+    /** Oldest first; `token`: those with this token, for updates or of their start. */
+    list: (token?: string): Instance[] =>
+      [...all.values()].filter((one) => token === undefined || one.token === token || one.startToken === token),
+    clear: () => all.clear(),
+  };
+}
+
+export type Instances = ReturnType<typeof createInstances>;

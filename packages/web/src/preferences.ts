@@ -1,0 +1,37 @@
+import { type CallProblem, call } from "./call.ts";
+import { readState } from "./state.ts";
+import type { PreferencesAnswer } from "./wire.ts";
+
+/** A kind of notifications that the project has declared. */
+export type KindChoice = PreferencesAnswer["data"]["kinds"][number];
+
+/** No kinds beside a problem. */
+export type KindChoices = {
+  readonly kinds: readonly KindChoice[];
+  readonly problem: CallProblem | null;
+};
+
+const answered = async (work: () => Promise<PreferencesAnswer>): Promise<KindChoices> => {
+  try {
+    return { kinds: (await work()).data.kinds, problem: null };
+  } catch (problem) {
+    return { kinds: [], problem: problem as CallProblem };
+  }
+};
+
+const ask = async (body?: unknown): Promise<PreferencesAnswer> => {
+  const { gateway = "", device, credential } = (await readState()) ?? {};
+  if (!device || !credential)
+    throw { slug: "not-subscribed", message: "subscribe first", retry: false, status: 0 } satisfies CallProblem;
+  return call(gateway, `${body ? "PUT" : "GET"} devices/${device}/preferences`, body, credential);
+};
+
+export const getPreferences = (): Promise<KindChoices> => answered(() => ask());
+
+/** Changes some choices of the device; the others stay. */
+export const setPreferences = (kinds: Readonly<Record<string, boolean>>): Promise<KindChoices> =>
+  answered(async () => {
+    const { data } = await ask();
+    const own = data.kinds.filter(({ set_by }) => set_by === "device").map(({ kind, on }) => [kind, on]);
+    return ask({ preferences: { kinds: { ...Object.fromEntries(own), ...kinds } } });
+  });

@@ -1,0 +1,113 @@
+import { openBucket, publish, sendRequest } from "@herald/bus";
+import {
+  type ActivityKey,
+  ActivityRecord,
+  activeActivityKey,
+  activityKey,
+  activityPriority,
+  activityPushKey,
+  ExplainDevice,
+  isSmallSend,
+  type JoinActivityV1,
+  joinSend,
+  keptMsOf,
+  type NotificationContent,
+  newestSend,
+  SendOneV1,
+  SendV1,
+} from "@herald/contracts";
+import { hasCode, isUnavailable } from "@herald/kit";
+import type { Deps } from "../deps.ts";
+import { decideActivity, endAtItsTime } from "../domain/activity.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+
+type ActivitySendsDeps = Pick<Deps, "bus" | "now" | "log">;
+
+export type ActivitySends = ReturnType<typeof createActivitySends>;
+
+/** The part of dispatch in Live Activities: which state a row sends, and the state for a device whose token came late. */
+export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
+  const bucket = openBucket(bus, "push_activities", ActivityRecord);
+
+  /** Publishes a send. Its id follows from the record, so a repeat is the same send. */
+  const publishSend = async (send: SendV1): Promise<void> => {
+    const options = { id: send.notificationId };
+    if (isSmallSend(send)) await publish(bus, SendOneV1, send, options);
+    else await publish(bus, SendV1, send, options);
+  };
+
+  /** Publishes the newest version: its writer may have died between the record and its send. */
+  const publishNewest = async (key: ActivityKey, record: ActivityRecord | undefined): Promise<void> => {
+    const send = record && newestSend(key, record);
+    if (send) await publishSend(send);
+  };
+
+  const decide = async (key: ActivityKey, { activity: sent }: NotificationContent) => {
+    if (!sent) throw new TypeError("not a notification of an activity");
+    for (;;) {
+      const entry = await bucket.get(activityKey(key));
+      const decision = decideActivity(key, entry?.value, sent);
+      if (decision.kind === "replaced") {
+        if (sent.version !== undefined) await publishNewest(key, entry?.value);
+        return decision;
+      }
+      if (decision.kind === "push") return { ...decision, record: entry?.value };
+      const { record } = decision;
+      await bucket.update(activityKey(key), record, entry?.revision ?? 0, { ttlMs: keptMsOf(record, now()) });
+    }
+  };
+
+  return {
+    /**
+     * What a row of an activity's notification sends now; undefined: nothing, because a newer version replaced it. If the record cannot be read, the state of the send itself: iOS ignores it if it
+     * is not the newest. Throws only for the end at `ends_at`, which has no state of its own.
+     */
+    current: async ({ _id, projectId, content }: NotificationRecord): Promise<NotificationContent | undefined> => {
+      const { activity } = content;
+      if (!activity) return content;
+      try {
+        const decision = await decide({ projectId, id: activity.id }, content);
+        if (decision.kind === "replaced") return undefined;
+        const { push, record = {} } = decision;
+        return { ...content, activity: push, priority: activityPriority(record, push) };
+      } catch (error) {
+        if (activity.version === undefined || !isUnavailable(error)) throw error;
+        log.warn(
+          { err: error, notificationId: _id },
+          "an activity's record cannot be read: its send goes out as it is",
+        );
+        return content;
+      }
+    },
+
+    /** Ends an activity whose time has come, before the audience of its end is read. Repeatable. Throws bus-unavailable. */
+    endAtItsTime: async ({ projectId, content: { activity } }: NotificationRecord): Promise<void> => {
+      if (activity?.event !== "end" || activity.version !== undefined) return;
+      const key = { projectId, id: activity.id };
+      for (;;) {
+        const entry = await bucket.get(activityKey(key));
+        const record = entry && endAtItsTime(key, entry.value, now());
+        if (!entry || !record) return;
+        const ttlMs = keptMsOf(record, now());
+        if (!(await bucket.update(activityKey(key), record, entry.revision, { ttlMs }))) continue;
+        return bucket.delete(activeActivityKey(key));
+      }
+    },
+
+    /** Sends the newest state to a device whose token came, if the activity is for it. Repeatable. */
+    join: async ({ projectId, deviceId, activityId: id, ...token }: JoinActivityV1): Promise<void> => {
+      const key = { projectId, id };
+      const record = (await bucket.get(activityKey(key)))?.value;
+      if (!record) return;
+      const { targets, app } = record;
+      const push = activityPushKey(id);
+      const asked = { projectId, deviceId, targets, push, ...(app !== undefined && { app }) };
+      const found = await sendRequest(bus, ExplainDevice, asked).catch((error: unknown) => {
+        if (hasCode(error, "device-not-found")) return undefined;
+        throw error;
+      });
+      if (!found || found.matched === undefined || found.otherApp || found.noToken) return;
+      await publishSend(joinSend(key, record, { deviceId, ...token }));
+    },
+  };
+};

@@ -1,0 +1,49 @@
+import { type ActivityKey, type ActivityPush, type ActivityRecord, activityPush, endActivity } from "@herald/contracts";
+
+/** What a row of an activity's notification sends, by the record as it is just before the push. */
+type Decision =
+  | { readonly kind: "push"; readonly push: ActivityPush }
+  /** Nothing is pushed: a newer version, or the end, has a send of its own. */
+  | { readonly kind: "replaced" }
+  /** The record must be written first, by a compare-and-set. Then the row is decided again. */
+  | { readonly kind: "write"; readonly record: ActivityRecord };
+
+const replaced: Decision = { kind: "replaced" };
+
+/** The alert of a version: the first push of the version claims it, so that no other version shows it. */
+const withAlert = (record: ActivityRecord, push: ActivityPush): Decision => {
+  const { alert } = record;
+  if (alert === undefined) return { kind: "push", push };
+  if (alert.pushed === undefined)
+    return { kind: "write", record: { ...record, alert: { ...alert, pushed: record.version } } };
+  if (alert.pushed === record.version) return { kind: "push", push };
+  const { alert: _, ...silent } = push;
+  return { kind: "push", push: silent };
+};
+
+/** The record that ends an activity at `ends_at`. Undefined: a request has ended it. */
+export const endAtItsTime = (key: ActivityKey, record: ActivityRecord, now: Date): ActivityRecord | undefined => {
+  const ended = endActivity(key, record, {}, now);
+  return ended.kind === "written" ? ended.record : undefined;
+};
+
+/**
+ * Decides a row of an activity's notification. `record` undefined: it is gone, after its time or with the broker's data. The end at
+ * `ends_at` is the only one without a version.
+ *
+ * Every version is written before the audience of its send is read. So a start and a join take the newest state, and need no repeat after the push: a device's token is stored before its join is sent, so a
+ * version that is written after this read is sent to the device too.
+ */
+export const decideActivity = (key: ActivityKey, record: ActivityRecord | undefined, sent: ActivityPush): Decision => {
+  const { event, version } = sent;
+  if (record === undefined) return version === undefined ? replaced : { kind: "push", push: sent };
+  const newest = (): ActivityPush => activityPush(key.id, record, event);
+  if (event === "join") return { kind: "push", push: newest() };
+  if (event === "start") return record.end ? replaced : { kind: "push", push: newest() };
+  // The end at `ends_at`, unless a request ended it before.
+  if (version === undefined)
+    return record.end && record.end.body === undefined ? { kind: "push", push: newest() } : replaced;
+  // A record with an older version comes from a backup of the broker.
+  if (record.version < version) return { kind: "push", push: sent };
+  return record.version > version ? replaced : withAlert(record, newest());
+};

@@ -1,0 +1,254 @@
+import { handleRequest, lastMessage, publish, type RequestListener } from "@herald/bus";
+import {
+  DeliverBatchV1,
+  ExpandedV1,
+  ExpandV1,
+  ListZones,
+  type LocalTime,
+  type NotificationId,
+  newDeviceId,
+  type ProjectId,
+  pagesOfWave,
+  type Recipient,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+const hour = 3_600_000;
+
+let dispatch: DispatchTest;
+let answering: RequestListener;
+/** The zones of the project's devices, as registry answers them. */
+let zones: string[] = [];
+let projectId: ProjectId;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+  answering = handleRequest(dispatch.bus, ListZones, async () => ({ zones }));
+});
+afterAll(async () => {
+  await answering.stop();
+  await dispatch.stop();
+});
+beforeEach(async () => {
+  projectId = await dispatch.project();
+  zones = ["none", "Asia/Tokyo", "Europe/Berlin", "America/New_York"];
+});
+afterEach(() => {
+  dispatch.clock.ahead = 0;
+});
+
+/** Sends at a local time that clocks in UTC show after `ms`. */
+const sendLocal = (ms: number, local: Partial<LocalTime> = {}) => {
+  const now = dispatch.now();
+  const at = new Date(now.getTime() + ms).toISOString().slice(0, 19);
+  return dispatch.send(
+    projectId,
+    {
+      sendAt: now.toISOString(),
+      expiresAt: new Date(now.getTime() + 3 * day).toISOString(),
+      local: { at, zone: "UTC", since: now.toISOString(), ttlMs: 2 * hour, ...local },
+    },
+    { send_at: at, time_zone: "device" },
+  );
+};
+
+const scheduleOf = async (id: NotificationId) => {
+  const { schedule = [], status } = await dispatch.get(projectId, id);
+  return { status, waves: schedule.map(({ status, time_zones: of, devices }) => [of.join(" "), status, devices]) };
+};
+
+const becomes = (id: NotificationId, expected: Awaited<ReturnType<typeof scheduleOf>>) =>
+  eventually(async () => expect(await scheduleOf(id)).toEqual(expected));
+
+/** Before their time to live ends. */
+const accepted = (id: NotificationId, count: number) =>
+  eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: count }));
+
+/** The command to expand a wave. */
+const commandOf = (id: NotificationId, n: number) =>
+  eventually(async () => {
+    const subject = ExpandV1.subject({ projectId, notificationId: id, page: n * pagesOfWave } as ExpandV1);
+    const found = await lastMessage(dispatch.bus, "PUSH_CMD", subject, ExpandV1);
+    if (!found) throw new Error(`wave ${n} is not expanded`);
+    return found.data;
+  });
+
+const publishExpanded = (id: NotificationId, n: number, batches: number, count: number, repeat = "") =>
+  publish(
+    dispatch.bus,
+    ExpandedV1,
+    { projectId, notificationId: id, batches, devices: count, unmatched: [], wave: { n } },
+    { id: `${id}/expanded/${n}${repeat}` },
+  );
+
+/** Partitions a wave as registry does: one batch of these devices, if there are any. */
+const partition = async (id: NotificationId, n: number, of: readonly Recipient[]) => {
+  const command = await commandOf(id, n);
+  const batch: DeliverBatchV1 = {
+    batchId: `${id}/${command.page}/0`,
+    projectId,
+    notificationId: id,
+    lane: "broadcast",
+    platform: "ios",
+    expiresAt: command.expiresAt,
+    ...(command.wave?.skip !== undefined && { skip: command.wave.skip }),
+    devices: [...of],
+  };
+  if (of.length > 0) await publish(dispatch.bus, DeliverBatchV1, batch, { id: batch.batchId });
+  await publishExpanded(id, n, of.length > 0 ? 1 : 0, of.length);
+  return command;
+};
+
+test("each wave begins at its time, and the last one ends the notification", async () => {
+  const id = await sendLocal(10 * hour);
+  const [tokyo, berlin, none, newYork] = ["Asia/Tokyo", "Europe/Berlin", "none", "America/New_York"];
+  await becomes(id, {
+    status: "scheduled",
+    waves: [tokyo, berlin, none, newYork].map((zone) => [zone, "scheduled", undefined]),
+  });
+  dispatch.pass(hour);
+  const first = await partition(id, 0, devices(2));
+  expect(first).toMatchObject({ page: 0, wave: { n: 0, zones: [tokyo] } });
+  const { schedule = [] } = await dispatch.get(projectId, id);
+  expect(Date.parse(first.expiresAt) - Date.parse(schedule[0]?.at ?? "")).toBe(2 * hour);
+  await becomes(id, {
+    status: "sending",
+    waves: [
+      [tokyo, "sent", 2],
+      [berlin, "scheduled", undefined],
+      [none, "scheduled", undefined],
+      [newYork, "scheduled", undefined],
+    ],
+  });
+  await accepted(id, 2);
+
+  dispatch.pass(9 * hour);
+  for (const [n, count] of [
+    [1, 3],
+    [2, 0],
+  ] as const) {
+    const command = await partition(id, n, devices(count));
+    expect(command.page).toBe(n * pagesOfWave);
+  }
+  await becomes(id, {
+    status: "sending",
+    waves: [
+      [tokyo, "sent", 2],
+      [berlin, "sent", 3],
+      [none, "sent", 0],
+      [newYork, "scheduled", undefined],
+    ],
+  });
+  await accepted(id, 5);
+  dispatch.pass(5 * hour);
+  await partition(id, 3, devices(1));
+  const final = await dispatch.final(projectId, id);
+  expect(final).toMatchObject({ status: "completed", counts: { devices: 6, accepted: 6 } });
+  expect(final.schedule?.map((wave) => wave.devices)).toEqual([2, 3, 0, 1]);
+});
+
+test("repeats of messages of an earlier wave change nothing", async () => {
+  zones = ["Asia/Tokyo", "none"];
+  const id = await sendLocal(10 * hour);
+  await becomes(id, {
+    status: "scheduled",
+    waves: [
+      ["Asia/Tokyo", "scheduled", undefined],
+      ["none", "scheduled", undefined],
+    ],
+  });
+  dispatch.pass(hour);
+  await partition(id, 0, devices(1));
+  await publishExpanded(id, 0, 7, 7, "/again");
+  await becomes(id, {
+    status: "sending",
+    waves: [
+      ["Asia/Tokyo", "sent", 1],
+      ["none", "scheduled", undefined],
+    ],
+  });
+  await accepted(id, 1);
+  dispatch.pass(9 * hour);
+  await commandOf(id, 1);
+  await publishExpanded(id, 0, 7, 7, "/once more");
+  await partition(id, 1, devices(1));
+  await publishExpanded(id, 1, 7, 7, "/again");
+  expect(await dispatch.final(projectId, id)).toMatchObject({
+    status: "completed",
+    counts: { devices: 2, accepted: 2 },
+  });
+});
+
+test("a cancel between waves ends it with the devices that were addressed", async () => {
+  const id = await sendLocal(10 * hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(4));
+  dispatch.pass(hour);
+  await partition(id, 0, devices(2));
+  await eventually(async () => expect((await scheduleOf(id)).waves[0]).toEqual(["Asia/Tokyo", "sent", 2]));
+  await dispatch.cancel(projectId, id);
+  const final = await dispatch.final(projectId, id);
+  expect(final).toMatchObject({ status: "cancelled", counts: { devices: 2, accepted: 2, cancelled: 0 } });
+  expect(final.schedule).toHaveLength(1);
+  dispatch.pass(day);
+  expect(await dispatch.get(projectId, id)).toEqual(final);
+});
+
+test("devices whose clocks have passed the time are skipped, or sent to now or tomorrow", async () => {
+  zones = ["Asia/Tokyo", "none"];
+  const skipped = await sendLocal(hour, { past: "skip" });
+  const { wave } = await partition(skipped, 0, [device()]);
+  expect(wave).toEqual({ n: 0, zones: ["Asia/Tokyo"], skip: "past-local-time" });
+  dispatch.pass(hour);
+  await partition(skipped, 1, [device()]);
+  const final = await dispatch.final(projectId, skipped);
+  expect(final).toMatchObject({ counts: { devices: 2, accepted: 1, skipped: 1 }, skips: { "past-local-time": 1 } });
+  expect(final.schedule?.map(({ status }) => status)).toEqual(["skipped", "sent"]);
+  const reasons = (await dispatch.deliveries(projectId, skipped)).map(({ reason }) => reason ?? "sent");
+  expect(reasons.sort()).toEqual(["past-local-time", "sent"]);
+
+  const now = await sendLocal(hour, { past: "now" });
+  expect((await commandOf(now, 0)).wave).toEqual({ n: 0, zones: ["Asia/Tokyo"] });
+
+  const tomorrow = await sendLocal(hour, { past: "tomorrow" });
+  await eventually(async () =>
+    expect((await scheduleOf(tomorrow)).waves.map(([of]) => of)).toEqual(["none", "Asia/Tokyo"]),
+  );
+  const [utc, tokyo] = (await dispatch.get(projectId, tomorrow)).schedule ?? [];
+  expect(Date.parse(tokyo?.at ?? "") - Date.parse(utc?.at ?? "")).toBe(15 * hour);
+});
+
+test("a zone that a device brings between two waves belongs to the next one", async () => {
+  zones = ["Asia/Tokyo", "none"];
+  const id = await sendLocal(10 * hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(2));
+  dispatch.pass(hour);
+  await partition(id, 0, [device()]);
+  zones = ["Asia/Tokyo", "none", "Europe/Berlin", "America/New_York"];
+  dispatch.pass(9 * hour);
+  expect((await partition(id, 1, [])).wave).toEqual({ n: 1, zones: ["Europe/Berlin", "none"] });
+  await eventually(async () =>
+    expect((await scheduleOf(id)).waves[2]).toEqual(["America/New_York", "scheduled", undefined]),
+  );
+});
+
+test("a wave that is three days late does not take place", async () => {
+  zones = ["Asia/Tokyo", "none"];
+  const id = await sendLocal(10 * hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(2));
+  dispatch.pass(hour);
+  await partition(id, 0, [device()]);
+  await eventually(async () => expect((await scheduleOf(id)).status).toBe("sending"));
+  dispatch.pass(3 * day + 1);
+  expect(await dispatch.final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 1 } });
+});
+
+test("devices of a wave that expired count as expired", async () => {
+  zones = ["none"];
+  const id = await sendLocal(hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(1));
+  dispatch.pass(4 * hour);
+  const late: Recipient = { ...device(), id: newDeviceId(new Date()) };
+  await partition(id, 0, [late]);
+  expect(await dispatch.final(projectId, id)).toMatchObject({ status: "expired", counts: { expired: 1 } });
+});

@@ -1,0 +1,164 @@
+import { type Bus, openBucket } from "@herald/bus";
+import {
+  type ActivityId,
+  type ActivityKey,
+  ActivityRecord,
+  activeActivityKey,
+  activityKey,
+  activityLimits,
+  firstSends,
+  keptMsOf,
+  newestSend,
+  newestSendId,
+  type ProjectId,
+  type SendV1,
+  type Written,
+} from "@herald/contracts";
+import { HeraldError, type Logger, notFound } from "@herald/kit";
+import { z } from "zod";
+import { createQueueQuota } from "../limits/queue-quota.ts";
+
+/** Above this part of the bucket no activity begins; those that run can still be written. */
+const fullPart = 0.9;
+const measureEveryMs = 1_000;
+const bucketRetrySeconds = 60;
+/** A place comes back when an activity ends, or after hours. */
+const quotaRetrySeconds = 60;
+/** Writers of one activity that collide: more than the limit of versions lets through. */
+const maxTries = 20;
+
+export type ActivityStore = ReturnType<typeof createActivityStore>;
+
+type Deps = { readonly bus: () => Bus; readonly now: () => Date; readonly log: Logger };
+
+/** The records of Live Activities, on the bus: writing one needs no database. All methods throw bus-unavailable. */
+export const createActivityStore = ({ bus, now, log }: Deps) => {
+  const bucket = () => openBucket(bus(), "push_activities", ActivityRecord);
+  const places = () => openBucket(bus(), "push_activities", z.object({}));
+  const refusal = (what: string) => () =>
+    new HeraldError("quota-exceeded", `activity: ${what}; come back in ${quotaRetrySeconds} s`, {
+      retryAfterSeconds: quotaRetrySeconds,
+    });
+  const active = createQueueQuota({
+    limitOf: () => ({ messages: activityLimits.active, bytes: Number.POSITIVE_INFINITY }),
+    count: (projectId: ProjectId) => bucket().count(`active.${projectId}.*`),
+    refusal: refusal(`a project may have ${activityLimits.active} active activities; end one`),
+    now,
+    log,
+  });
+  const kept = createQueueQuota({
+    limitOf: () => ({ messages: Number.POSITIVE_INFINITY, bytes: activityLimits.projectBytes }),
+    count: (projectId: ProjectId) => bucket().count(`${projectId}.*`),
+    refusal: refusal(`a project may have ${activityLimits.projectBytes} bytes of activities, kept for 14 hours each`),
+    now,
+    log,
+  });
+
+  let fill = { at: Number.NEGATIVE_INFINITY, isFull: false };
+  const checkRoom = async (): Promise<void> => {
+    const at = now().getTime();
+    if (Math.abs(at - fill.at) >= measureEveryMs) {
+      const { bytes, maxBytes } = await bucket().fill();
+      fill = { at, isFull: maxBytes > 0 && bytes > maxBytes * fullPart };
+    }
+    if (fill.isFull)
+      throw new HeraldError("queue-full", "activity: the room for activities is used up; running ones can be written", {
+        retryAfterSeconds: bucketRetrySeconds,
+      });
+  };
+
+  /** Throws validation-failed for a record that is too large. */
+  const bytesOf = (record: ActivityRecord): number => {
+    const bytes = Buffer.byteLength(JSON.stringify(record));
+    if (bytes > activityLimits.recordBytes)
+      throw new HeraldError(
+        "validation-failed",
+        `activity: takes ${bytes} bytes, and at most ${activityLimits.recordBytes} are accepted; use fewer or shorter targets, or a topic`,
+      );
+    return bytes;
+  };
+
+  const find = async (key: ActivityKey): Promise<ActivityRecord | undefined> =>
+    (await bucket().get(activityKey(key)))?.value;
+
+  const admit = async ({ projectId }: ActivityKey, bytes: number) => {
+    await checkRoom();
+    await active.admit(projectId, bytes);
+    try {
+      await kept.admit(projectId, bytes);
+    } catch (error) {
+      active.refund(projectId, bytes);
+      throw error;
+    }
+    return () => {
+      active.refund(projectId, bytes);
+      kept.refund(projectId, bytes);
+    };
+  };
+
+  return {
+    find,
+
+    /** Stores a new activity. Resolves to the stored one: this, or that of an earlier request. Throws quota-exceeded and queue-full. */
+    create: async (key: ActivityKey, record: ActivityRecord): Promise<ActivityRecord> => {
+      const known = await find(key);
+      if (known) return known;
+      const refund = await admit(key, bytesOf(record));
+      let created = false;
+      try {
+        // First: a record without it would not count.
+        const runsMs = record.endsAt - record.createdAt;
+        await places().put(activeActivityKey(key), {}, { ttlMs: Math.max(1_000, runsMs) });
+        created = await bucket().create(activityKey(key), record, { ttlMs: keptMsOf(record, now()) });
+      } finally {
+        if (!created) refund();
+      }
+      return created ? record : ((await find(key)) ?? record);
+    },
+
+    /**
+     * Changes a record by compare-and-set. Resolves to the result, with the newest record. `check` may refuse the new record. Throws
+     * activity-not-found.
+     */
+    write: async (
+      key: ActivityKey,
+      change: (record: ActivityRecord) => Written,
+      check: (record: ActivityRecord) => void,
+    ): Promise<
+      (Exclude<Written, { kind: "written" }> & { record: ActivityRecord }) | (Written & { kind: "written" })
+    > => {
+      for (let tries = 0; tries < maxTries; tries++) {
+        const entry = await bucket().get(activityKey(key));
+        if (!entry) throw notFound("activity-not-found", "id", activityHint);
+        const written = change(entry.value);
+        if (written.kind !== "written") return { ...written, record: entry.value };
+        const { record } = written;
+        bytesOf(record);
+        check(record);
+        const ttlMs = keptMsOf(record, now());
+        if (await bucket().update(activityKey(key), record, entry.revision, { ttlMs })) return written;
+      }
+      throw new HeraldError("overloaded", "activity: too many writers change it at a time", { retryAfterSeconds: 1 });
+    },
+
+    /** Its place is free. Repeatable. */
+    release: async (key: ActivityKey): Promise<void> => bucket().delete(activeActivityKey(key)),
+  };
+};
+
+export const activityHint = "it does not exist, or ended more than a few hours ago";
+
+/** The sends of a record's newest version. */
+export const sendsOf = (projectId: ProjectId, id: ActivityId, record: ActivityRecord): SendV1[] => {
+  const key = { projectId, id };
+  if (record.version === 1) return firstSends(key, record);
+  const send = newestSend(key, record);
+  return send ? [send] : [];
+};
+
+/** The answer to a write. */
+export const versionOf = (key: ActivityKey, record: ActivityRecord) => ({
+  id: key.id,
+  version: record.version,
+  notification_id: newestSendId(key, record),
+});

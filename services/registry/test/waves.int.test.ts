@@ -1,0 +1,80 @@
+import { CountAudience, ListZones, type ProjectId, pagesOfWave } from "@herald/contracts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
+
+let t: ExpandTest;
+let projectId: ProjectId;
+beforeAll(async () => {
+  t = await startExpandTest();
+});
+afterAll(() => t.stop());
+beforeEach(async () => {
+  projectId = await t.newProject();
+});
+
+const zones = ["Asia/Tokyo", "Europe/Berlin", undefined] as const;
+const zoneAt = (at: number) => zones[at % 5] ?? zones[(at % 5) - 3];
+
+/** Devices in two time zones and without one, and every third in a topic. */
+const zoned = (count: number) =>
+  many(count, (at) => (at % 3 === 0 ? ["rare", "news"] : ["news"])).map((device, at) => ({
+    ...device,
+    identifiers: { ...(zoneAt(at) && { current_time_zone: zoneAt(at) }) },
+  }));
+
+describe("a wave", () => {
+  test.each([
+    ["all", ["all"], () => true],
+    ["a topic", ["topic:rare"], (at: number) => at % 3 === 0],
+    ["a condition", ["condition:'rare' in topics && platform == 'ios'"], (at: number) => at % 3 === 0],
+    ["several targets", ["topic:rare", "condition:platform == 'web'"], (at: number) => at % 3 !== 1],
+  ])("has the devices of its zones among those of %s, and all waves have each once", async (_name, targets, fits) => {
+    const ids = await t.seed(zoned(6_000));
+    const found: string[] = [];
+    for (const [n, of] of [["Asia/Tokyo"], ["Europe/Berlin", "none"]].entries()) {
+      const { end, batches, devices } = await t.expand(targets, {
+        page: n * pagesOfWave,
+        wave: { n, zones: of },
+      });
+      expect(end).toMatchObject({ wave: { n }, devices: devices.length });
+      expect(batches[0]?.expiresAt).toBeDefined();
+      const expected = ids.filter((_, at) => fits(at) && of.includes(zoneAt(at) ?? "none"));
+      expect(sorted(devices)).toEqual(sorted(expected));
+      for (const { batchId } of batches) expect(Math.floor(Number(batchId.split("/")[1]) / pagesOfWave)).toBe(n);
+      found.push(...devices);
+    }
+    expect(sorted(found)).toEqual(sorted(ids.filter((_, at) => fits(at))));
+  });
+
+  test.each([true, false])("has the same devices by either index (%s), also if a page is repeated", async (byZone) => {
+    const ids = await t.seed(zoned(4_000));
+    const wave = { n: 3, zones: ["Asia/Tokyo"], byZone, skip: "past-local-time" };
+    const { batches, devices } = await t.expand(["topic:news"], { page: 3 * pagesOfWave, wave });
+    expect(sorted(devices)).toEqual(sorted(ids.filter((_, at) => zoneAt(at) === "Asia/Tokyo")));
+    expect(batches.every(({ skip }) => skip === "past-local-time")).toBe(true);
+  });
+
+  test("reaches single devices and tokens in its zones alone", async () => {
+    const ids = await t.seed(zoned(10));
+    const { devices, end } = await t.expand([...ids.slice(0, 5), "token:t5"], { wave: { n: 0, zones: ["none"] } });
+    expect(sorted(devices)).toEqual(sorted([ids[2] ?? ""]));
+    expect(end.unmatched).toHaveLength(5);
+  });
+});
+
+test("the zones of few devices are theirs, those of a large audience the project's", async () => {
+  const ids = await t.seed(zoned(200));
+  const ask = async (targets: string[]) => (await t.registry.ask(ListZones, { projectId, targets })).zones;
+  expect(await ask(["topic:news"])).toEqual(["Asia/Tokyo", "Europe/Berlin", "none"]);
+  expect(await ask([ids[0] ?? ""])).toEqual(["Asia/Tokyo"]);
+  expect(await ask([ids[1] ?? "", ids[2] ?? ""])).toEqual(["Europe/Berlin", "none"]);
+  expect(await ask(["token:t0"])).toEqual(["Asia/Tokyo"]);
+  expect(await ask(["user:nobody"])).toEqual(["none"]);
+});
+
+test("a count by zone adds up", async () => {
+  await t.seed(zoned(500));
+  const { devices, zones: byZone } = await t.registry.ask(CountAudience, { projectId, targets: ["all"], byZone: true });
+  expect(byZone).toEqual({ "Asia/Tokyo": 200, "Europe/Berlin": 200, none: 100 });
+  expect(devices.ios + devices.android + devices.web).toBe(500);
+});
