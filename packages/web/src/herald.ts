@@ -1,6 +1,6 @@
 import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
-import type { CallProblem } from "./call.ts";
 import { getPreferences, type KindChoices, setPreferences } from "./preferences.ts";
+import type { CallProblem } from "./problem.ts";
 import { sendReports } from "./reports.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
 import { addReport, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";

@@ -1,4 +1,5 @@
-import { type CallProblem, call } from "./call.ts";
+import { call } from "./call.ts";
+import type { CallProblem } from "./problem.ts";
 import { deleteReport, getReport, readState, reportKeys } from "./state.ts";
 import type { ReportBody } from "./wire.ts";
 

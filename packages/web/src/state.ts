@@ -1,4 +1,4 @@
-import type { CallProblem } from "./call.ts";
+import type { CallProblem } from "./problem.ts";
 import type { DeviceData } from "./wire.ts";
 
 /** This browser's state of its device, in IndexedDB. The page and the service worker share it. */
