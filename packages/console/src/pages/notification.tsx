@@ -14,6 +14,7 @@ import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
+import { activityName } from "./notifications.tsx";
 
 const final = ["completed", "cancelled", "expired"];
 
@@ -244,11 +245,18 @@ export default function NotificationPage() {
           <Stack>
             <Panel title="Content">
               <Stack>
-                <LockScreen
-                  platform="web"
-                  app={app}
-                  shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
-                />
+                {data.activity ? (
+                  <Note>
+                    Live Activity <b>{activityName(data)}</b>, with the state{" "}
+                    <span className="mono break">{JSON.stringify(data.activity.content_state)}</span>
+                  </Note>
+                ) : (
+                  <LockScreen
+                    platform="web"
+                    app={app}
+                    shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
+                  />
+                )}
                 <Facts
                   facts={{
                     Id: <Copyable value={data.id} />,
