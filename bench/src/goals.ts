@@ -117,6 +117,8 @@ export const goals: readonly Goal[] = [
   atMost("a direct send of another project beside an upload, p99", "ms", "recipients-p99", 500, 500),
   besidePeer("100 recipients a request", "recipients-inline", "peer-batches", 0.6, 1),
   beside("a topic's devices, each with values of its own", "× the same text", "device-values", 0.5, 0.8),
+  beside("a topic's devices with a cap, quiet hours and a tenth muted", "× without", "rules-broadcast", 0.5, 0.7),
+  beside("a capped single send by `user:`", "× without", "rules-singles", 0.7, 0.85),
   beside("a single send from a template", "× plain", "template", 0.95, 1),
   beside("a topic's devices, asked for receipts that come in", "× without", "receipts-broadcast-ratio", 0.8, 1),
   { ...atMost("a state of an activity, PATCH to push, p50", "× a send", "activities-latency", 2, 1.5), digits: 2 },

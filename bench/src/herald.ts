@@ -215,6 +215,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     profiler,
     versions: await versionsOf(local.nats.url, mongo),
     gateway: local.gateway,
+    admin,
     openKeys,
     /** The newest lines of the system's log that may explain a failed row. */
     lastWords: (): readonly string[] => lastWords,

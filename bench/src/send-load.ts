@@ -8,15 +8,15 @@ import type { SendLoad } from "./sends.ts";
 /** As many as the peer's load uses. */
 const connections = { single: 50, batch: 20 } as const;
 
-const { gateway, token, count, pace, targets, keys, batchOf, recipients, activities, template }: SendLoad = JSON.parse(
-  process.argv[2] ?? "",
-);
+const { gateway, token, count, pace, targets, keys, batchOf, recipients, activities, template, kind }: SendLoad =
+  JSON.parse(process.argv[2] ?? "");
 const to = new URL(gateway);
 const texts = (n: number | string) => ({ title: "Hello", body: `World ${n}`, link_to: "/hello", ttl: 3_600 });
 const targetAt = (index: number) => targets[index % targets.length];
 const notificationAt = (index: number) => ({
   ...(template === undefined ? texts(index) : { template, variables: { n: index } }),
   targets: [targetAt(index)],
+  ...(kind !== undefined && { kind }),
 });
 const headersOf = () => ({ Authorization: `Bearer ${token}`, ...(keys ? { "Idempotency-Key": randomUUID() } : {}) });
 const requestOf = (path: string, body: unknown): string =>

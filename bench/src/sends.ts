@@ -21,6 +21,8 @@ export type SendLoad = {
   readonly batchOf?: number;
   /** Each request is one notification with `batchOf` recipients, each with a value of its own, instead of as many notifications. */
   readonly recipients?: boolean;
+  /** The kind of each notification; absent: none. */
+  readonly kind?: string;
   /** Each request is a new state of an activity instead of a notification; `targets` are ids of activities. */
   readonly activities?: boolean;
   /** A published template whose text shows the variable `n`. Absent: each notification has its own text. */

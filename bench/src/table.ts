@@ -17,6 +17,7 @@ export type Figure =
   | "recipients-inline"
   | "template"
   | "device-values"
+  | `rules-${"broadcast" | "singles"}`
   | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"

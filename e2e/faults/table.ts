@@ -4,6 +4,7 @@ import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
 import { busRows } from "./rows/bus.ts";
+import { caps } from "./rows/caps.ts";
 import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
@@ -11,6 +12,7 @@ import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
 import { rotate, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
@@ -24,6 +26,8 @@ import { sideBySide, upgrade } from "./rows/versions.ts";
 export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,
+  killedUpload,
+  caps,
   activities,
   threePlatforms,
   ...databaseRows,

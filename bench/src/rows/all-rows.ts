@@ -18,6 +18,7 @@ import { peerRow } from "./peer-row.ts";
 import { receiptsRow } from "./receipts-row.ts";
 import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
+import { rulesRow } from "./rules-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
@@ -45,6 +46,7 @@ export const allRows: readonly Row[] = [
   recipientsRow,
   deviceValuesRow,
   receiptsRow,
+  rulesRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

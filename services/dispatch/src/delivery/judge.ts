@@ -3,9 +3,9 @@ import type { Deps } from "../deps.ts";
 import { windowStart } from "../domain/cap-window.ts";
 import {
   askedRulesOf,
+  createDecide,
   type Decided,
   type Decision,
-  decide,
   packDecisions,
   rulesOfSend,
   type SendRules,
@@ -66,7 +66,8 @@ export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | 
       if (asked === undefined) return undefined;
       const at = { now: now(), expiresAt: sent.expiresAt, devices: devices.length };
       const open = devices.map((device) => (skips?.has(device.id) ? undefined : device));
-      const decisions = open.map((device) => device && decide(asked, device, at));
+      const decide = createDecide(asked, at);
+      const decisions = open.map((device) => device && decide(device));
       await addCap(sent, asked, open, decisions);
       return packDecisions(decisions);
     },

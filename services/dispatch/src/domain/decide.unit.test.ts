@@ -1,6 +1,6 @@
 import type { DeclaredKind, RulesRecord } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { applyDecisions, askedRulesOf, type Decision, decide, packDecisions, rulesOfSend } from "./decide.ts";
+import { applyDecisions, askedRulesOf, createDecide, type Decision, packDecisions, rulesOfSend } from "./decide.ts";
 import { quietUntil, unionUntil } from "./quiet-hours.ts";
 import { noneSkipped, type Sendable } from "./settle-row.ts";
 
@@ -27,7 +27,7 @@ const judged = (
   now: Date,
   expiresAt = at("23:59"),
   devices = 1,
-) => rules && decide(rules, one, { now, expiresAt, devices });
+) => rules && createDecide(rules, { now, expiresAt, devices })(one);
 
 describe("the rules of a send", () => {
   test("are none without a record, for a kind that is not declared, and for a critical one", () => {

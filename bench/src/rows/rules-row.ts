@@ -1,0 +1,110 @@
+import { type Broadcast, broadcast, largeSend, linesOfEach } from "../broadcast.ts";
+import type { Row } from "../row.ts";
+import { costLines } from "../send-lines.ts";
+import { type Singles, sendThroughHerald, warmUpHerald } from "../sends.ts";
+import { warmUp } from "./direct-row.ts";
+
+const hourMs = 3_600_000;
+/** One device in ten does not want the kind. */
+const mutedEvery = 10;
+const idsAtOnce = 1_000;
+/** More than a user gets in a run: every send takes a slot, and none is refused. */
+const cap = { count: 50, per: "week" } as const;
+const users = 1_000;
+
+const clockAt = (at: number): string =>
+  new Date(at).toISOString().slice("2030-01-31T".length, "2030-01-31T09:00".length);
+
+/** A kind with a cap, in a project with quiet hours that have ended: every device is judged, and none waits. */
+export const rulesRow: Row = {
+  name: "rules",
+  about:
+    "a send with a cap, quiet hours and a tenth muted to the last of --devices, and capped single sends, each beside plain ones",
+  async *measure({ system, sinks, runs, sizes, singles: count }) {
+    const sink = sinks.apns;
+    const devices = sizes.at(-1) ?? 0;
+    const sender = await system.anotherProject("rules");
+    const judged = { ...system, ...sender };
+    const declare = (kind: string) =>
+      system.admin.kinds.put(sender.project.id, kind, { title: kind, frequency_cap: cap });
+    const [from, to] = [clockAt(Date.now() - 3 * hourMs), clockAt(Date.now() - 2 * hourMs)];
+    await system.admin.projects.update(sender.project.id, { quiet_hours: { from, to, mode: "delay" } });
+    await declare("offers");
+
+    const describe = (index: number) => ({ user: { by: "project", userId: `u${index}` } }) as const;
+    await system.seed("apns", "plain", devices, describe);
+    const ids = await sender.seed("apns", "judged", devices, describe);
+    const muted = ids.filter((_, at) => at % mutedEvery === 0);
+    const collection = system.database("registry").collection<{ _id: string }>("devices");
+    for (let at = 0; at < muted.length; at += idsAtOnce)
+      await collection.updateMany(
+        { _id: { $in: muted.slice(at, at + idsAtOnce) } },
+        { $set: { preferences: ",-offers," } },
+      );
+    const reached = devices - muted.length;
+    const offer = async () =>
+      (
+        await sender.herald.notifications.send({
+          ...{ title: "Hello", body: "World", kind: "offers", targets: ["topic:judged"], ttl: 3_600 },
+        })
+      ).id;
+    const plain: Broadcast[] = [];
+    const ruled: Broadcast[] = [];
+    for (let run = 0; run < runs; run++) {
+      plain.push(await broadcast({ ...system, profiler: undefined }, sink, "plain", devices));
+      ruled.push(await largeSend(judged, sink, reached, offer));
+    }
+    const perSecond = ruled.map((one) => (one.pushesPerSecond * devices) / reached);
+    yield {
+      title: `APNs: one send to a topic of ${devices} devices with a cap, quiet hours and ${muted.length} that are muted`,
+      lines: [
+        { label: "devices/s", values: perSecond },
+        { label: "devices/s without rules", values: plain.map((one) => one.pushesPerSecond) },
+        {
+          label: "ratio",
+          values: perSecond.map((rate, run) => rate / (plain[run]?.pushesPerSecond ?? 1)),
+          digits: 2,
+          figure: "rules-broadcast",
+        },
+        { label: "CPU of Herald, µs a push", values: ruled.map((one) => one.ownCpu) },
+        { label: "without rules, µs a push", values: plain.map((one) => one.ownCpu) },
+        ...linesOfEach(ruled),
+      ],
+    };
+
+    const few = Math.min(users, devices);
+    // Of users who want it, in both projects.
+    const targets = Array.from({ length: devices }, (_, at) => at)
+      .filter((at) => at % mutedEvery !== 0)
+      .slice(0, few)
+      .map((at) => `user:u${at}`);
+    // Each run has a kind of its own, so that no user reaches the cap.
+    const capped = Math.min(count, targets.length * cap.count);
+    const load = { count: capped, targets };
+    await declare("warm-up");
+    await warmUpHerald(system, { ...load, count: Math.min(warmUp, capped) });
+    await warmUpHerald(judged, { ...load, count: Math.min(warmUp, capped), kind: "warm-up" });
+    const free: Singles[] = [];
+    const held: Singles[] = [];
+    for (let run = 0; run < runs; run++) {
+      const kind = `offers-${run}`;
+      await declare(kind);
+      free.push(await sendThroughHerald(system, sink, load));
+      held.push(await sendThroughHerald(judged, sink, { ...load, kind }));
+    }
+    yield {
+      title: "APNs: single sends to one `user:` target each, of a kind with a cap",
+      lines: [
+        { label: "sends/s, pushed", values: held.map((one) => one.perSecond) },
+        { label: "sends/s without rules", values: free.map((one) => one.perSecond) },
+        {
+          label: "ratio",
+          values: held.map((one, run) => one.perSecond / (free[run]?.perSecond ?? 1)),
+          digits: 2,
+          figure: "rules-singles",
+        },
+        ...costLines(held.map(({ cost }) => cost)),
+      ],
+    };
+  },
+};
