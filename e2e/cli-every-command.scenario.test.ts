@@ -145,6 +145,7 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   const own = await run("send --title Own --to user:u-1 --watch", /id +(ntf_\w+)$/m);
   await run("user notifications u-1", new RegExp(`^${own}\\s+completed`, "m"));
   const later = await run(`send --title Later --to all --at ${tomorrow}`, /^Accepted as (ntf_\w+)/m);
+  await run(`notification update ${later} --at ${tomorrow} --ttl 60`, /^send at +/m);
   await run(`notification cancel ${later}`, /^status +cancelled$/m);
   await run("stats", /^sent/m);
   await run(`events follow --since ${earlier} --count 1`, /io\.herald\./);

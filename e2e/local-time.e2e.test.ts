@@ -117,6 +117,31 @@ test("devices whose clocks have passed the time are skipped, with a reason every
   expect(trace.body.data.explanation.join(" ")).toContain("local time");
 }, 60_000);
 
+test("its time can be changed until its first wave begins", async () => {
+  clock.set(at(10));
+  const devices = [await inZone("Asia/Tokyo"), await inZone("Europe/Berlin")];
+  const { id } = await project.send({
+    title: "Changed",
+    targets: devices.map((device) => `device:${device}`),
+    send_at: `${day}T22:00:00`,
+    time_zone: "device",
+    past: "now",
+  });
+  const change = (notification: object) => project.call(`PATCH /notifications/${id}`, { body: { notification } });
+  const later = expectStatus(await change({ send_at: `${day}T23:00:00`, ttl: 600 }), 200).body.data;
+  expect(later).toMatchObject({ status: "scheduled", send_at: `${day}T23:00:00`, ttl: 600, past: "now" });
+  expect(later.schedule).toHaveLength(2);
+  clock.set(new Date(at(13).getTime() + minute));
+  await eventually(async () => expect((await project.notification(id)).status).toBe("scheduled"));
+  clock.set(new Date(at(14).getTime() + minute));
+  await reaches(id, devices.slice(0, 1));
+  const late = await change({ send_at: `${day}T23:30:00` });
+  expect([late.status, late.body.type]).toEqual([409, expect.stringContaining("notification-started")]);
+  expectStatus(await project.call(`DELETE /notifications/${id}`), 200);
+  expect(await project.final(id)).toMatchObject({ status: "cancelled", counts: { devices: 1, accepted: 1 } });
+  expectStatus(await change({ ttl: 5 }), 409);
+}, 60_000);
+
 test.each([
   ["an unknown zone", { send_at: `${day}T09:00:00`, time_zone: "Mars/Olympus" }, "time_zone"],
   ["a name of the language", { send_at: `${day}T09:00:00`, time_zone: "__proto__" }, "time_zone"],

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildPackage } from "./package.ts";
 
 const root = join(import.meta.dirname, "../..");
-const maxBytes = 17_408;
+const maxBytes = 18_432;
 let folder: string;
 let published: string;
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test("minified it is at most 17 KB, and imports nothing", async () => {
+test("minified it is at most 18 KB, and imports nothing", async () => {
   const code = await readFile(join(published, "dist/index.js"), "utf8");
   expect(Buffer.byteLength(code)).toBeLessThanOrEqual(maxBytes);
   expect(code).not.toMatch(/\bimport\b\s*[({"'*]|\bfrom\s*["']|\brequire\(/);

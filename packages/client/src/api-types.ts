@@ -1525,6 +1525,12 @@ export type EventData = {
     /** The template that it was rendered from; absent: none */
     template?: TemplateVersion;
   };
+  "io.herald.notification.changed.v1": NotificationEvent & {
+    /** When it is sent now; in waves: the first one */
+    send_at: string;
+    /** Whose local time it is sent at: a time zone, or `device`; absent: an instant */
+    time_zone?: string;
+  };
   "io.herald.notification.completed.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
@@ -1762,6 +1768,14 @@ export type NewNotification = {
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
   locale?: string | undefined;
+};
+
+export type NotificationChange = {
+  /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
+  send_at?: string | undefined;
+  time_zone?: string | null | undefined;
+  past?: "skip" | "now" | "tomorrow" | null | undefined;
+  ttl?: number | null | undefined;
 };
 
 export type NewActivity = {
@@ -2293,6 +2307,7 @@ export const knownValues = {
   projectRole: ["viewer", "operator", "admin"],
   environment: ["production", "sandbox"],
   tokenKind: ["token", "fid"],
+  past: ["skip", "now", "tomorrow"],
   urgency: ["passive", "active", "time-sensitive", "critical"],
   pushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk", "liveactivity"],
   sendPushType: ["voip", "complication", "widgets", "controls", "location", "fileprovider", "pushtotalk"],
@@ -2306,6 +2321,7 @@ export const knownValues = {
     "io.herald.topic.created.v1",
     "io.herald.topic.deleted.v1",
     "io.herald.notification.accepted.v1",
+    "io.herald.notification.changed.v1",
     "io.herald.notification.completed.v1",
     "io.herald.notification.cancelled.v1",
     "io.herald.notification.expired.v1",

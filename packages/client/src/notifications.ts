@@ -5,6 +5,7 @@ import type {
   DryRun,
   NewNotification,
   Notification,
+  NotificationChange,
   NotificationStatus,
   PushType,
   RecipientError,
@@ -59,6 +60,10 @@ export const createNotifications = (http: Http) => {
     completed,
 
     list: (options?: NotificationListOptions) => list<Notification>(http, "/notifications", options),
+
+    /** Changes when a notification is sent, before it begins. Null removes a field. */
+    update: (id: string, change: NotificationChange, options?: CallOptions) =>
+      http.patch<Omit<Notification, "opens">>(path`/notifications/${id}`, options, { notification: change }),
 
     /** Cancels the pushes that are not sent yet. Cancelling twice is no error. */
     cancel: async (id: string, options?: CallOptions): Promise<Notification> => {

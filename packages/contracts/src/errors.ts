@@ -70,6 +70,7 @@ export const errors = {
   "activity-exists": refused(409, "Another activity had this id"),
   "activity-ended": refused(409, "The activity has ended"),
   "notification-final": refused(409, "The notification has already ended"),
+  "notification-started": refused(409, "The notification is being sent already"),
   "replay-refused": refused(409, "The dead letter cannot be replayed"),
   "vapid-key-staged": refused(409, "Another key is already staged"),
   "vapid-key-current": refused(409, "The key is the current key"),

@@ -96,6 +96,18 @@ export const NotificationAcceptedV1 = defineEvent("NotificationAcceptedV1", {
     .meta({ description: "Users among its targets; absent: none", examples: [["u_8412"]] }),
   template: TemplateVersion.optional().meta({ description: "The template that it was rendered from; absent: none" }),
 });
+/** Its time or its time to live was changed before it was sent. */
+export const NotificationChangedV1 = defineEvent("NotificationChangedV1", {
+  ...notification,
+  send_at: time.meta({ description: "When it is sent now; in waves: the first one" }),
+  time_zone: z
+    .string()
+    .optional()
+    .meta({
+      description: "Whose local time it is sent at: a time zone, or `device`; absent: an instant",
+      examples: ["device"],
+    }),
+});
 export const NotificationCompletedV1 = defineEvent("NotificationCompletedV1", {
   ...notification,
   counts: totals,
@@ -247,6 +259,7 @@ export const events = {
   TopicCreatedV1,
   TopicDeletedV1,
   NotificationAcceptedV1,
+  NotificationChangedV1,
   NotificationCompletedV1,
   NotificationCancelledV1,
   NotificationExpiredV1,

@@ -74,6 +74,7 @@ export * from "./tags.ts";
 export * from "./targets.ts";
 export * from "./template-version.ts";
 export * from "./time-zone.ts";
+export * from "./ttl.ts";
 export * from "./users.ts";
 export * from "./vapid.ts";
 export * from "./variables.ts";

@@ -1,20 +1,12 @@
 import { hasOffset, type LocalTime, ofDevice, type TimeOfSend } from "./http/v1/local-time.ts";
 import { instantOf } from "./time-zone.ts";
+import { maxTtlSeconds, nowOrNeverMs } from "./ttl.ts";
 
 /** The zones whose clocks show a time first and last. */
 const [firstZone, lastZone] = ["Etc/GMT-14", "Etc/GMT+12"];
 
 const dayMs = 86_400_000;
 export const maxScheduleDays = 30;
-
-/** FCM and most push services store a message for at most four weeks. */
-export const maxTtlSeconds = 28 * (dayMs / 1_000);
-
-/**
- * `ttl: 0` means now or never: no provider may store the push. Herald has this long to hand it over; with no time at all, the notification
- * would expire on acceptance.
- */
-export const nowOrNeverMs = 10_000;
 
 /** When a notification begins, as its command says it. */
 export type Schedule = {

@@ -36,6 +36,7 @@ import { watchRules } from "./project-rules.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
 import { listTroubles } from "./providers/provider-problems.ts";
+import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
 import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
 import { createProviderRecords, handleProviderRequests, handleVapidKeyRequests } from "./requests/providers.ts";
@@ -201,6 +202,7 @@ const assemble = (
     begin: () => {
       const listeners = [
         ...handleNotificationRequests(deps),
+        ...handleChangeRequests(deps),
         ...handleDeliveryRequests(deps),
         ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),

@@ -285,6 +285,12 @@ export const table: Record<string, Case> = {
     status: 200,
     badQuery: "?x=1",
   },
+  changeNotification: {
+    route: ({ notification }) => `PATCH /api/v1/notifications/${notification.id}`,
+    status: 200,
+    body: () => ({ notification: { ttl: 60 } }),
+    bad: { notification: { title: "Hello" } },
+  },
   cancelNotification: {
     route: ({ notification }) => `DELETE /api/v1/notifications/${notification.id}`,
     status: 200,

@@ -127,6 +127,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ExpandV1",
       "DueV1",
       "NotificationAcceptedV1",
+      "NotificationChangedV1",
       "NotificationCompletedV1",
       "NotificationCancelledV1",
       "NotificationExpiredV1",

@@ -1,11 +1,20 @@
 import type { Delivery, Notification, PushType } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, labelFilter, listOptions, type TimeChoice, timeFilters, timeOptions } from "../define.ts";
+import {
+  type Add,
+  labelFilter,
+  listOptions,
+  numberOption,
+  type TimeChoice,
+  timeFilters,
+  timeOptions,
+} from "../define.ts";
 import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { formatNumber, show } from "../terminal/text.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
+import { changeOfTime, type SendTime, sendTimeOptions } from "./send-time.ts";
 
 const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
   Object.entries(by)
@@ -20,6 +29,12 @@ const labelsInWords = (labels: Readonly<Record<string, string>> = {}): string | 
 const activityInWords = (activity: Notification["activity"]): string | undefined =>
   activity &&
   `${activity.event} of ${activity.id}${activity.version === undefined ? "" : `, version ${activity.version}`}`;
+
+/** Each wave with its time, and its devices once it was sent. */
+const wavesInWords = (schedule: Notification["schedule"]): readonly string[] | undefined =>
+  schedule?.map(
+    ({ at, status, devices }) => `${at} ${status}${devices === undefined ? "" : ` to ${formatNumber(devices)}`}`,
+  );
 
 /** A notification with its delivery counts. */
 export const inWords = (notification: Notification, terminal: Terminal): string => {
@@ -45,6 +60,8 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ["labels", labelsInWords(notification.labels)],
       ["activity", activityInWords(notification.activity)],
       ["send at", notification.send_at],
+      ["time zone", notification.time_zone],
+      ["waves", wavesInWords(notification.schedule)],
       ["created", notification.created_at],
       ["completed", notification.completed_at],
       ["devices", counts.devices],
@@ -112,6 +129,17 @@ export const addNotifications = (group: Command, add: Add) => {
           `${terminal.paint("bold", trace.status)}\n${trace.explanation.map((line) => `  ${show(line)}`).join("\n")}`,
       ),
   );
+  add<SendTime & { ttl?: number }>(group, {
+    usage: "update <id>",
+    does: "Change when it is sent, before it begins",
+    options: [...sendTimeOptions, numberOption("--ttl <seconds>", "time to live")],
+    examples: [["notification update ntf_… --at 2030-01-31T10:00:00+01:00", "send it at another time"]],
+    run: async ({ herald, result, terminal }, [id = ""], { ttl, ...time }) => {
+      const { notifications } = herald();
+      await notifications.update(id, { ...changeOfTime(time), ttl });
+      await result(notifications.get(id), (found) => inWords(found, terminal));
+    },
+  });
   add(group, "cancel <id>", "Cancel deliveries that are not sent yet", ({ herald, result, terminal }, [id = ""]) =>
     result(herald().notifications.cancel(id), (found) => inWords(found, terminal)),
   );

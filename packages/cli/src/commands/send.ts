@@ -11,8 +11,9 @@ import { formatNumber } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
 import { uploadRecipients, uploadWords } from "./send-recipients.ts";
+import { type SendTime, sendTimeOptions } from "./send-time.ts";
 
-type Options = {
+type Options = SendTime & {
   readonly to?: string[];
   readonly app?: string;
   readonly pushType?: string;
@@ -29,7 +30,6 @@ type Options = {
   readonly data?: string[];
   readonly kind?: string;
   readonly label?: string[];
-  readonly at?: string;
   readonly ttl?: number;
   readonly priority?: string;
   readonly collapseId?: string;
@@ -84,7 +84,7 @@ const parseButton = (text: string) => {
 
 /** Flags take precedence over the file. */
 export const contentOf = async (options: Options): Promise<NewNotification> => {
-  const { file, to, link, data, label, at, collapseId, androidChannel } = options;
+  const { file, to, link, data, label, at, timeZone, past, collapseId, androidChannel } = options;
   const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
   const { template, var: variables, app, receipts, button, pushType, pushName, recipients, recipientKind } = options;
   const flags = {
@@ -104,6 +104,8 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     kind,
     labels: label && parsePairs(label, "--label"),
     send_at: at,
+    time_zone: timeZone,
+    past,
     ttl,
     priority,
     collapse_id: collapseId,
@@ -121,7 +123,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
   return { ...content, targets: targets ?? [] } as NewNotification;
 };
 
-const dryRunWords = ({ devices, unmatched, rendered, sizes }: DryRun, { terminal }: Context): string =>
+const dryRunWords = ({ devices, unmatched, schedule, rendered, sizes }: DryRun, { terminal }: Context): string =>
   [
     fields(
       [
@@ -131,6 +133,7 @@ const dryRunWords = ({ devices, unmatched, rendered, sizes }: DryRun, { terminal
       ],
       terminal,
     ),
+    ...(schedule ?? []).map(({ at, devices: count }) => `at ${at}: ${formatNumber(count)} devices`),
     ...Object.entries(rendered).map(([name, payload]) => {
       const size = sizes[name as keyof typeof sizes];
       const title = terminal.paint("bold", name === "drawn" ? "android, drawn by the app" : name);
@@ -190,7 +193,7 @@ export const addSend = (program: Command, add: Add) =>
       repeated("--data <name=value>", "for the app; repeatable"),
       option("--kind <kind>", "what sort of message it is, for lists and statistics, such as order-shipped"),
       repeated("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),
-      option("--at <time>", "time to send it, such as 2030-01-31T09:00:00+01:00"),
+      ...sendTimeOptions,
       numberOption("--ttl <seconds>", "time to live"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
       option("--collapse-id <id>", "replaces an earlier notification with this id"),
@@ -212,6 +215,10 @@ export const addSend = (program: Command, add: Add) =>
       ["send --title 'Order shipped' --to user:u-17 --link /orders/1 --watch", "send to one user and wait"],
       ["send --template invoice --recipients invoices.csv", "a text for each line of a file"],
       ["send --title 'Good morning' --to all --at 2030-01-31T09:00:00+01:00", "schedule it"],
+      [
+        "send --title 'Good morning' --to all --at 2030-01-31T09:00:00 --time-zone device --past tomorrow",
+        "in the morning of each device",
+      ],
     ],
     run: async (context, _, options) => {
       const { signal, terminal, result } = context;

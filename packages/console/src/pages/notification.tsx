@@ -14,6 +14,7 @@ import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
+import { Recipients } from "./notification/recipients.tsx";
 
 const final = ["completed", "cancelled", "expired"];
 
@@ -252,7 +253,7 @@ export default function NotificationPage() {
                 <Facts
                   facts={{
                     Id: <Copyable value={data.id} />,
-                    Targets: mono(data.targets.slice(0, 20).join(", ")),
+                    Targets: data.targets.length > 0 && mono(data.targets.slice(0, 20).join(", ")),
                     "No match for": data.unmatched.length > 0 && (
                       <span className="warn mono">{data.unmatched.join(", ")}</span>
                     ),
@@ -272,6 +273,7 @@ export default function NotificationPage() {
             </Panel>
           </Stack>
         </div>
+        <Recipients notification={data} ended={isFinal} />
         <Deliveries notification={ntf} />
       </Stack>
     </Page>

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
+import { ChangeNotification } from "../http/v1/local-time.ts";
 import {
   Delivery,
   DeliveryAttempt,
@@ -27,6 +28,12 @@ export const ListNotifications = defineList(
 );
 export const GetNotification = defineRequest("dispatch.notifications.get", notification, Notification);
 export const CancelNotification = defineRequest("dispatch.notifications.cancel", notification, Notification);
+/** Changes when a notification is sent that has not begun. `zone`: the default time zone of its project; absent: UTC. */
+export const ChangeNotificationRequest = defineRequest(
+  "dispatch.notifications.change",
+  { ...notification, change: ChangeNotification.shape.notification, zone: z.string().optional() },
+  Notification,
+);
 /** One row per device. `opened_at` is absent: analytics has it. */
 export const ListDeliveries = defineList(
   "dispatch.deliveries.list",

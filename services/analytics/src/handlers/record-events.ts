@@ -7,6 +7,7 @@ import {
   isObject,
   type MessageContract,
   NotificationAcceptedV1,
+  NotificationChangedV1,
 } from "@herald/contracts";
 import { z } from "zod";
 import { deliveryDelta, type SettledData } from "../domain/stats-delta.ts";
@@ -33,6 +34,7 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
   [DeliveryAcceptedV1.ceType, DeliveryAcceptedV1 as MessageContract],
   [DeliveryFailedV1.ceType, DeliveryFailedV1 as MessageContract],
   [NotificationAcceptedV1.ceType, NotificationAcceptedV1 as MessageContract],
+  [NotificationChangedV1.ceType, NotificationChangedV1 as MessageContract],
 ]);
 
 /**
@@ -55,9 +57,11 @@ export const recordEvents = (
     async handle(events) {
       const settled: SettledData[] = [];
       const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
+      const changed: DataOf<typeof NotificationChangedV1>[] = [];
       for (const { subject, data } of events) {
         const type = eventTypeOf(subject)?.type;
         if (type === NotificationAcceptedV1.ceType) accepted.push(data as DataOf<typeof NotificationAcceptedV1>);
+        else if (type === NotificationChangedV1.ceType) changed.push(data as DataOf<typeof NotificationChangedV1>);
         else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
       }
       await Promise.all([
@@ -65,5 +69,6 @@ export const recordEvents = (
         notificationFacts.put(accepted.flatMap((data) => notificationFactsOf(data) ?? [])),
         createWebhookMessages(events),
       ]);
+      await notificationFacts.reschedule(changed);
     },
   });

@@ -3,6 +3,7 @@ import {
   firstNotificationId,
   idTime,
   type NotificationAcceptedV1,
+  type NotificationChangedV1,
   type NotificationId,
   type ProjectId,
   userKey,
@@ -68,7 +69,13 @@ export const createNotificationFactsStore = (db: Db) => {
   return guardStore({
     ...projectRows(collection, indexes, indexes.byTopic),
 
-    /** Stores the facts of each notification once; they never change. */
+    /** Their sending begins at another time. */
+    reschedule: async (changes: readonly DataOf<typeof NotificationChangedV1>[]): Promise<void> => {
+      for (const { project_id: projectId, notification_id: _id, send_at: sendAt } of changes)
+        await collection.updateOne({ _id, projectId }, { $set: { at: new Date(sendAt), sendAt: new Date(sendAt) } });
+    },
+
+    /** Stores the facts of each notification once; only their times change. */
     put: async (batch: readonly NotificationFacts[]): Promise<void> => {
       await insertMissing(collection, batch);
     },

@@ -27,7 +27,7 @@ export const createWaves = ({ bus, notifications, finisher, dueMessages, now }: 
 
   return {
     /** The waves of a new notification; undefined: it is sent at once. */
-    planOf: async (send: SendV1): Promise<Waves | undefined> =>
+    planOf: async (send: Pick<SendV1, "projectId" | "content" | "local">): Promise<Waves | undefined> =>
       send.local && { n: 0, list: await plan(send.local, send), local: send.local },
 
     /** Begins the next wave if its time has come. False when another process began it, or its time was changed. Repeatable. */

@@ -20,7 +20,8 @@ export const startNotification = ({
   const { notifications, recipients, cache, expandQueued, dueMessages, outbox, waves, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
     const inserted = await notifications.insert(data, now(), await waves.planOf(data));
-    if (inserted) cache.put(inserted.document);
+    // A scheduled one may be changed before it is sent.
+    if (inserted && inserted.document.step !== "scheduled") cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.end || document.expanded) return;

@@ -46,6 +46,25 @@ const notificationAccepted = (
   };
 };
 
+/** `sendAt`: when it is sent now; `zone`: `time_zone`. */
+export const notificationChanged = (
+  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
+  { at, sendAt, zone }: { readonly at: Date; readonly sendAt: Date; readonly zone: string | undefined },
+): OutboxEvent => ({
+  id: `${_id}/changed/${at.getTime()}`,
+  event: "NotificationChangedV1",
+  subject: _id,
+  at,
+  data: {
+    project_id: projectId,
+    notification_id: _id,
+    ...fromTags(tags),
+    at: at.toISOString(),
+    send_at: sendAt.toISOString(),
+    ...(zone !== undefined && { time_zone: zone }),
+  },
+});
+
 const endings = {
   completed: "NotificationCompletedV1",
   cancelled: "NotificationCancelledV1",

@@ -1,5 +1,7 @@
+import type { NotificationContent } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
+import type { Waves } from "../domain/waves.ts";
 import type { Claim } from "./delivery-document.ts";
 import type { End, Expanded, Holder, NotificationDocument, NotificationState, Stop } from "./notification-document.ts";
 
@@ -52,6 +54,29 @@ export const toAccepted = (now: Date): Transition => ({
   filter: { step: "scheduled", sendAt: { $lte: now }, waves: absent },
   update: { $set: { step: "accepted", status: "accepted" }, $unset: { nextAt: "" } },
 });
+
+/** What decides when a notification is sent. */
+export type Timing = {
+  readonly content: NotificationContent;
+  readonly sendAt: Date;
+  readonly expiresAt: Date;
+  readonly waves: Waves | undefined;
+};
+
+/** `scheduled` → `scheduled` at another time, unless it has begun or was changed since it was read. */
+export const toRescheduled = (
+  { changedAt }: Pick<NotificationState, "changedAt">,
+  { content, expiresAt, waves, ...given }: Timing,
+  now: Date,
+) => {
+  const sendAt = waves?.list[0]?.at ?? given.sendAt;
+  const set = { content: JSON.stringify(content), sendAt, expiresAt, nextAt: sendAt, changedAt: now };
+  const transition: Transition = {
+    filter: { step: "scheduled", expanded: absent, changedAt: changedAt ?? absent },
+    update: { $set: { ...set, ...(waves && { waves }) }, ...(!waves && { $unset: { waves: "" } }) },
+  };
+  return { nextAt: sendAt, transition };
+};
 
 /** A change to a step that clients see as `sending`, unless they see `cancelled`. Of the two transitions one applies. */
 const shownAsSending = (filter: Filter<NotificationDocument>, update: UpdateFilter<NotificationDocument>) =>

@@ -11,7 +11,7 @@ import {
 import type { Db } from "mongodb";
 import { emptyTally } from "../domain/notification-counts.ts";
 import type { Waves } from "../domain/waves.ts";
-import { eventsOfSend, notificationEnded } from "./events.ts";
+import { eventsOfSend, notificationChanged, notificationEnded } from "./events.ts";
 import {
   type Expanded,
   listNotifications,
@@ -35,11 +35,13 @@ import {
   cancelledAtOnce,
   checkAfter,
   firstStep,
+  type Timing,
   type Transition,
   toAccepted,
   toDelivering,
   toDeliveringPart,
   toEnd,
+  toRescheduled,
 } from "./notification-steps.ts";
 
 const maxDue = 100;
@@ -142,6 +144,15 @@ export const createNotificationStore = (db: Db) => {
       const known = await getState(projectId, id);
       if (known?.waves && known.step === "scheduled") return "wave";
       return known?.step === "accepted" || known?.step === "expanding";
+    },
+
+    /** Changes when a notification is sent that waits for its time. Undefined when it has begun, or changed since it was read. */
+    reschedule: async (known: NotificationState, timing: Timing, now: Date): Promise<{ nextAt: Date } | undefined> => {
+      const { _id, projectId } = known;
+      const { nextAt, transition } = toRescheduled(known, timing, now);
+      const event = notificationChanged(known, { at: now, sendAt: nextAt, zone: timing.content.time_zone });
+      const update = { ...transition.update, $push: { outbox: event } };
+      return (await advance(projectId, _id, { filter: transition.filter, update })) ? { nextAt } : undefined;
     },
 
     /** Makes a transition of `wave-steps.ts`. False when it does not apply. */

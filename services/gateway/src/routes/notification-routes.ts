@@ -1,6 +1,8 @@
 import {
   batchSendLimits,
   CancelNotification,
+  ChangeNotification,
+  ChangeNotificationRequest,
   CountOpens,
   CountUploads,
   Delivery,
@@ -205,8 +207,8 @@ const getNotification = defineRoute("getNotification", "get /api/v1/notification
   },
 });
 
-/** Needs only dispatch, so that a send can be stopped while analytics is unavailable. Hence the response has no opens and receipts. */
-const Cancelled = Notification.extend({
+/** Needs only dispatch, so that it works while analytics is unavailable. Hence the response has no opens and receipts. */
+const WithoutOpens = Notification.extend({
   counts: NotificationCounts.omit({ opened: true, received: true, dismissed: true, buttons: true }),
 });
 
@@ -216,13 +218,32 @@ const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/not
     "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
   access: project("send"),
   params: { id: notificationParam },
-  responses: { 200: { description: "The notification is cancelled", schema: dataOf(Cancelled) } },
+  responses: { 200: { description: "The notification is cancelled", schema: dataOf(WithoutOpens) } },
   errors: ["notification-gone", "notification-final"],
   handle: async ({ sendRequest }, { caller, params: { id } }) => {
     const { projectId } = caller;
-    const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
-    const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
-    return ok({ ...notificationFor(caller)(notification), counts: known });
+    return withoutOpens(caller, await sendRequest(CancelNotification, { projectId, notificationId: id }));
+  },
+});
+
+const withoutOpens = (caller: CallerOf<"project">, { counts, ...notification }: Notification) => {
+  const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
+  return ok({ ...notificationFor(caller)(notification), counts: known });
+};
+
+const changeNotification = defineRoute("changeNotification", "patch /api/v1/notifications/{id}", {
+  summary: "Change when a notification is sent",
+  description:
+    "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. What is not given stays. To change its texts, cancel it and send another.",
+  access: project("send"),
+  params: { id: notificationParam },
+  body: ChangeNotification,
+  responses: { 200: { description: "The changed notification", schema: dataOf(WithoutOpens) } },
+  errors: ["notification-gone", "notification-final", "notification-started"],
+  handle: async ({ sendRequest, projects }, { caller, params: { id }, body: { notification: change } }) => {
+    const { projectId } = caller;
+    const request = { projectId, notificationId: id, change, zone: projects.defaultTimeZone(projectId) };
+    return withoutOpens(caller, await sendRequest(ChangeNotificationRequest, request));
   },
 });
 
@@ -254,6 +275,7 @@ export const notificationRoutes = [
   sendNotification,
   listNotifications,
   getNotification,
+  changeNotification,
   cancelNotification,
   listDeliveries,
 ];

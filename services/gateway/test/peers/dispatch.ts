@@ -1,6 +1,7 @@
 import type { Bucket } from "@herald/bus";
 import {
   CancelNotification,
+  ChangeNotificationRequest,
   CheckReplay,
   DeleteProvider,
   ExportDeliveries,
@@ -71,6 +72,10 @@ export const serveDispatch = (
     owned(notifications, data, data.notificationId, "notification-not-found");
     return pageOf([], data.page);
   });
+  serve(
+    ChangeNotificationRequest,
+    (data) => owned(notifications, data, data.notificationId, "notification-not-found").value,
+  );
   serve(CancelNotification, (data) => {
     const found = owned(notifications, data, data.notificationId, "notification-not-found");
     if (found.value.status === "completed") throw new HeraldError("notification-final", "id: it is completed");

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { named, type PathProblem } from "../../named.ts";
+import { changedFields, named, namedBody, type PathProblem } from "../../named.ts";
 import { canonicalZone, isTimeZone, maxTimeZoneLength } from "../../time-zone.ts";
+import { maxTtlSeconds } from "../../ttl.ts";
 
 export const TimeZone = z
   .string()
@@ -12,6 +13,17 @@ export const ofDevice = "device";
 
 export const Past = z.enum(["skip", "now", "tomorrow"]);
 export type Past = z.infer<typeof Past>;
+
+export const Ttl = z
+  .number()
+  .int()
+  .min(0)
+  .max(maxTtlSeconds, `must be at most ${maxTtlSeconds} seconds (28 days)`)
+  .meta({
+    description:
+      "How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
+    examples: [86_400],
+  });
 
 /** When a notification is sent. */
 export const timeFields = {
@@ -49,6 +61,23 @@ export const timeFields = {
 const timeOfSend = z.object(timeFields);
 export type TimeOfSend = z.infer<typeof timeOfSend>;
 
+/** Whether it is a time at all: what is wrong with its form is said once. */
+const isTime = (time: string | undefined): time is string =>
+  time !== undefined && timeFields.send_at.safeParse(time).success;
+
+/** Body of `PATCH /notifications/{id}`; null: removes it. */
+export const ChangeNotification = namedBody("ChangeNotification", {
+  notification: changedFields(
+    {
+      send_at: timeFields.send_at,
+      time_zone: timeFields.time_zone.nullable(),
+      past: timeFields.past.nullable(),
+      ttl: Ttl.nullable().optional(),
+    },
+    { examples: [{ send_at: "2030-01-31T10:00:00+01:00" }] },
+  ),
+});
+
 /** Whether a time names its offset from UTC. */
 export const hasOffset = (time: string): boolean => /(Z|[+-]\d{2}:?\d{2})$/i.test(time);
 
@@ -61,10 +90,12 @@ export const timeProblems = ({
 }: TimeOfSend & { readonly recipients?: unknown }): PathProblem[] => {
   const problem = (field: string, message: string) => ({ path: [field], message });
   const problems: PathProblem[] = [];
+  // What is no time at all has a problem of its own.
+  if (sendAt !== undefined && !/^\d{4}-\d\d-\d\dT/.test(sendAt)) return problems;
   if (zone !== undefined && sendAt === undefined) problems.push(problem("time_zone", "needs `send_at`"));
   if (sendAt !== undefined && zone !== undefined && hasOffset(sendAt))
     problems.push(problem("send_at", "has an offset, so `time_zone` cannot be set; leave one of both out"));
-  if (sendAt !== undefined && zone === undefined && !hasOffset(sendAt))
+  if (isTime(sendAt) && zone === undefined && !hasOffset(sendAt))
     problems.push(problem("send_at", "has no offset; add one, such as +01:00, or set `time_zone`"));
   if (past !== undefined && zone !== ofDevice) problems.push(problem("past", 'needs `time_zone: "device"`'));
   if (zone === ofDevice && recipients !== undefined)

@@ -4,10 +4,9 @@ import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
 import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
-import { maxTtlSeconds } from "../../schedule.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
-import { timeFields } from "./local-time.ts";
+import { Ttl, timeFields } from "./local-time.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
@@ -118,17 +117,7 @@ export const content = {
         "`high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal`",
       examples: ["high"],
     }),
-  ttl: z
-    .number()
-    .int()
-    .min(0)
-    .max(maxTtlSeconds, `must be at most ${maxTtlSeconds} seconds (28 days)`)
-    .optional()
-    .meta({
-      description:
-        "How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
-      examples: [86_400],
-    }),
+  ttl: Ttl.optional(),
   collapse_id: z
     .string()
     .min(1)

@@ -1,0 +1,93 @@
+import { handleRequest, type RequestListener } from "@herald/bus";
+import {
+  ChangeNotificationRequest,
+  knownZone,
+  type NotificationContent,
+  type SendV1,
+  scheduleOf,
+  scheduleProblems,
+  timeProblems,
+} from "@herald/contracts";
+import { HeraldError, notFound } from "@herald/kit";
+import type { z } from "zod";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { FindNotification, RecentSums } from "./notifications.ts";
+import { notificationView } from "./notifications.ts";
+
+type Change = z.output<typeof ChangeNotificationRequest.request>["change"];
+
+/** Null removes a field. */
+const changed = (content: NotificationContent, change: Change): NotificationContent => {
+  const fields = Object.entries({ ...content, ...change }).filter(([, value]) => value !== null);
+  return Object.fromEntries(fields) as NotificationContent;
+};
+
+/** The time of a notification after a change. @throws HeraldError `validation-failed` */
+const timeAfter = (content: NotificationContent, at: Date, zone: string | undefined) => {
+  const problems = [
+    ...timeProblems(content).map(({ path, message }) => `${path.join(".")}: ${message}`),
+    ...(timeProblems(content).length > 0 ? [] : scheduleProblems(content, at)),
+  ];
+  if (problems.length > 0)
+    throw new HeraldError(
+      "validation-failed",
+      problems.map((problem) => `notification.${problem}`),
+    );
+  return scheduleOf(content, { at, zone: knownZone(zone) });
+};
+
+/** @throws HeraldError `notification-final`, or `notification-started` */
+const requireWaiting = ({ _id, step, status, end, expanded }: NotificationRecord): void => {
+  if (end) throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to change`);
+  if (step !== "scheduled" || expanded)
+    throw new HeraldError("notification-started", `${_id} is being sent; cancel the rest and send another`);
+};
+
+type ChangeDeps = DeliveryDeps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
+
+/** Changes when a notification is sent, until it begins: of a change and the beginning, one wins. */
+export const handleChangeRequests = ({
+  bus,
+  find,
+  notifications,
+  waves,
+  dueMessages,
+  outbox,
+  now,
+}: ChangeDeps): RequestListener[] => [
+  handleRequest(bus, ChangeNotificationRequest, async ({ projectId, notificationId, change, zone }) => {
+    for (;;) {
+      const found = await find(projectId, notificationId);
+      const at = now();
+      if ("send" in found) {
+        const { send } = found;
+        if (send.sendAt === undefined)
+          throw new HeraldError("notification-started", `${notificationId} is being sent; cancel it and send another`);
+        // Its message then finds it in the database, where it is changed.
+        await notifications.insert(send, at, await waves.planOf(send));
+        continue;
+      }
+      const { document } = found;
+      requireWaiting(document);
+      const content = changed(document.content, change);
+      const { sendAt, expiresAt, local } = timeAfter(content, at, zone);
+      const send: Pick<SendV1, "projectId" | "content" | "local"> = { projectId, content, ...(local && { local }) };
+      const after = {
+        content,
+        sendAt: sendAt === undefined ? at : new Date(sendAt),
+        expiresAt: new Date(expiresAt),
+        waves: await waves.planOf(send),
+      };
+      const written = await notifications.reschedule(document, after, at);
+      // It began, ended or was changed since it was read.
+      if (!written) continue;
+      if (written.nextAt > now()) await dueMessages.schedule(document, written.nextAt);
+      else await dueMessages.publish(document, written.nextAt);
+      await outbox.flushNotification(document);
+      const stored = await notifications.get(projectId, notificationId);
+      if (!stored) throw notFound("notification-not-found", "id");
+      return notificationView(stored);
+    }
+  }),
+];
