@@ -14,7 +14,7 @@ import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
-import { Recipients } from "./notification/recipients.tsx";
+import { RecipientsPanel } from "./notification/recipients.tsx";
 import { activityName } from "./notifications.tsx";
 
 const final = ["completed", "cancelled", "expired"];
@@ -281,7 +281,7 @@ export default function NotificationPage() {
             </Panel>
           </Stack>
         </div>
-        <Recipients notification={data} ended={isFinal} />
+        <RecipientsPanel notification={data} ended={isFinal} />
         <Deliveries notification={ntf} />
       </Stack>
     </Page>

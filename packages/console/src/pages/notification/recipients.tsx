@@ -1,5 +1,5 @@
 import type { Notification, Recipients as RecipientCounts, RecipientError } from "@herald/client";
-import { Code, Progress, Stack, Text } from "@mantine/core";
+import { Progress, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useProject } from "../../api/clients.ts";
 import { useFirstRows } from "../../api/read.ts";
@@ -49,7 +49,7 @@ const Errors = ({ notification, polls }: { readonly notification: string; readon
 };
 
 /** The recipients of a notification: how far their upload is, their counts, and what was wrong with which line. */
-export const Recipients = ({
+export const RecipientsPanel = ({
   notification: { id: ntf, recipients },
   ended,
 }: {
@@ -85,9 +85,9 @@ export const Recipients = ({
           {recipients.upload && !ended && !data.complete && (
             <Text size="sm">
               Upload it, or continue a broken upload:{" "}
-              <Code className="break">
+              <span className="mono break">
                 herald send --resume {ntf} --recipients {"<file>"}
-              </Code>
+              </span>
             </Text>
           )}
           <Facts
