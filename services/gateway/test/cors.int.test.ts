@@ -20,6 +20,11 @@ const forBrowsers = [
   "deleteDeviceToken",
   "putControlToken",
   "deleteControlToken",
+  "getDevicePreferences",
+  "putDevicePreferences",
+  "getUserPreferences",
+  "putUserPreferences",
+  "getDeviceActivity",
   "openNotification",
   "notificationReceived",
   "notificationDismissed",
@@ -34,9 +39,10 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-test("the routes for browsers are those that a device or an app without a credential may call", () => {
+test("the routes for browsers are those that a device, its user, or an app without a credential may call", () => {
+  const ofApps = ["device", "user", "client"];
   const open = allRoutes.filter(
-    ({ access, path }) => path.startsWith("/api/") && access.by.some((kind) => kind === "device" || kind === "client"),
+    ({ access, path }) => path.startsWith("/api/") && access.by.some((kind) => ofApps.includes(kind)),
   );
   expect(open.map(({ operationId }) => operationId).toSorted()).toEqual(forBrowsers.toSorted());
 });
@@ -98,7 +104,8 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       const { status, headers } = await fetch(system.address() + path, {
         method,
         headers: {
-          authorization: `Bearer ${own.credential}`,
+          // A user's token, too, would do for the routes of users.
+          authorization: `Bearer ${route.access.by.some((kind) => kind === "device") ? own.credential : own.project.token}`,
           ...(one?.body && { "content-type": "application/json" }),
         },
         ...(one?.body && { body: JSON.stringify(body) }),
