@@ -15,6 +15,7 @@ import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
 import { Recipients } from "./notification/recipients.tsx";
+import { activityName } from "./notifications.tsx";
 
 const final = ["completed", "cancelled", "expired"];
 
@@ -245,11 +246,18 @@ export default function NotificationPage() {
           <Stack>
             <Panel title="Content">
               <Stack>
-                <LockScreen
-                  platform="web"
-                  app={app}
-                  shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
-                />
+                {data.activity ? (
+                  <Note>
+                    Live Activity <b>{activityName(data)}</b>, with the state{" "}
+                    <span className="mono break">{JSON.stringify(data.activity.content_state)}</span>
+                  </Note>
+                ) : (
+                  <LockScreen
+                    platform="web"
+                    app={app}
+                    shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
+                  />
+                )}
                 <Facts
                   facts={{
                     Id: <Copyable value={data.id} />,
