@@ -29,7 +29,6 @@ const pagesOf = (found: { notification: string; device: string; user: string; we
   `/users/${encodeURIComponent(found.user)}`,
   "/settings",
   "/settings/providers",
-  "/settings/kinds",
   "/settings/tokens",
   "/settings/webhooks",
   `/settings/webhooks/${found.webhook}`,
