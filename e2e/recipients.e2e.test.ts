@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { Herald } from "@herald/client";
 import { Scope } from "@herald/contracts";
-import { eventually, expectStatus } from "@herald/testing";
+import { eventually, expectStatus, request } from "@herald/testing";
 import { describe, expect } from "vitest";
 import type { Content, Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
@@ -92,6 +92,17 @@ describe("a send to recipients", () => {
     });
     const done = await project.final(sent.id);
     expect(done).toMatchObject({ status: "completed", counts: { devices: 3, accepted: 3 }, unmatched: [] });
+    const of = { token: project.token };
+    const list = await request(system.gateway, `GET /api/v1/notifications/${sent.id}/recipients`, of);
+    expect(list.body.data).toMatchObject({
+      lines_stored: 3,
+      recipients: 3,
+      processed: 3,
+      unmatched: 1,
+      complete: true,
+    });
+    const errors = await request(system.gateway, `GET /api/v1/notifications/${sent.id}/recipients/errors`, of);
+    expect(errors.body.data).toEqual([{ line: 3, field: "target", reason: "has no active device", code: "unmatched" }]);
     for (const { token } of [ann.device, bea.device, second]) expect(await pushesTo(sent.id, token)).toHaveLength(1);
   });
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { eventually, expectStatus, request } from "@herald/testing";
 import { expect, test } from "vitest";
+import type { Content } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { expectCalm, useConsole } from "./console-page.ts";
 
@@ -72,4 +73,48 @@ test("the guide's way by console: write a template, see it, publish it, and send
   });
   expectCalm(page);
   expectStatus(await request(path, "DELETE", as), 204);
+});
+
+test("an upload of recipients: its progress, its counts and its errors by line", { timeout: 120_000 }, async () => {
+  const project = await herald.system.project("Recipients");
+  await project.register({ user_id: "ann" });
+  const { id } = await project.send({
+    ...{ title: "Invoice {{ n }}", variables: { n: 0 }, recipients: { upload: "user" } },
+  } as unknown as Content);
+  const page = await herald.browser.signedIn(`/p/${project.id}/notifications/${id}`);
+  const phone = await herald.browser.signedIn(`/p/${project.id}/notifications/${id}`, { dark: true, width: 360 });
+  for (const shown of [page, phone]) {
+    await shown.getByText("Waits for its file.").waitFor();
+    await shown.getByText(`herald send --resume ${id} --recipients <file>`).waitFor();
+  }
+
+  const line = (at: number) => `${JSON.stringify({ target: `user:${at === 0 ? "ann" : at}`, variables: { n: at } })}\n`;
+  const known = Array.from({ length: 2_500 }, (_, at) => line(at));
+  const lines = `${known.join("")}not JSON\n${line(0)}`;
+  const { promise: rest, resolve: send } = Promise.withResolvers<void>();
+  const upload = fetch(`${herald.system.gateway}/api/v1/notifications/${id}/recipients`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${project.token}`, "content-type": "application/x-ndjson" },
+    duplex: "half",
+    body: new ReadableStream({
+      start: (controller) => controller.enqueue(Buffer.from(lines)),
+      pull: async (controller) => {
+        await rest;
+        controller.close();
+      },
+    }),
+  } as RequestInit);
+  await page.getByText(/Herald has 2,000 lines, .* It waits for more\./).waitFor();
+  await page.getByText("has no active device").first().waitFor();
+  send();
+  expect((await upload).status).toBe(200);
+  for (const shown of [page, phone]) {
+    await shown.getByText("All 2,502 lines were read.").waitFor();
+    await shown.getByText("Refused lines").waitFor();
+    await shown.getByText("Doubles, left out").waitFor();
+    await shown.getByRole("heading", { name: "Lines that were not sent" }).waitFor();
+    await shown.getByRole("button", { name: "More" }).click();
+    await shown.getByRole("cell", { name: "40", exact: true }).waitFor();
+    expectCalm(shown);
+  }
 });

@@ -12,6 +12,7 @@ import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
 import { rotate, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
@@ -25,6 +26,7 @@ import { sideBySide, upgrade } from "./rows/versions.ts";
 export const rows: readonly Row[] = [
   ...killedServices,
   killedImport,
+  killedUpload,
   caps,
   activities,
   threePlatforms,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { bundle, bundleOf, freePort, startProcess } from "@herald/local-stack";
 import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
-import type { ServiceName, System } from "./system.ts";
+import { type ServiceName, type System, serviceNames } from "./system.ts";
 
 export type Beside = {
   readonly url: string;
@@ -64,3 +64,18 @@ export async function startBeside(
     },
   };
 }
+
+/** Another replica of each service. Resolves to the URL of the second gateway. */
+export const startReplicas = async (
+  system: System,
+  defer: (close: () => Promise<unknown>) => void,
+): Promise<string> => {
+  let url = "";
+  for (const name of serviceNames) {
+    const beside = await startBeside(system, name);
+    defer(() => beside.stop());
+    await beside.ready();
+    if (name === "gateway") ({ url } = beside);
+  }
+  return url;
+};

@@ -1,6 +1,6 @@
 import { type DataOf, NotificationDismissedV1, NotificationOpenedV1, NotificationReceivedV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { startBeside } from "../../harness/beside.ts";
+import { startReplicas } from "../../harness/beside.ts";
 import { eventsOf } from "../../harness/compare-events.ts";
 import { compareStatistics } from "../../harness/compare-statistics.ts";
 import { deliveryKey } from "../../harness/ledger.ts";
@@ -21,18 +21,6 @@ const buttons = [
 /** With a share, a hash decides about each device. */
 const content = { receipts: 0.5, buttons };
 const countedWithinMs = 90_000;
-
-/** Another replica of each service. Resolves to the URL of the second gateway. */
-const startReplicas = async (system: System, defer: (close: () => Promise<unknown>) => void): Promise<string> => {
-  let url = "";
-  for (const name of serviceNames) {
-    const beside = await startBeside(system, name);
-    defer(() => beside.stop());
-    await beside.ready();
-    if (name === "gateway") ({ url } = beside);
-  }
-  return url;
-};
 
 const seedCrowd = async (system: System, project: Project): Promise<string[]> => {
   const capabilities = ["draws", "receipts", "buttons"] as const;

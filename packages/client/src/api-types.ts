@@ -831,6 +831,8 @@ export type Stats = {
     sent: number;
     /** Devices that failed; expired and cancelled ones are not among them */
     failed: number;
+    /** Devices that got nothing because of a rule, such as a cap */
+    skipped: number;
     /** Devices that opened */
     opened: number;
     /** Devices of `sent` that were asked for a receipt */
@@ -847,6 +849,8 @@ export type Stats = {
     sent: number;
     /** Devices that failed; expired and cancelled ones are not among them */
     failed: number;
+    /** Devices that got nothing because of a rule, such as a cap */
+    skipped: number;
     /** Devices that opened */
     opened: number;
     /** Devices of `sent` that were asked for a receipt */
@@ -859,6 +863,8 @@ export type Stats = {
     open_rate: number | null;
     /** `failed` by reason */
     failures: Record<string, number>;
+    /** `skipped` by reason */
+    skips: Record<string, number>;
   };
   /** With `by`: totals of the range, most sent first; at most 1000. A notification without the label or kind is in none, and one to two topics is in both */
   groups?: {
@@ -867,6 +873,8 @@ export type Stats = {
     sent: number;
     /** Devices that failed; expired and cancelled ones are not among them */
     failed: number;
+    /** Devices that got nothing because of a rule, such as a cap */
+    skipped: number;
     /** Devices that opened */
     opened: number;
     /** Devices of `sent` that were asked for a receipt */
@@ -884,6 +892,8 @@ export type Stats = {
     sent: number;
     /** Devices that failed; expired and cancelled ones are not among them */
     failed: number;
+    /** Devices that got nothing because of a rule, such as a cap */
+    skipped: number;
     /** Devices that opened */
     opened: number;
     /** Devices of `sent` that were asked for a receipt */

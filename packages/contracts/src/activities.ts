@@ -7,7 +7,7 @@ import {
   type ActivityPush,
   ContentState,
 } from "./activity-push.ts";
-import type { SendV1 } from "./commands.ts";
+import { type SendV1, targetsOfSend } from "./commands.ts";
 import { activityLimits, type EndActivity, type NewActivity, type PatchActivity } from "./http/v1/activities.ts";
 import { type DeviceId, derivedNotificationId, NotificationId, type ProjectId } from "./ids.ts";
 import { allHaveFewDevices } from "./targets.ts";
@@ -274,6 +274,10 @@ export const joinSend = (
 };
 
 /** Whether dispatch may send it without an expansion. */
-export const isSmallSend = ({ content: { targets }, sendAt, local, personal }: SendV1): boolean =>
-  // Registry reads values of devices page after page, and without targets it has recipients.
-  sendAt === undefined && local === undefined && personal === undefined && allHaveFewDevices(targets);
+export const isSmallSend = (send: SendV1): boolean =>
+  // Registry reads values of devices, and uploaded recipients, page after page.
+  send.sendAt === undefined &&
+  send.local === undefined &&
+  send.personal?.devicePaths === undefined &&
+  (send.personal === undefined || send.recipients !== undefined) &&
+  allHaveFewDevices(targetsOfSend(send));

@@ -20,7 +20,7 @@ import {
   WebPushKeys,
 } from "./platforms.ts";
 import { PushKey } from "./push-types.ts";
-import { PersonalTexts, RecipientKind, RecipientLine } from "./recipients.ts";
+import { PersonalTexts, RecipientKind, RecipientLine, targetOfRecipient } from "./recipients.ts";
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -48,6 +48,12 @@ export const SendV1 = defineMessage(
   }),
 );
 export type SendV1 = DataOf<typeof SendV1>;
+
+/** The targets of a send, or its recipients as targets. */
+export const targetsOfSend = ({ content, recipients }: Pick<SendV1, "content" | "recipients">): string[] =>
+  content.recipients === undefined || recipients === undefined
+    ? content.targets
+    : recipients.flat().map((line) => targetOfRecipient(content.recipients?.kind, line));
 
 /** A send in a group, with the HTTP request that contained it: a group has sends of many requests. */
 export const GroupedSend = SendV1.schema.extend({

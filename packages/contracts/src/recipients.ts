@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DevicePaths } from "./device-values.ts";
 import { LiquidProgram } from "./liquid-program.ts";
+import { erasedTarget } from "./users.ts";
 import { DeclaredVariables, VariableValue } from "./variables.ts";
 
 /** The kinds of targets that a recipient may be. */
@@ -33,6 +34,10 @@ export const RecipientLine = z.object({
   values: z.record(z.string(), VariableValue),
 });
 export type RecipientLine = z.infer<typeof RecipientLine>;
+
+/** A recipient as a target. One that was erased matches no device. */
+export const targetOfRecipient = (kind: RecipientKind | undefined, { key }: RecipientLine): string =>
+  kind === undefined || key === "" ? erasedTarget : `${kind}:${key}`;
 
 /**
  * The lines of a chunk as the JSON of a {@link RecipientLine} list, which the gateway has checked. Dispatch keeps it and passes it on

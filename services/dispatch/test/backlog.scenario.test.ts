@@ -190,15 +190,28 @@ test("an erased user is in no backlog any more, and a deleted project has none",
   const projectId = await dispatch().project();
   await slowly(projectId);
   const [one, ...others] = sendsOf(projectId, devices(40, "bb"));
+  const [two, ...more] = others;
   const personal = { ...(one as GroupedSend), content: { title: "For Eve", targets: ["user:eve"] } };
-  await acceptAll([...others, personal]);
-  await areParked(projectId, [personal.notificationId]);
+  const listed: GroupedSend = {
+    ...(two as GroupedSend),
+    content: { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", lines: 2 } },
+    personal: { texts: {}, locale: "en", values: {} },
+    recipients: [
+      [
+        { n: 1, key: "eve", values: { name: "Eve" } },
+        { n: 2, key: "ann", values: { name: "Ann" } },
+      ],
+    ],
+  };
+  await acceptAll([...more, personal, listed]);
+  await areParked(projectId, [personal.notificationId, listed.notificationId]);
   const store = createSendGroupStore(dispatch().database.client.db(dispatch().database.name));
   await store.erase({ projectId, key: userKey(projectId, "eve"), at: dispatch().now() });
   const left = JSON.stringify(await parked().find({ projectId }).toArray());
   expect(left).toContain(personal.notificationId);
   expect(left).not.toContain("Eve");
-  expect(left).not.toContain("user:eve");
+  expect(left).not.toMatch(/user:eve|\\"eve/);
+  expect(left).toContain("Ann");
   expect(left).not.toContain(userKey(projectId, "eve"));
   const [backlog] = await store.backlogs(10);
   expect(backlog).toMatchObject({ projectId, sends: await store.count(projectId, 1_000), since: expect.any(Date) });

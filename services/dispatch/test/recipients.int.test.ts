@@ -1,5 +1,14 @@
 import { sendRequest } from "@herald/bus";
-import { ReadRecipients, type RecipientLine, RecordRecipients, readRecipientLines, userKey } from "@herald/contracts";
+import {
+  AppendRecipients,
+  GetRecipients,
+  ReadRecipients,
+  type RecipientLine,
+  RecordRecipients,
+  readRecipientLines,
+  recipientLimits,
+  userKey,
+} from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRecipientStore } from "../src/stores/recipient-store.ts";
@@ -72,4 +81,69 @@ test("an erased user's values are removed, and the others' places stay", async (
   expect(await read(0)).toMatchObject({ lines: [{ n: 1, key: "", values: {} }, line(2, { name: "Bea" })] });
   await store().erase({ ...erased, key: userKey(projectId, "u2"), at: new Date(0) });
   expect(await read(0)).toMatchObject({ lines: [{ key: "" }, { key: "u2" }] });
+});
+
+const [minute, day] = [60_000, 86_400_000];
+
+/** A notification whose recipients are uploaded. */
+const awaiting = async () => {
+  const projectId = await dispatch.project();
+  const id = await dispatch.send(
+    projectId,
+    { personal, expiresAt: new Date(dispatch.now().getTime() + 30 * day).toISOString() },
+    { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", upload: true } },
+  );
+  const one = { projectId, notificationId: id };
+  const read = (page: number) => sendRequest(dispatch.bus, ReadRecipients, { ...one, page });
+  await eventually(async () => expect((await read(0)).state).toBe("waiting"));
+  const append = (firstLine: number, count: number, last = false) =>
+    sendRequest(dispatch.bus, AppendRecipients, {
+      ...{ ...one, kind: "user", firstLine, lastLine: firstLine + count - 1, recipients: count, last },
+      ...{ lines: JSON.stringify(Array.from({ length: count }, (_, at) => line(firstLine + at))) },
+      ...{ errors: [], refused: 0, duplicates: 0 },
+    });
+  const progress = async () => (await sendRequest(dispatch.bus, GetRecipients, one)).recipients;
+  return { ...one, read, append, progress };
+};
+
+test("an upload ends 24 hours after its last line, without the rest of its file", async () => {
+  const { read, append, progress } = await awaiting();
+  dispatch.stopClock();
+  try {
+    await append(1, 2);
+    dispatch.pass(day - minute);
+    expect(await read(1)).toEqual({ state: "waiting" });
+    await append(3, 1);
+    // The time counts from the last line.
+    dispatch.pass(day - minute);
+    expect(await read(2)).toEqual({ state: "waiting" });
+    dispatch.pass(2 * minute);
+    expect(await read(2)).toEqual({ state: "stored", lines: "[]", last: true });
+    expect(await progress()).toMatchObject({ lines_stored: 3, recipients: 3, complete: false });
+    await expect(append(4, 1)).rejects.toMatchObject({ code: "recipients-complete" });
+  } finally {
+    dispatch.startClock();
+  }
+});
+
+test("recipients of a request that were lost end its list after ten minutes", async () => {
+  const { projectId, id, read } = await send([[line(1)], [line(2)]]);
+  const chunks = dispatch.database.client.db(dispatch.database.name).collection("recipients");
+  await chunks.deleteOne({ notificationId: id, last: true });
+  dispatch.pass(9 * minute);
+  expect(await read(1)).toEqual({ state: "waiting" });
+  dispatch.pass(2 * minute);
+  expect(await read(1)).toEqual({ state: "stored", lines: [], last: true });
+  const { recipients } = await sendRequest(dispatch.bus, GetRecipients, { projectId, notificationId: id });
+  expect(recipients).toMatchObject({ recipients: 1, complete: false });
+});
+
+test("no more chunks are stored than may wait, and each follows the one before it", async () => {
+  const { append, read } = await awaiting();
+  for (let at = 0; at < recipientLimits.waitingChunks; at++) await append(at + 1, 1);
+  const next = recipientLimits.waitingChunks + 1;
+  await expect(append(next, 1)).rejects.toMatchObject({ code: "queue-full" });
+  for (const wrong of [1, next - 1, next + 1])
+    await expect(append(wrong, 1)).rejects.toMatchObject({ code: "import-position-mismatch" });
+  expect((await read(0)).state).toBe("stored");
 });

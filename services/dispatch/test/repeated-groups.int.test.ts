@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { publish } from "@herald/bus";
-import { type NotificationId, SendGroupV1 } from "@herald/contracts";
+import { publish, sendRequest } from "@herald/bus";
+import { GetRecipients, type GroupedSend, type NotificationId, SendGroupV1 } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { deadLetterActions, raw } from "./dead-letters-fixture.ts";
@@ -26,6 +26,46 @@ describe("a group that comes again", () => {
     await eventually(async () => {
       for (const id of ids) expect(new Set(await eventsOf(projectId, id)).size).toBe(3);
     });
+  });
+
+  test("after a crash sends a recipient's texts with the values that it had", async () => {
+    const projectId = await dispatch().project();
+    const ann = device("00", { userId: "ann" });
+    known("user:ann", [ann]);
+    dispatch().fate.crashes = 1;
+    const [send] = sendsTo(projectId, [""]);
+    const [id = "ntf_" as NotificationId] = await acceptAll([
+      {
+        ...(send as GroupedSend),
+        content: { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", lines: 2 } },
+        personal: {
+          texts: { title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } },
+          locale: "en",
+          values: {},
+        },
+        recipients: [
+          [
+            { n: 1, key: "ann", values: { name: "Ann" } },
+            { n: 2, key: "gone", values: { name: "Gone" } },
+          ],
+        ],
+      },
+    ]);
+    expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 }, unmatched: [] });
+    const pushes = dispatch()
+      .simulators.pushes({ status: 200 })
+      .filter(({ token }) => token === ann.token);
+    expect(pushes).toHaveLength(2);
+    for (const { payload } of pushes) expect(JSON.stringify(payload)).toContain("Hi Ann");
+    const asked = { projectId, notificationId: id };
+    expect((await sendRequest(dispatch().bus, GetRecipients, asked)).recipients).toMatchObject({
+      ...{ lines_stored: 2, recipients: 2, processed: 2, unmatched: 1, complete: true },
+    });
+    const stored = await dispatch()
+      .database.client.db(dispatch().database.name)
+      .collection("notifications")
+      .findOne({ projectId });
+    expect(JSON.stringify(stored)).not.toMatch(/gone|"Ann"/);
   });
 
   test("in the same process, because the bus was unavailable between outcome and event: both are published, and one part waits", async () => {

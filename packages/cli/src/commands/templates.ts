@@ -94,17 +94,18 @@ export const addTemplates = (group: Command, add: Add) => {
     options: [...listOptions],
     run: ({ herald, rows }, [name = ""], choice) => rows(herald().templates.versions(name), versionColumns, choice),
   });
-  add<{ var?: string[]; locale?: string; version?: number }>(group, {
+  add<{ var?: string[]; locale?: string; device?: string; version?: number }>(group, {
     usage: "preview <name>",
     does: "Show the payloads of a template's draft",
     options: [
       repeated("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
       option("--locale <locale>", "locale of the device, such as de"),
+      option("--device <id>", "device whose values and language are shown"),
       numberOption("--version <number>", "a published version instead of the draft"),
     ],
-    run: (context, [name = ""], { var: variables, locale, version }) =>
+    run: (context, [name = ""], { var: variables, locale, device, version }) =>
       context.result(
-        context.herald().templates.preview(name, { variables: parseVariables(variables), locale, version }),
+        context.herald().templates.preview(name, { variables: parseVariables(variables), locale, device, version }),
         (preview) =>
           Object.entries(preview)
             .map(([platform, { payload, bytes, problems }]) =>

@@ -14,7 +14,8 @@ import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
-import { sendTimeOf, Waves } from "./notification-waves.tsx";
+import { Recipients } from "./notification/recipients.tsx";
+import { sendTimeOf, Waves } from "./notification/waves.tsx";
 
 const final = ["completed", "cancelled", "expired"];
 
@@ -254,7 +255,7 @@ export default function NotificationPage() {
                 <Facts
                   facts={{
                     Id: <Copyable value={data.id} />,
-                    Targets: mono(data.targets.slice(0, 20).join(", ")),
+                    Targets: data.targets.length > 0 && mono(data.targets.slice(0, 20).join(", ")),
                     "No match for": data.unmatched.length > 0 && (
                       <span className="warn mono">{data.unmatched.join(", ")}</span>
                     ),
@@ -274,6 +275,7 @@ export default function NotificationPage() {
             </Panel>
           </Stack>
         </div>
+        <Recipients notification={data} ended={isFinal} />
         <Deliveries notification={ntf} />
       </Stack>
     </Page>

@@ -53,7 +53,7 @@ export type Increment = {
   readonly only?: "hours" | "total" | "tags";
   /** Kind and labels of the notification; absent: none. */
   readonly tags?: readonly Tag[];
-  /** Counter paths, such as `sent.ios`, `failed.ios.unregistered`, `opened`, `received.ios` or `buttons.track`, and what to add. */
+  /** Counter paths, such as `sent.ios`, `failed.ios.unregistered`, `skipped.ios.muted`, `opened`, `received.ios` or `buttons.track`, and what to add. */
   readonly adds: readonly (readonly [path: string, count: number])[];
   readonly opens?: {
     readonly first: Date;
@@ -104,8 +104,8 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
         ]
       : tally(
           data.failures
-            .filter(({ status }) => status === "failed")
-            .map(({ reason }) => `failed.${platform}.${reasonField(reason)}`),
+            .filter(({ status }) => status === "failed" || status === "skipped")
+            .map(({ status, reason }) => `${status}.${platform}.${reasonField(reason)}`),
         );
   const { activity, ...tagged } = data;
   // An activity counts once: its versions and its end are in the figures of its push type, kind and labels alone.

@@ -10,12 +10,15 @@ import type { Interval } from "./intervals.ts";
 import { timesToOpen } from "./stats-delta.ts";
 import { maxNamed } from "./tags.ts";
 
+type ByReason = Record<string, number>;
+
 /** Reports by platform. */
 type ReceiptFigures = { readonly [Kind in ReceiptKind]?: Partial<Record<Platform, number>> };
 
 export type Quarter = {
   readonly sent?: Partial<Record<Platform, number>>;
-  readonly failed?: Partial<Record<Platform, Record<string, number>>>;
+  readonly failed?: Partial<Record<Platform, ByReason>>;
+  readonly skipped?: Partial<Record<Platform, ByReason>>;
   readonly opened?: number;
   /** Opens whose platform is known. */
   readonly openedOn?: Partial<Record<Platform, number>>;
@@ -39,31 +42,41 @@ export type OpenFigures = ReceiptFigures & {
 export type ValueFigures = { readonly hour: Date; readonly values?: Readonly<Record<string, Quarter>> };
 
 type Counts = { sent: number; opened: number; asked: number; received: number; dismissed: number };
-type Sum = Counts & { failures: Record<string, number> };
+type Sum = Counts & { failures: ByReason; skips: ByReason };
 
 /** The count of a platform, or of all. */
 const countOn = (counts: Partial<Record<Platform, number>> = {}, platform?: Platform): number =>
   platform === undefined ? Object.values(counts).reduce((all, count) => all + count, 0) : (counts[platform] ?? 0);
 
+const addReasons = (sum: ByReason, reasons: ByReason): void => {
+  for (const [reason, count] of Object.entries(reasons)) sum[reason] = (sum[reason] ?? 0) + count;
+};
+
+const addByReason = (sum: ByReason, by: Quarter["failed"] = {}, platform: Platform | undefined): void => {
+  for (const [of, reasons] of Object.entries(by))
+    if (platform === undefined || of === platform) addReasons(sum, reasons);
+};
+
+const sumOfReasons = (reasons: ByReason): number => Object.values(reasons).reduce((all, count) => all + count, 0);
+
 const addQuarter = (
   sum: Sum,
-  { sent, failed = {}, opened = 0, openedOn, asked, received, dismissed }: Quarter,
+  { sent, failed, skipped, opened = 0, openedOn, asked, received, dismissed }: Quarter,
   platform: Platform | undefined,
 ): void => {
   sum.sent += countOn(sent, platform);
   sum.asked += countOn(asked, platform);
   sum.received += countOn(received, platform);
   sum.dismissed += countOn(dismissed, platform);
-  for (const [of, reasons] of Object.entries(failed)) {
-    if (platform !== undefined && of !== platform) continue;
-    for (const [reason, count] of Object.entries(reasons)) sum.failures[reason] = (sum.failures[reason] ?? 0) + count;
-  }
+  addByReason(sum.failures, failed, platform);
+  addByReason(sum.skips, skipped, platform);
   sum.opened += platform === undefined ? opened : countOn(openedOn, platform);
 };
 
-const figuresOf = ({ sent, opened, failures, asked, received, dismissed }: Sum) => ({
+const figuresOf = ({ sent, opened, failures, skips, asked, received, dismissed }: Sum) => ({
   sent,
-  failed: Object.values(failures).reduce((all, count) => all + count, 0),
+  failed: sumOfReasons(failures),
+  skipped: sumOfReasons(skips),
   opened,
   receipts_asked: asked,
   received,
@@ -71,14 +84,16 @@ const figuresOf = ({ sent, opened, failures, asked, received, dismissed }: Sum) 
   open_rate: sent === 0 ? null : Math.round((opened / sent) * 10_000) / 10_000,
 });
 
-const hasFigures = ({ sent, failed, opened, received, dismissed }: ReturnType<typeof figuresOf>): boolean =>
-  sent + failed + opened + received + dismissed > 0;
+const hasFigures = ({ sent, failed, skipped, opened, received, dismissed }: ReturnType<typeof figuresOf>): boolean =>
+  sent + failed + skipped + opened + received + dismissed > 0;
 
-const nothing = (): Sum => ({ sent: 0, opened: 0, asked: 0, received: 0, dismissed: 0, failures: {} });
+const nothing = (): Sum => ({ sent: 0, opened: 0, asked: 0, received: 0, dismissed: 0, failures: {}, skips: {} });
 
 const addSums = (one: Sum, other: Sum): Sum => {
   const failures = { ...one.failures };
-  for (const [reason, count] of Object.entries(other.failures)) failures[reason] = (failures[reason] ?? 0) + count;
+  const skips = { ...one.skips };
+  addReasons(failures, other.failures);
+  addReasons(skips, other.skips);
   return {
     sent: one.sent + other.sent,
     opened: one.opened + other.opened,
@@ -86,6 +101,7 @@ const addSums = (one: Sum, other: Sum): Sum => {
     received: one.received + other.received,
     dismissed: one.dismissed + other.dismissed,
     failures,
+    skips,
   };
 };
 
@@ -185,6 +201,6 @@ export const statsView = (
   interval,
   time_zone: timeZone,
   series: intervals.map(({ at }, index) => ({ at: at.toISOString(), ...figuresOf(sums[index] ?? nothing()) })),
-  totals: { ...figuresOf(total), failures: total.failures },
+  totals: { ...figuresOf(total), failures: total.failures, skips: total.skips },
   ...(notificationId === undefined ? {} : { notification: { id: notificationId, ...openTotals(opens) } }),
 });

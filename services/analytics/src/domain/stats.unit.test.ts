@@ -201,3 +201,21 @@ test("the view of a platform excludes opens without a platform", () => {
   expect(view()).toMatchObject({ sent: 5, failed: 2, opened: 3, open_rate: 0.6, failures: { internal: 2 } });
   expect(view("web")).toMatchObject({ sent: 1, failed: 2, opened: 1, open_rate: 1, failures: { internal: 2 } });
 });
+
+test("skipped devices count beside those that failed, by reason and platform", () => {
+  const then = at("2030-01-01T00:00:00Z");
+  const data = {
+    ...{ project_id: projectId, notification_id: notificationId, at: then.toISOString() },
+    ...{ batch_id: "b", platform: "ios" as const, unregistered: [] },
+    failures: ["muted", "muted", "frequency-cap"].map((reason) => ({
+      ...{ device_id: device(), status: "skipped" as const, reason },
+    })),
+  };
+  expect(deliveryDelta(data).increments[0]?.adds).toEqual([
+    ["skipped.ios.muted", 2],
+    ["skipped.ios.frequency-cap", 1],
+  ]);
+  const hours = sumHours([{ at: then, end: at("2030-01-01T01:00:00Z") }], undefined);
+  hours.add({ hour: then, quarters: { 0: { sent: { ios: 1 }, skipped: { ios: { muted: 2 }, web: { muted: 1 } } } } });
+  expect(hours.total).toMatchObject({ sent: 1, failures: {}, skips: { muted: 3 } });
+});

@@ -109,7 +109,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
       if (late?.document.end) return publish(late.document, late.events);
       const batches = document.expanded?.batches ?? 0;
       const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
-      const personal = isPersonal(document.content.targets);
+      const personal = document.personal !== undefined || isPersonal(document.content.targets);
       for (const id of ids) {
         const run = await deliveries.restart(projectId, id, claim, now());
         if (!run) continue;
@@ -191,7 +191,7 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
         async (batch): Promise<DecidedBatch> => ({ ...batch, decided: await judge.first(sent, batch.devices) }),
       ),
     );
-    return sends.insert(send, { batches, unmatched: resolution.unmatched }, claim, now());
+    return sends.insert(send, { ...resolution, batches }, claim, now());
   };
 
   return async (send: GroupedSend, message: ForMessage): Promise<void> => {

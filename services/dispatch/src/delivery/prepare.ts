@@ -11,15 +11,42 @@ import {
   ResolveSends,
   type SendV1,
   type Served,
+  targetOfRecipient,
+  targetsOfSend,
 } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
+import type { Expanded } from "../stores/notification-document.ts";
 import type { Judge } from "./judge.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type SendAudience = {
   readonly batches: readonly (Served & { readonly devices: Recipient[] })[];
   readonly unmatched: readonly string[];
+  /** What is stored of the list of recipients that it has instead of targets. */
+  readonly list?: Expanded["list"];
+};
+
+/** What registry found for a send, where each device of a recipient has the recipient's values. */
+const audienceOf = ({ content, recipients }: SendV1, found: SendAudience): SendAudience => {
+  if (content.recipients === undefined || recipients === undefined) return found;
+  const { kind } = content.recipients;
+  const lines = recipients.flat();
+  const byKey = new Map(lines.map((line) => [line.key, line.values]));
+  const keyOf = { user: "userId", device: "id", token: "token" } as const;
+  const withoutDevice = new Set(found.unmatched);
+  return {
+    batches: found.batches.map((batch) => ({
+      ...batch,
+      devices: batch.devices.map((device) => ({ ...device, values: byKey.get(device[keyOf[kind]] ?? "") })),
+    })),
+    unmatched: [],
+    list: {
+      lastLine: lines.at(-1)?.n ?? 0,
+      lines: lines.length,
+      unmatched: lines.filter((line) => withoutDevice.has(targetOfRecipient(kind, line))).map(({ n }) => n),
+    },
+  };
 };
 
 /** Small sends must be fast, also when several arrive within the usual interval. */
@@ -39,7 +66,10 @@ export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "load
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
-    sends: sends.map(({ content }) => ({ ...audienceOfContent(content), ...judge.askedOf(projectId, content) })),
+    sends: sends.map((send) => ({
+      ...audienceOfContent({ ...send.content, targets: targetsOfSend(send) }),
+      ...judge.askedOf(projectId, send.content),
+    })),
     limit: maxSmallAudience,
   });
 
@@ -68,7 +98,8 @@ export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "load
   return async (send: SendV1): Promise<Answer> => {
     await judge.loading();
     try {
-      return await (unanswered.isSuspect(send) ? alone(send) : joined(send));
+      const found = await (unanswered.isSuspect(send) ? alone(send) : joined(send));
+      return found && audienceOf(send, found);
     } catch (error) {
       unanswered.count(send, error);
       throw error;

@@ -48,6 +48,17 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
     return { ...content.recipients, personal, document: "send" in found ? undefined : found.document };
   };
 
+  /** The chunks of a list, in order. A small send has none, because it is not expanded page after page: its list is like one chunk. */
+  const chunksOf = async (
+    document: NotificationState | undefined,
+    of: { readonly projectId: ProjectId; readonly notificationId: NotificationId },
+    wanted: { readonly errors?: boolean } = {},
+  ) => {
+    const list = document?.expanded?.list;
+    if (!list) return recipients.list(of.projectId, of.notificationId, wanted);
+    return [{ ...list, refused: 0, duplicates: 0, errors: [], errorsBefore: 0, last: true, closed: false }];
+  };
+
   return [
     handleRequest(bus, ReadRecipients, async ({ projectId, notificationId, page }) => {
       const state = await notifications.getState(projectId, notificationId);
@@ -71,8 +82,8 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
     })),
 
     handleRequest(bus, GetRecipients, async ({ projectId, notificationId }) => {
-      const { kind, upload, personal } = await existing(projectId, notificationId);
-      const chunks = await recipients.list(projectId, notificationId);
+      const { kind, upload, personal, document } = await existing(projectId, notificationId);
+      const chunks = await chunksOf(document, { projectId, notificationId });
       const last = chunks.at(-1);
       const sum = (count: (chunk: (typeof chunks)[number]) => number) =>
         chunks.reduce((total, chunk) => total + count(chunk), 0);
@@ -93,8 +104,8 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
     }),
 
     handleRequest(bus, ListRecipientErrors, async ({ projectId, notificationId, page: request }) => {
-      await existing(projectId, notificationId);
-      const chunks = await recipients.list(projectId, notificationId, { errors: true });
+      const { document } = await existing(projectId, notificationId);
+      const chunks = await chunksOf(document, { projectId, notificationId }, { errors: true });
       const rows = chunks.flatMap(({ errors, unmatched = [] }) => [...errors, ...unmatched.map(unmatchedError)]);
       return pageOfRows(rows, { request, key: keyOf });
     }),

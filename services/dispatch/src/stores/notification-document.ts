@@ -40,6 +40,8 @@ export type Expanded = {
   readonly unmatched: string[];
   /** When the broker stored the end of the expansion, which follows all batches. Absent for a small send, which registry does not partition. */
   readonly at?: Date;
+  /** Of a small send with a list of recipients: its last line, how many recipients it has, and the lines without an active device. */
+  readonly list?: { readonly lastLine: number; readonly lines: number; readonly unmatched: number[] };
   /** From {@link ExpandedV1}, to find the batch of a device. */
   readonly pages?: ExpandedV1["pages"];
   /** When an expansion was dead-lettered: registry publishes no further batch, and the other fields do not count the earlier ones. */

@@ -7,7 +7,6 @@ import {
   readRecipientLines,
   recipientLimits,
   type SendV1,
-  userKey,
 } from "@herald/contracts";
 import {
   ensureIndexes,
@@ -20,7 +19,7 @@ import {
   removeFirst,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import type { Erased } from "../domain/erase-targets.ts";
+import { type Erased, eraseLines } from "../domain/erase-targets.ts";
 
 /** A chunk of the recipients of a notification, which registry expands as one page. */
 type RecipientsDocument = {
@@ -200,7 +199,8 @@ export const createRecipientStore = (db: Db) => {
     },
 
     /** Removes an erased user's values. The lines stay, so that a page that is expanded again is cut in the same way. */
-    erase: async ({ projectId, key, at }: Erased): Promise<void> => {
+    erase: async (erased: Erased): Promise<void> => {
+      const { projectId, at } = erased;
       for (let after = ""; ; ) {
         const filter = { projectId, content: { $exists: true }, _id: { $gt: after } };
         const page = await findSome(chunks, filter, { hint: hints.values, sort: { _id: 1 }, limit: erasedAtATime });
@@ -208,9 +208,7 @@ export const createRecipientStore = (db: Db) => {
           after = _id;
           if (content === undefined || storedAt > at) continue;
           const lines = linesOf({ content });
-          const kept = lines.map((line) =>
-            line.key !== "" && userKey(projectId, line.key) === key ? { n: line.n, key: "", values: {} } : line,
-          );
+          const kept = eraseLines(lines, erased);
           if (kept.every((line, index) => line === lines[index])) continue;
           await chunks.updateOne({ _id, projectId, content }, { $set: { content: JSON.stringify(kept) } });
         }

@@ -5,6 +5,7 @@ import {
   type NotificationId,
   type ProjectId,
   sendGroupOf,
+  targetsOfSend,
   userKeysOf,
 } from "@herald/contracts";
 import {
@@ -21,7 +22,7 @@ import {
   projectAfter,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Erased, eraseTargets } from "../domain/erase-targets.ts";
+import { type Erased, eraseFromSend } from "../domain/erase-targets.ts";
 import type { Claim } from "./delivery-document.ts";
 
 /** Small sends of one project and one message that wait for their project's turn, before any of their devices is known. */
@@ -53,7 +54,7 @@ const indexes = {
 
 const hints = indexNames(indexes);
 
-const targetsOf = (sends: readonly GroupedSend[]): string[] => sends.flatMap(({ content }) => content.targets);
+const targetsOf = (sends: readonly GroupedSend[]): string[] => sends.flatMap(targetsOfSend);
 
 /** More would slow down the database that must send them. */
 const maxSummed = 20_000;
@@ -169,7 +170,7 @@ export const createSendGroupStore = (db: Db) => {
       const filter = { projectId, userKeys: { $exists: true, $eq: key } } as const;
       for await (const document of groups.find(filter, { hint: hints.users })) {
         const sends = toGroup(document).sends.map((send) =>
-          new Date(send.acceptedAt) <= at ? { ...send, content: eraseTargets(send.content, erased).content } : send,
+          new Date(send.acceptedAt) <= at ? eraseFromSend(send, erased) : send,
         );
         const userKeys = userKeysOf(projectId, targetsOf(sends));
         // If another erasure has changed the group since, the next pass finds it again.

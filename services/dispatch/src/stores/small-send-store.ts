@@ -17,6 +17,7 @@ import {
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 import {
+  type Expanded,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
@@ -43,6 +44,12 @@ const embed = ({
 
 /** A batch, and what was decided about its devices. */
 export type DecidedBatch = DeliverBatchV1 & { readonly decided?: Decided | undefined };
+
+/** Whom a send reaches: see {@link Expanded}. */
+type DecidedAudience = Pick<Expanded, "list"> & {
+  readonly batches: readonly DecidedBatch[];
+  readonly unmatched: readonly string[];
+};
 
 /** A send that was just stored, and its batches to send: none when it ended at once. */
 export type StoredSend = { readonly document: NotificationRecord; readonly runs: readonly Run[] };
@@ -79,14 +86,14 @@ export const createSmallSendStore = (db: Db) => {
      */
     insert: async (
       send: GroupedSend,
-      { batches, unmatched }: { batches: readonly DecidedBatch[]; unmatched: readonly string[] },
+      { batches, unmatched, list }: DecidedAudience,
       claim: Claim,
       now: Date,
     ): Promise<StoredSend | null> => {
       const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
       const state: NotificationState = {
         ...newFacts(send),
-        expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
+        expanded: { batches: batches.length, devices, unmatched: [...unmatched], ...(list && { list }) },
         ...firstStepOfSmall(batches.length, claim, now),
       };
       const rows = batches.map((batch) =>
@@ -94,13 +101,14 @@ export const createSmallSendStore = (db: Db) => {
       );
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
-        ...newDocument(state, send.content),
+        ...newDocument(state, send.content, send.personal),
         ...(rows.length > 0 && { rows: rows.map(embed) }),
         ...(named && { named: true as const }),
         ...recipientsOf(batches),
       });
       if (!inserted) return null;
-      return { document: { ...state, content: send.content }, runs: rows.map((row) => runOf(row, now)) };
+      const document = { ...state, content: send.content, ...(send.personal && { personal: send.personal }) };
+      return { document, runs: rows.map((row) => runOf(row, now)) };
     },
 
     /**

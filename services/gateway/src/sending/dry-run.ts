@@ -7,6 +7,7 @@ import {
   placeholderValues,
   planWaves,
   type SendV1,
+  targetsOfSend,
 } from "@herald/contracts";
 import { createRenderPersonal, weighPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
@@ -16,10 +17,6 @@ import { renderSamples } from "./render-samples.ts";
 const countTimeoutMs = 8_000;
 
 const platforms = ["ios", "android", "web"] as const;
-
-/** Its recipients as targets. */
-const targetsOf = ({ content, recipients = [] }: SendV1): string[] =>
-  recipients.flat().map(({ key }) => `${content.recipients?.kind}:${key}`);
 
 /** The texts of its first recipient, with placeholders for what is not known of the device. */
 const personalSample = (command: SendV1): SendV1 => {
@@ -47,7 +44,7 @@ const scheduleOfZones = (local: LocalTime, zones: Readonly<Record<string, number
 /** Counts the audience and renders samples; changes nothing. */
 export const dryRun = async ({ sendRequest, openTokens }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content, local } = command;
-  const targets = command.recipients === undefined ? content.targets : targetsOf(command);
+  const targets = targetsOfSend(command);
   const devices = { ios: 0, android: 0, web: 0 };
   const unmatched: string[] = [];
   const zones: Record<string, number> = {};

@@ -61,6 +61,10 @@ export const timeFields = {
 const timeOfSend = z.object(timeFields);
 export type TimeOfSend = z.infer<typeof timeOfSend>;
 
+/** Whether it is a time at all: what is wrong with its form is said once. */
+const isTime = (time: string | undefined): time is string =>
+  time !== undefined && timeFields.send_at.safeParse(time).success;
+
 /** Body of `PATCH /notifications/{id}`; null: removes it. */
 export const ChangeNotification = namedBody("ChangeNotification", {
   notification: changedFields(
@@ -91,7 +95,7 @@ export const timeProblems = ({
   if (zone !== undefined && sendAt === undefined) problems.push(problem("time_zone", "needs `send_at`"));
   if (sendAt !== undefined && zone !== undefined && hasOffset(sendAt))
     problems.push(problem("send_at", "has an offset, so `time_zone` cannot be set; leave one of both out"));
-  if (sendAt !== undefined && zone === undefined && !hasOffset(sendAt))
+  if (isTime(sendAt) && zone === undefined && !hasOffset(sendAt))
     problems.push(problem("send_at", "has no offset; add one, such as +01:00, or set `time_zone`"));
   if (past !== undefined && zone !== ofDevice) problems.push(problem("past", 'needs `time_zone: "device"`'));
   if (zone === ofDevice && recipients !== undefined)

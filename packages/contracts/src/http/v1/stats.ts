@@ -117,6 +117,7 @@ const count = z.number().int().min(0);
 const figures = {
   sent: count.meta({ description: "Devices whose provider accepted" }),
   failed: count.meta({ description: "Devices that failed; expired and cancelled ones are not among them" }),
+  skipped: count.default(0).meta({ description: "Devices that got nothing because of a rule, such as a cap" }),
   opened: count.meta({ description: "Devices that opened" }),
   receipts_asked: count.default(0).meta({ description: "Devices of `sent` that were asked for a receipt" }),
   received: count.default(0).meta({ description: "Devices that reported the arrival" }),
@@ -154,6 +155,7 @@ export const Stats = named(
     totals: z.object({
       ...figures,
       failures: z.record(z.string(), count).meta({ description: "`failed` by reason" }),
+      skips: z.record(z.string(), count).default({}).meta({ description: "`skipped` by reason" }),
     }),
     groups: z
       .array(z.object({ value: z.string(), ...figures }))

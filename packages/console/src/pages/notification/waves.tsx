@@ -1,7 +1,7 @@
 import type { Notification } from "@herald/client";
-import { count, exactTime, Status } from "../parts/format.tsx";
-import { type Column, Rows } from "../parts/list.tsx";
-import { Note, Panel } from "../parts/page.tsx";
+import { count, exactTime, Status } from "../../parts/format.tsx";
+import { type Column, Rows } from "../../parts/list.tsx";
+import { Note, Panel } from "../../parts/page.tsx";
 
 type Wave = NonNullable<Notification["schedule"]>[number];
 
