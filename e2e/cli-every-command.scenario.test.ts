@@ -130,6 +130,16 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`template pull --dir ${join(system.folder, "pulled")}`, /shipped\.json\.$/m);
   await run("send --push-type voip --app com.example.e2e --data call=17 --to topic:news --dry-run", /^devices +0$/m);
   await run("device list --app com.example.e2e", /^There are none/m);
+  const order = join(system.folder, "order.json");
+  const activity = { attributes_type: "Order", attributes: {}, targets: ["topic:news"], start: false };
+  await writeFile(order, JSON.stringify({ ...activity, content_state: { minutes: 40 } }));
+  await run(`activity start order-1 --file ${order}`, /^version +1$/m);
+  const state = join(system.folder, "state.json");
+  await writeFile(state, JSON.stringify({ content_state: { minutes: 12 } }));
+  await run(`activity update order-1 --file ${state} --sequence 2`, /^version +2$/m);
+  await run("activity get order-1", /^state +\{"minutes":12\}$/m);
+  await run("activity end order-1", /^version +3$/m);
+  await run("notification list --push-type liveactivity", /completed/m);
   await run("stats --by push_type", /sent/i);
   await run("send --template shipped --var n:=7 --to topic:news --dry-run", /"title": "Order 7"/);
   await run(`template delete shipped --yes ${templates}`, /^Deleted shipped\.$/m);

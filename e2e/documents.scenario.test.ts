@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { mkdtemp, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { eventually } from "@herald/testing";
+import { eventually, expectStatus, request } from "@herald/testing";
 import { generate } from "selfsigned";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runHttpFile } from "./harness/http-file.ts";
@@ -119,6 +119,42 @@ test("the page on templates works as written: a draft is previewed, published an
   await eventually(async () => {
     const [push] = await system.simulators.pushes({ token: device.token });
     expect(JSON.stringify(push?.payload)).toContain("Order 42 has shipped");
+  });
+});
+
+test("the page on Live Activities works as written: a card starts by push, and is updated and ended", async () => {
+  const { id, token, register } = await system.project("Orders");
+  const phone = await system.simulators.phone("com.example.e2e", { activities: ["OrderAttributes"] });
+  const { device, credential } = await register({ token: phone.alert ?? "", user_id: "u_8412" });
+  const store = async (key: string, value: string | null | undefined) =>
+    expectStatus(
+      await request(system.gateway, `PUT /api/v1/devices/${device.id}/tokens/${key}`, {
+        token: credential,
+        body: { token: { token: value } },
+      }),
+      204,
+    );
+  const startToken = phone["liveactivity/OrderAttributes"];
+  await store("liveactivity/OrderAttributes", startToken);
+  const page = await readFile(join(root, "docs/how-to/live-activities.md"), "utf8");
+  const [start = "", rest = ""] = shellBlocks(page, "Start, update, end");
+  const env = { ...shell, gateway: system.gateway, token, HERALD_URL: system.gateway, HERALD_TOKEN: token };
+  const { stdout } = await run("sh", ["-e", "-c", start], { env });
+  expect(JSON.parse(stdout).data).toMatchObject({ id: "order-4711", version: 1 });
+  const card = await eventually(async () => {
+    const [found] = await system.simulators.instances(startToken);
+    if (!found) throw new Error("the card has not started");
+    return found;
+  });
+  expect(card.attributes).toMatchObject({ order: "4711", herald: { activity: "order-4711", project_id: id } });
+  await store("activity/order-4711", card.token);
+  expect((await run("sh", ["-e", "-c", rest], { env })).stdout).toMatch(
+    /^state +\{"status":"on its way","minutes":12\}$/m,
+  );
+  await eventually(async () => {
+    const [ended] = await system.simulators.instances(startToken);
+    expect(ended).toMatchObject({ state: "ended" });
+    expect(ended?.shown.at(-1)?.contentState).toEqual({ status: "delivered", minutes: 0 });
   });
 });
 

@@ -14,7 +14,7 @@ import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
 import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
-import { rotate, rotatePasswords } from "./rows/rotate.ts";
+import { rotate, rotateDatabasePassword, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
@@ -48,4 +48,5 @@ export const rows: readonly Row[] = [
   upgrade,
   rotate,
   rotatePasswords,
+  rotateDatabasePassword,
 ];

@@ -16,6 +16,7 @@ import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
 import { Recipients } from "./notification/recipients.tsx";
 import { sendTimeOf, Waves } from "./notification/waves.tsx";
+import { activityName } from "./notifications.tsx";
 
 const final = ["completed", "cancelled", "expired"];
 
@@ -247,11 +248,18 @@ export default function NotificationPage() {
           <Stack>
             <Panel title="Content">
               <Stack>
-                <LockScreen
-                  platform="web"
-                  app={app}
-                  shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
-                />
+                {data.activity ? (
+                  <Note>
+                    Live Activity <b>{activityName(data)}</b>, with the state{" "}
+                    <span className="mono break">{JSON.stringify(data.activity.content_state)}</span>
+                  </Note>
+                ) : (
+                  <LockScreen
+                    platform="web"
+                    app={app}
+                    shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
+                  />
+                )}
                 <Facts
                   facts={{
                     Id: <Copyable value={data.id} />,

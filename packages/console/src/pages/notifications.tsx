@@ -1,4 +1,5 @@
-import type { Notification } from "@herald/client";
+import type { Notification, PushType } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { Link } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { useRows } from "../api/read.ts";
@@ -10,13 +11,17 @@ import { Page } from "../parts/page.tsx";
 
 const statuses = ["scheduled", "accepted", "sending", "completed", "cancelled", "expired"];
 
+/** What a notification of a Live Activity does, which has no title of its own. */
+export const activityName = ({ activity }: Pick<Notification, "activity">): string | undefined =>
+  activity && `${activity.id}: ${activity.event}${activity.version === undefined ? "" : ` ${activity.version}`}`;
+
 export const notificationColumns = (id: string): readonly Column<Notification>[] => [
   {
     title: "Message",
     cell: (row) => (
       <Link className="row-link" to={`/p/${id}/notifications/${row.id}`}>
         <b className="cut" dir="auto">
-          {row.title ?? row.body ?? "(silent)"}
+          {row.title ?? row.body ?? activityName(row) ?? "(silent)"}
         </b>
         <span className="muted cut" dir="auto">
           {row.targets.slice(0, 3).join(", ")}
@@ -51,8 +56,8 @@ export const notificationColumns = (id: string): readonly Column<Notification>[]
 export default function Notifications() {
   const { id, herald } = useProject();
   const { search, page } = useFilters();
-  const { status, kind, label, from, until } = search;
-  const query = useRows([id, "notifications", { status, kind, label, from, until, page }], ({ signal }) =>
+  const { status, kind, label, type, from, until } = search;
+  const query = useRows([id, "notifications", { status, kind, label, type, from, until, page }], ({ signal }) =>
     herald.notifications
       .list({
         signal,
@@ -61,6 +66,7 @@ export default function Notifications() {
         status,
         kind,
         label,
+        push_type: type as PushType | undefined,
         createdAfter: dayStart(from),
         createdBefore: dayStart(until, 1),
       })
@@ -74,6 +80,7 @@ export default function Notifications() {
             <ChoiceFilter name="status" label="Status" values={statuses} />
             <TextFilter name="kind" label="Kind" width={110} />
             <TextFilter name="label" label="Label: campaign:spring" width={190} />
+            <ChoiceFilter name="type" label="Push type" values={knownValues.pushType} />
             <DayFilters />
           </>
         }
