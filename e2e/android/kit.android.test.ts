@@ -6,9 +6,12 @@ import { promisify } from "node:util";
 import { expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
+import { withMemoryLimit } from "../harness/memory-limit.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256 } from "../harness/user-tokens.ts";
 
+/** Of each process: Java reserves more than it takes. */
+const maxGigabytes = 16;
 const { version } = manifest;
 const run = promisify(execFile);
 const kit = join(import.meta.dirname, "../../kits/android");
@@ -48,7 +51,8 @@ describe.runIf(hasJava)("the kit for Android", () => {
       HERALD_TEST_USER_TOKEN: hs256(secret, { claims: claimsOf(project.id, "u-android") }),
     };
     const maven = ["--batch-mode", "--no-transfer-progress", `-Dkit.target=${target}`, "verify"];
-    const { output, failed } = await run("mvn", maven, { cwd: kit, env, maxBuffer: 64_000_000 }).then(
+    const [program, args] = withMemoryLimit(maxGigabytes, "mvn", maven);
+    const { output, failed } = await run(program, [...args], { cwd: kit, env, maxBuffer: 64_000_000 }).then(
       ({ stdout }) => ({ output: stdout, failed: false }),
       (error: { stdout: string }) => ({ output: error.stdout, failed: true }),
     );

@@ -42,14 +42,14 @@ logOnFailure(() => system);
 
 test("the page on web apps, followed in a fresh folder, subscribes a browser; so does a worker that imports Herald's", async () => {
   const page = await readFile(join(root, "docs/how-to/connect-web.md"), "utf8");
-  expect(shellBlocks(page, "Get the kit")).toEqual(["npm install @herald/web\n"]);
+  expect(shellBlocks(page, "1. Install")).toEqual(["npm install @herald/web\n"]);
   // What that installs, as a release packs it.
   const installed = join(folder, "node_modules/@herald/web");
   await buildPackage(root, "web", installed);
   for (const name of ["herald.js", "herald-worker.js"])
     await copyFile(join(installed, "dist", name), join(folder, name));
-  const [html = ""] = codeBlocks(page, "On every page", "html");
-  const [own = ""] = codeBlocks(page, "Get the kit", "js");
+  const [html = ""] = codeBlocks(page, "2. Configure", "html");
+  const [own = ""] = codeBlocks(page, "1. Install", "js");
   const { project } = system.example;
   const filled = html.replace("https://push.example.com", system.gateway).replace("prj_…", project.id);
   expect(filled).not.toBe(html);

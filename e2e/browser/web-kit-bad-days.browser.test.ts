@@ -119,6 +119,40 @@ test("offline at the log-in and the topic: kept, over a reload, until the browse
   await reaches(page, { pending: false, user: "u-offline", topics: ["news"] });
 });
 
+test("Herald asks to wait: no page and no worker calls it before, also after a reload", async () => {
+  const page = await kit.person.subscribed();
+  const { device } = await statusOf(page);
+  const { id, pushes } = await kit.person.send({ targets: [`device:${device}`] });
+  let refused = 0;
+  await page.context().route("**/api/v1/**", (route) => {
+    refused++;
+    return route.fulfill({
+      status: 503,
+      headers: {
+        "retry-after": "3600",
+        "access-control-allow-origin": "*",
+        "access-control-expose-headers": "Retry-After",
+      },
+    });
+  });
+  await page.click("#news");
+  const problem = { status: 503, retry: true };
+  await reaches(page, { pending: true, problem: expect.objectContaining(problem) });
+  expect(refused).toBe(1);
+  await page.reload();
+  await reaches(page, { pending: true, problem: expect.objectContaining(problem) });
+  await kit.browser.deliver(pushes[0] as Push);
+  await kit.person.isShown("Hello");
+  await kit.person.click("Hello");
+  expect(refused).toBe(1);
+  await page.context().unroute("**/api/v1/**");
+  // An hour later.
+  await page.clock.setSystemTime(Date.now() + 3_601_000);
+  await page.reload();
+  await reaches(page, { pending: false, problem: null, topics: ["news"] });
+  await kit.person.opened(id);
+});
+
 test("a payload of a later version is shown with the fields that are known", async () => {
   const page = await kit.person.subscribed();
   const { device } = await statusOf(page);

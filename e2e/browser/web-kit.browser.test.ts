@@ -128,11 +128,12 @@ test("offline when Safari opens the page: the open is kept, over a reload, until
   await kit.person.opened(id);
 });
 
-test("a forged open does not count, and an address of the site's own is left alone", async () => {
+test("a forged open does not count and is named, and an address of the site's own is left alone", async () => {
   const page = await kit.person.subscribed();
   const { id } = await sendToSafari(page, "/inbox");
   await page.goto(`${kit.system.example.url}/inbox#herald=${id}.v2.forged`);
-  await reaches(page, { subscribed: true, pending: false, problem: null });
+  const problem = expect.objectContaining({ slug: "open-token-invalid", retry: false });
+  await reaches(page, { subscribed: true, pending: false, problem });
   expect(page.url()).toBe(`${kit.system.example.url}/inbox`);
   await page.goto(`${kit.system.example.url}/inbox?herald=crest&page=2#herald`);
   await reaches(page, { subscribed: true, pending: false, problem: null });

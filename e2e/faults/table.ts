@@ -14,13 +14,14 @@ import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
 import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
-import { rotate, rotatePasswords } from "./rows/rotate.ts";
+import { rotate, rotateDatabasePassword, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
 import { threePlatforms } from "./rows/three-platforms.ts";
 import { verdictRows } from "./rows/verdicts.ts";
 import { sideBySide, upgrade } from "./rows/versions.ts";
+import { waves } from "./rows/waves.ts";
 
 /** All faults. The longest rows come first, so that the others run in parallel to them. */
 export const rows: readonly Row[] = [
@@ -28,6 +29,7 @@ export const rows: readonly Row[] = [
   killedImport,
   killedUpload,
   caps,
+  waves,
   activities,
   threePlatforms,
   ...databaseRows,
@@ -48,4 +50,5 @@ export const rows: readonly Row[] = [
   upgrade,
   rotate,
   rotatePasswords,
+  rotateDatabasePassword,
 ];

@@ -11,9 +11,12 @@ import {
   unpackDebianPackages,
   whyNoDebian,
 } from "@herald/local-stack";
+import { withMemoryLimit } from "../harness/memory-limit.ts";
 
 const root = join(import.meta.dirname, "../..");
 const minimumMajor = 6;
+/** Of each process: the compiler takes two. */
+const maxGigabytes = 8;
 /** The number is the version of this recipe. */
 const debianFolder = "swift-debian-1";
 /** Parts of Debian's package that compile nothing for this machine: debugger, editor services, other processors. */
@@ -47,10 +50,11 @@ const runner =
     const folder = await mkdtemp(join(tmpdir(), "herald-swift-"));
     // A file, because the last lines of a pipe may come after the end.
     const file = join(folder, "output.txt");
+    const [program, limited] = withMemoryLimit(maxGigabytes, command, [...before, ...args]);
     const running = await startProcess({
       name: "swift",
-      command,
-      args: [...before, ...args],
+      command: program,
+      args: limited,
       cwd: root,
       env: { ...own, ...env },
       stopSignal: "SIGKILL",

@@ -11,10 +11,11 @@ const rows = {
   cut: "every connection to the database broken, and none let through for 60 s (short: 15 s)",
 } as const;
 
-/** Starts a server that the row can break. Throws NotHere if the database is not a local process. */
-export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "folder">) {
+/** Starts a server that the row can break, if wanted with a password. Throws NotHere if the database is not a local process. */
+export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "folder">, password?: string) {
   const [dataDir, port] = [await folder(), await freePort()];
-  const begin = () => startMongo({ dataDir, port, env: process.env, progress: () => {} });
+  const begin = () =>
+    startMongo({ dataDir, port, ...(password !== undefined && { password }), env: process.env, progress: () => {} });
   let server: RunningServer = await begin();
   defer(() => server.stop());
   if (server.pids.length === 0) throw new NotHere(`the database is not a process of ours: ${server.source.why}`);
@@ -23,6 +24,8 @@ export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "fo
   };
   return {
     url: server.url,
+    /** Absent: the database has no password. */
+    setPassword: server.setPassword,
     stop: () => server.stop(),
     kill: async () => {
       const { ended } = server;

@@ -8,6 +8,7 @@ import {
   credsAuthenticator,
   type NatsConnection,
   nkeyAuthenticator,
+  UserAuthenticationExpiredError,
 } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { notConnected, toBusError } from "./bus-error.ts";
@@ -96,7 +97,7 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     heavyRequests: createFairGate({ total: heavyRequestsAtATime, line: { perKey: 100, total: 1_000 } }),
     suspects: createSuspects(),
   };
-  void followStatus(connection);
+  void followStatus(connection, `NATS refuses ${describeLogin(options)}`);
   return connection as unknown as Bus;
 };
 
@@ -150,8 +151,10 @@ const describeLogin = ({ user = "", nkeySeed, credsFile }: ConnectOptions): stri
     : "the nkey: check its seed";
 };
 
-const followStatus = async (connection: BusConnection): Promise<void> => {
+/** `refusal`: the log line for a broker that no longer accepts the login, such as after its password changed. */
+const followStatus = async (connection: BusConnection, refusal: string): Promise<void> => {
   const { log, nc } = connection;
+  let isRefused = false;
   const change = (connected: boolean) => {
     if (connection.connected === connected) return;
     connection.connected = connected;
@@ -164,14 +167,22 @@ const followStatus = async (connection: BusConnection): Promise<void> => {
       if (connection.connected) log.warn({ server: nc.getServer() }, "NATS is unavailable");
       change(false);
     } else if (status.type === "reconnect") {
+      isRefused = false;
       log.info({ server: nc.getServer() }, "NATS is back");
       change(true);
+    } else if (status.type === "error" && isLoginError(status.error)) {
+      // The client tries several times a second, and each attempt is refused.
+      if (!isRefused) log.error({ err: status.error }, refusal);
+      isRefused = true;
     } else if (status.type === "error") {
       log.error({ err: status.error }, "NATS reports an error");
     }
   }
   change(false);
 };
+
+const isLoginError = (error: Error): boolean =>
+  error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
 
 /** Resolves when the connection is up or `signal` is aborted. */
 export const whenConnected = (connection: BusConnection, signal: AbortSignal): Promise<void> =>

@@ -169,7 +169,7 @@ test.each<[string, ConstructorParameters<typeof MongoServerError>[0], boolean]>(
     true,
   ],
   ["a bad query", { message: "unknown operator: $foo", code: 2 }, false],
-  ["a wrong password", { message: "Authentication failed.", code: 18 }, false],
+  ["a password that was changed", { message: "Authentication failed.", code: 18 }, true],
 ])("%s", (_name, answer, away) => {
   expect(isDatabaseUnavailable(new MongoServerError(answer))).toBe(away);
 });

@@ -27,10 +27,11 @@ const unavailableClasses = [
 /** Not exported by the driver: the pool was closed, or had no free connection in time. */
 const unavailableNames = new Set(["MongoPoolClosedError", "MongoPoolClearedError", "MongoWaitQueueTimeoutError"]);
 
-/** Error codes of a server that stops, starts or is not the primary. */
+/** Error codes of a server that stops, starts, is not the primary or does not let the service in. */
 const unavailableCodes = new Set<number | string | undefined>([
   6, // HostUnreachable
   7, // HostNotFound
+  18, // AuthenticationFailed: the password was changed, and the service restarts with the new one
   50, // MaxTimeMSExpired: the deadline of the call passed, or the server is too slow
   64, // WriteConcernTimeout
   89, // NetworkTimeout

@@ -169,10 +169,19 @@ export const createDevice = (options: DeviceOptions): Herald => {
     await changeTopics();
   };
 
+  /** After this time and a random one, so that phones do not all call at the moment at which Herald is available again. */
+  const settleIn = (ms: number) => {
+    clearTimeout(timer);
+    timer = setTimeout(settle, ms + Math.random() * longestRetryMs(state.failures));
+  };
+
   const settleOnce = async () => {
     const blockedMs = state.blockedUntil - now();
     // A time further away comes from a clock that was changed.
-    if (blockedMs > 0 && blockedMs <= maxBlockedMs) return;
+    if (blockedMs > 0 && blockedMs <= maxBlockedMs) {
+      settleIn(blockedMs);
+      return;
+    }
     problem = null;
     try {
       await sendAll().catch(async (error) => {
@@ -187,8 +196,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
       const { retryAfterMs } = problem;
       const failures = state.failures + 1;
       await save({ failures, blockedUntil: retryAfterMs > 0 ? now() + retryAfterMs : 0 });
-      clearTimeout(timer);
-      timer = setTimeout(settle, retryAfterMs + Math.random() * longestRetryMs(failures));
+      settleIn(retryAfterMs);
     }
   };
 

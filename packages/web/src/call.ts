@@ -1,24 +1,25 @@
-/** Why a call failed. */
-export type CallProblem = {
-  /** Herald's slug, such as `user-token-invalid`; or `offline`, `needs-click`, `failed`. */
-  readonly slug: string;
-  readonly message: string;
-  /** Whether the kit keeps the change and retries it. */
-  readonly retry: boolean;
-  /** HTTP status; 0 without an answer. */
-  readonly status: number;
-};
+import type { CallProblem } from "./problem.ts";
+import { readBlock, writeBlock } from "./state.ts";
 
 /** A call without an answer fails after this time. */
 const timeoutMs = 20_000;
+/** A longer Retry-After would be an error, of Herald's clock or this device's. */
+const maxBlockedMs = 86_400_000;
 
-/** Calls Herald. Resolves to the parsed body, or undefined if it is not JSON. Throws a {@link CallProblem}. */
+/**
+ * Calls Herald. Resolves to the parsed body, or undefined if it is not JSON. Throws a {@link CallProblem}: the stored one while a Retry-After
+ * of Herald lasts, which pages and the worker share.
+ */
 export const call = async <Answer>(
   gateway: string,
   route: string,
   body?: unknown,
   credential?: string,
 ): Promise<Answer> => {
+  const blocked = await readBlock();
+  const leftMs = (blocked?.until ?? 0) - Date.now();
+  // A time further away comes from a clock that was changed.
+  if (blocked && leftMs > 0 && leftMs <= maxBlockedMs) throw { ...blocked.problem, retryAfterMs: leftMs };
   const [method = "", path = ""] = route.split(" ");
   let response: Response;
   let text: string;
@@ -39,12 +40,16 @@ export const call = async <Answer>(
   const { ok, status } = response;
   const answer = parsedJson(text);
   if (ok) return answer;
-  throw {
+  const retryAfterMs = Number(response.headers.get("retry-after")) * 1_000 || 0;
+  const problem: CallProblem = {
     slug: String(answer?.type ?? "failed").replace(/.*#/, ""),
     message: answer?.errors?.join("; ") ?? `Herald answered ${status}`,
     retry: status === 408 || status === 429 || status > 499,
     status,
-  } satisfies CallProblem;
+    retryAfterMs,
+  };
+  if (problem.retry && retryAfterMs > 0) await writeBlock({ until: Date.now() + retryAfterMs, problem });
+  throw problem;
 };
 
 /** Undefined for a text that is not JSON. */

@@ -1,6 +1,6 @@
 import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
-import type { CallProblem } from "./call.ts";
 import { getPreferences, type KindChoices, setPreferences } from "./preferences.ts";
+import type { CallProblem } from "./problem.ts";
 import { sendReports } from "./reports.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
 import { addReport, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
@@ -68,8 +68,9 @@ export type Herald = {
   };
 };
 
-/** Random, so that browsers do not all call at the same moment when Herald is available again. */
-const retryAfterMs = () => 30_000 * (1 + Math.random());
+const firstRetryMs = 30_000;
+const longestRetryMs = 3_600_000;
+const longestRetryAfterMs = 86_400_000;
 
 const refusal = (slug: string, message: string): CallProblem => ({ slug, message, retry: false, status: 0 });
 
@@ -82,6 +83,8 @@ export const createHerald = (options: HeraldOptions): Herald => {
   const others = new BroadcastChannel("herald");
   let lastToken: string | undefined;
   let retry: ReturnType<typeof setTimeout> | undefined;
+  /** Attempts of this page since the last one that Herald answered. */
+  let failures = 0;
 
   const load = async (): Promise<State> => {
     const stored = await readState();
@@ -108,6 +111,15 @@ export const createHerald = (options: HeraldOptions): Herald => {
     };
   };
 
+  /** Without a Retry-After a random time, so that browsers do not all call at the moment at which Herald is available again. */
+  const retryLater = (problem: CallProblem | null): void => {
+    clearTimeout(retry);
+    failures = problem?.retry ? failures + 1 : 0;
+    if (!problem?.retry) return;
+    const longest = Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs);
+    retry = setTimeout(start, Math.min(problem.retryAfterMs ?? 0, longestRetryAfterMs) + Math.random() * longest);
+  };
+
   /** Stores the changed state, then sends it to Herald. `force`: registers the device even if nothing has changed. */
   const run = async (change: (state: State) => State | Promise<State>, force = false): Promise<PushStatus> => {
     if (!isSupported()) return statusOf(undefined, null);
@@ -119,6 +131,8 @@ export const createHerald = (options: HeraldOptions): Herald => {
         if (before.loggingOut) await unmarkLoggedOut();
         const settled = await settle(wanted, { worker, force, lastToken });
         problem = settled.problem;
+        // What fails stays stored.
+        if (!problem?.retry) problem = (await sendReports()) ?? problem;
         return settled.state;
       } catch (error) {
         problem = problemOf(error);
@@ -129,10 +143,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
       return undefined;
     });
     const status = statusOf(state, problem);
-    clearTimeout(retry);
-    if (status.pending) retry = setTimeout(start, retryAfterMs());
-    // What fails stays stored.
-    sendReports().catch(() => undefined);
+    retryLater(problem);
     others.postMessage("changed");
     onChange?.(status);
     return status;

@@ -1,4 +1,5 @@
-import { type CallProblem, call } from "./call.ts";
+import { call } from "./call.ts";
+import type { CallProblem } from "./problem.ts";
 import { readState } from "./state.ts";
 import type { PreferencesAnswer } from "./wire.ts";
 

@@ -1,4 +1,5 @@
-import { type CallProblem, call } from "./call.ts";
+import { call } from "./call.ts";
+import type { CallProblem } from "./problem.ts";
 import type { State } from "./state.ts";
 import type { IdentificationAnswer, IdentificationBody, WebPushKeyAnswer } from "./wire.ts";
 

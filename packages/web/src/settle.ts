@@ -1,5 +1,6 @@
 import { activeWorker, browserPermission, workerOf } from "./browser.ts";
-import { type CallProblem, call } from "./call.ts";
+import { call } from "./call.ts";
+import type { CallProblem } from "./problem.ts";
 import { register, registrationText } from "./register.ts";
 import { type State, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";

@@ -1,3 +1,4 @@
+import type { CallProblem } from "./problem.ts";
 import type { DeviceData } from "./wire.ts";
 
 /** This browser's state of its device, in IndexedDB. The page and the service worker share it. */
@@ -28,6 +29,9 @@ export type State = {
   readonly topics?: Readonly<Record<string, "subscribed" | "add" | "remove">>;
 };
 
+/** Until when Herald asked to wait, in ms since 1970, and why. */
+export type Block = { readonly until: number; readonly problem: CallProblem };
+
 /** A report that Herald has not accepted yet. */
 export type PendingReport = {
   readonly notification: string;
@@ -37,7 +41,7 @@ export type PendingReport = {
   /** When it happened, in ms since 1970. */
   readonly at: number;
   /** Of an open: the button that was pressed. */
-  readonly button?: string;
+  readonly button?: string | undefined;
 };
 
 /** Reports of a month offline: older ones give way. */
@@ -87,6 +91,11 @@ export const writeState = async (state: State): Promise<State> => {
 export const markLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.put(true, "loggedOut"));
 /** Call it after writing the state that contains the log-out. */
 export const unmarkLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.delete("loggedOut"));
+
+/** Has its own entry, because calls are made outside {@link exclusively}, too. */
+export const readBlock = (): Promise<Block | undefined> => use("state", "readonly", (store) => store.get("block"));
+export const writeBlock = (block: Block): Promise<unknown> =>
+  use("state", "readwrite", (store) => store.put(block, "block"));
 
 export const reportKeys = (): Promise<IDBValidKey[]> => use("reports", "readonly", (store) => store.getAllKeys());
 export const getReport = (key: IDBValidKey): Promise<PendingReport | undefined> =>

@@ -20,7 +20,7 @@ struct Backoff: Codable, Equatable, Sendable {
         failures += 1
         guard let retryAfter = problem.retryAfter else { return delay }
         notBefore = now.addingTimeInterval(retryAfter)
-        return max(delay, retryAfter)
+        return retryAfter + delay
     }
 
     /// The seconds that are left of Retry-After.

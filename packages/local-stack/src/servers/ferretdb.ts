@@ -7,7 +7,7 @@ import { librarySubfolders, unpackDebianPackages, whyNoDebian, wrapProgram } fro
 import { provision } from "../provision/provision.ts";
 import { goInstall } from "../provision/toolchains.ts";
 import { ping } from "./mongod.ts";
-import { makeTemplate, startPostgres } from "./postgres.ts";
+import { makeTemplate, query, startPostgres } from "./postgres.ts";
 import type { RunningServer } from "./resolve-program.ts";
 
 const ferretdbVersion = "2.7.0";
@@ -75,14 +75,18 @@ function fetchPostgres({ cache, env, progress }: FetchOptions): Promise<string> 
 
 const readyWithinMs = 30_000;
 
-/** Starts FerretDB on its own PostgreSQL. FerretDB stops first, so that no query loses its database. */
+/** The one user of a server that asks for a password. */
+const onlyUser = "herald";
+const makeUser = `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${onlyUser}') THEN CREATE ROLE ${onlyUser} LOGIN IN ROLE documentdb_admin_role; END IF; END $$`;
+
+/** Starts FerretDB on its own PostgreSQL; `password`: only its user gets in, by this password. FerretDB stops first, so that no query loses its database. */
 export async function startFerretdb(
   programs: FerretPrograms,
-  options: { dataDir: string; port: number; durable: boolean; env: NodeJS.ProcessEnv },
+  options: { dataDir: string; port: number; durable: boolean; password?: string; env: NodeJS.ProcessEnv },
 ): Promise<Omit<RunningServer, "source">> {
-  const { dataDir, durable, env } = options;
+  const { dataDir, durable, password, env } = options;
   const port = options.port || (await freePort());
-  const url = `mongodb://127.0.0.1:${port}/`;
+  const url = `mongodb://${password === undefined ? "" : `${onlyUser}:${password}@`}127.0.0.1:${port}/`;
   const dataFolder = join(dataDir, "postgres");
   await copyTemplate(programs.template, dataFolder);
   const postgres = await startPostgres({
@@ -92,14 +96,19 @@ export async function startFerretdb(
     durable,
     env,
   });
+  const setPassword = (next: string) => query(postgres.socketFolder, `ALTER ROLE ${onlyUser} PASSWORD '${next}'`);
   try {
+    if (password !== undefined) {
+      await query(postgres.socketFolder, makeUser);
+      await setPassword(password);
+    }
     const ferretdb = await startProcess({
       name: "ferretdb",
       command: programs.ferretdb,
       args: [
         `--postgresql-url=postgres://postgres@/postgres?host=${postgres.socketFolder}`,
         `--listen-addr=127.0.0.1:${port}`,
-        "--no-auth",
+        ...(password === undefined ? ["--no-auth"] : []),
         "--telemetry=disable",
         `--state-dir=${dataDir}`,
         "--debug-addr=-",
@@ -115,6 +124,7 @@ export async function startFerretdb(
       url,
       pids: [ferretdb.pid, postgres.process.pid],
       ended: Promise.race([ferretdb.ended, postgres.process.ended]),
+      ...(password !== undefined && { setPassword }),
       stop: async () => {
         await ferretdb.stop();
         await postgres.stop();

@@ -49,6 +49,8 @@ const ferretFolder = async (cache: string, env: NodeJS.ProcessEnv) => programsFo
 type MongoOptions = StackOptions & {
   /** Data survives a power failure (default). Tests disable this for speed. */
   durable?: boolean;
+  /** FerretDB alone: the server asks for this password, of letters and digits. */
+  password?: string;
 };
 
 /** A database that speaks MongoDB's protocol. */

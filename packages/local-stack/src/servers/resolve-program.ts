@@ -22,6 +22,8 @@ export type RunningServer = {
   pids: number[];
   /** Settles with the reason when one of its processes ends, also after `stop`; never when the server runs elsewhere. */
   ended: Promise<string>;
+  /** Replaces the password of a server that was started with one. Open connections stay. */
+  setPassword?: (password: string) => Promise<void>;
   /** Repeatable. */
   stop: () => Promise<unknown>;
 };

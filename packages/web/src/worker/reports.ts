@@ -14,7 +14,7 @@ export const report = async (
   { button, seconds = 0 }: { readonly button?: string; readonly seconds?: number } = {},
 ): Promise<void> => {
   const about = { notification: notification_id, project: project_id, token };
-  await addReport({ ...about, verb, at: Date.now(), ...(button !== undefined && { button }) });
+  await addReport({ ...about, verb, at: Date.now(), button });
   // All browsers get a broadcast at the same moment.
   if (seconds > 0) await new Promise((resolve) => setTimeout(resolve, Math.random() * seconds * 1_000));
   await flushReports();
