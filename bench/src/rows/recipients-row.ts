@@ -55,8 +55,10 @@ export const recipientsRow: Row = {
     const other = await system.anotherProject();
     const [alone = ""] = await other.seed("apns", "alone", 1);
     const another: Probe = { sender: other, device: alone, everyMs };
-    // The profile must not contain the compilation of code.
+    await system.seed("apns", "recipients-warm-up", warmUp);
+    // Neither the profile nor the first of the compared runs may contain the compilation of code.
     const unprofiled = { ...system, profiler: undefined };
+    await broadcast(unprofiled, sink, "recipients-warm-up", warmUp);
     for (const kind of kinds) await upload(unprofiled, sink, kind, targets[kind].slice(0, warmUp));
 
     const broadcasts: Broadcast[] = [];

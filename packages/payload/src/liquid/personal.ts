@@ -1,4 +1,10 @@
-import { linkProblem, type NotificationContent, type PersonalTexts, words } from "@herald/contracts";
+import {
+  type LiquidProgram,
+  linkProblem,
+  type NotificationContent,
+  type PersonalTexts,
+  words,
+} from "@herald/contracts";
 import { chooseLocalization } from "../render.ts";
 import type { LiquidValues } from "./evaluate.ts";
 import { LiquidRenderError } from "./filters.ts";
@@ -19,6 +25,15 @@ export type RenderPersonal = (
 const problemOf = (name: string, link: string): string | undefined =>
   linkProblem(link) ?? (name === "image" ? words.image : words.link_to).safeParse(link).error?.issues[0]?.message;
 
+/** A text that is rendered for each device: a field of the notification, or of its `data`. */
+type Rendered = {
+  readonly name: string;
+  readonly key: string | undefined;
+  readonly program: LiquidProgram;
+  readonly locale: string;
+  readonly isLink: boolean;
+};
+
 /** Renders the texts of one notification for each device, in the localization of its locale. */
 export const createRenderPersonal = (
   content: NotificationContent,
@@ -28,9 +43,20 @@ export const createRenderPersonal = (
   // Only the keys decide which of them a device gets.
   const keys = { ...content, localizations: localizations as NotificationContent["localizations"] };
   const { localizations: _, ...plain } = content;
+  /** What all devices of a localization have in common, and what is rendered for each. */
   const textsIn = (chosen: string | undefined) => {
-    const words = chosen === undefined ? {} : localizations[chosen];
-    return { texts: { ...own, ...words }, localized: new Set(Object.keys(words ?? {})) };
+    const words = (chosen === undefined ? undefined : localizations[chosen]) ?? {};
+    const rendered: Rendered[] = [];
+    const common = mapTexts<CompiledText, string, Texts<CompiledText>>(
+      { ...own, ...words } as Texts<CompiledText>,
+      (text, { path: [name = "", key], isLink }) => {
+        if (typeof text === "string") return text;
+        const isLocalized = chosen !== undefined && Object.hasOwn(words, name);
+        rendered.push({ name, key, program: text, locale: isLocalized ? chosen : locale, isLink });
+        return "";
+      },
+    );
+    return { common: { ...plain, ...common }, rendered };
   };
   const prepared = new Map<string | undefined, ReturnType<typeof textsIn>>();
 
@@ -38,26 +64,23 @@ export const createRenderPersonal = (
     const chosen = chooseLocalization(keys, deviceLocale);
     const found = prepared.get(chosen) ?? textsIn(chosen);
     prepared.set(chosen, found);
-    const { localized } = found;
+    const { data } = found.common;
+    const own: Record<string, unknown> = { ...found.common };
+    const ownData: Record<string, string> | undefined = data && { ...data };
+    if (ownData) own.data = ownData;
     const all = { ...shared, ...values };
     try {
-      const rendered = mapTexts<CompiledText, string, Texts<CompiledText>>(
-        found.texts as Texts<CompiledText>,
-        (text, { path: [name = ""], isLink }) => {
-          if (typeof text === "string") return text;
-          const result = renderText(text, all, chosen !== undefined && localized.has(name) ? chosen : locale);
-          const problem = isLink ? problemOf(name, result) : undefined;
-          if (problem !== undefined) throw new LinkRefused(`${name}: ${problem}`);
-          return result;
-        },
-      );
-      return { content: { ...plain, ...rendered } };
+      for (const { name, key, program, locale: language, isLink } of found.rendered) {
+        const result = renderText(program, all, language);
+        const problem = isLink ? problemOf(name, result) : undefined;
+        if (problem !== undefined) return { reason: "link-refused", detail: `${name}: ${problem}` };
+        if (ownData && key !== undefined) ownData[key] = result;
+        else own[name] = result;
+      }
     } catch (error) {
-      if (error instanceof LinkRefused) return { reason: "link-refused", detail: error.message };
       if (error instanceof LiquidRenderError) return { reason: error.reason, detail: error.message };
       throw error;
     }
+    return { content: own as NotificationContent };
   };
 };
-
-class LinkRefused extends Error {}

@@ -121,9 +121,10 @@ const queryOfTargets = (
 
 /** How the devices of recipients are found, by the kind of their targets. */
 const recipientQueries: Readonly<
-  Record<RecipientKind, { index: IndexSpec; filter: (keys: readonly string[]) => Filter<DeviceDocument> }>
+  Record<RecipientKind, { index?: IndexSpec; filter: (keys: readonly string[]) => Filter<DeviceDocument> }>
 > = {
-  device: { index: deviceIndexes.list, filter: (keys) => ({ _id: { $in: keys as DeviceId[] } }) },
+  // Without a hint, as `findByIds`.
+  device: { filter: (keys) => ({ _id: { $in: keys as DeviceId[] } }) },
   token: {
     index: deviceIndexes.token,
     filter: (keys) => ({ platform: { $in: [...platforms] }, tokenHash: anyExisting(keys.map(pushTokenHash)) }),
@@ -287,7 +288,13 @@ export const createAudienceStore = (db: Db) => {
       const rows = await devices
         .find<Uint8Array>(
           { projectId, status: "active", ...filter(keys) },
-          { hint: indexName(index), projection: fieldsWith(devicePaths), batchSize, ...deadlineOptions(), raw: true },
+          {
+            ...(index && { hint: indexName(index) }),
+            projection: fieldsWith(devicePaths),
+            batchSize,
+            ...deadlineOptions(),
+            raw: true,
+          },
         )
         .toArray();
       return rows.map(readAudienceRow);
