@@ -159,7 +159,7 @@ test("the page on Live Activities works as written: a card starts by push, and i
 });
 
 test("the page on kinds works as written: what a person switched off is skipped, and the cap holds", async () => {
-  const { id, token, register, send, final } = await system.project("Kinds");
+  const { id, token, call, register, send, final } = await system.project("Kinds");
   const { device, credential = "" } = await register({ user_id: "u-17" });
   const env = {
     HERALD_URL: system.gateway,
@@ -180,6 +180,9 @@ test("the page on kinds works as written: what a person switched off is skipped,
     return (await final(sent.id)).skips;
   };
   await eventually(async () => expect(await skipsOf({ kind: "offers" })).toEqual({ muted: 1 }));
+  const tried = { title: "Hello", kind: "offers", targets: ["user:u-17"], dry_run: true };
+  const { body } = await call("POST /notifications", { body: { notification: tried } });
+  expect(body.data).toMatchObject({ skips: { muted: 1 }, not_judged: ["quiet-hours", "frequency-cap"] });
   expect(await skipsOf({ kind: "security" })).toEqual({});
   expect(await skipsOf({ kind: "tips", silent: true, title: undefined, data: { tip: "1" } })).toEqual({});
 });

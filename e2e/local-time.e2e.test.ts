@@ -1,7 +1,8 @@
+import { readFile } from "node:fs/promises";
 import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { movableClock } from "./harness/movable-clock.ts";
-import type { Project } from "./harness/project.ts";
+import { apnsToken, type Project } from "./harness/project.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
@@ -115,6 +116,27 @@ test("devices whose clocks have passed the time are skipped, with a reason every
   const trace = await project.call(`GET /notifications/${id}/devices/${tokyo}`);
   expect(trace.body.data).toMatchObject({ status: "skipped" });
   expect(trace.body.data.explanation.join(" ")).toContain("local time");
+}, 60_000);
+
+test("the guide's notification arrives in the morning of each device", async () => {
+  clock.set(at(-24));
+  const guide = await readFile(new URL("../docs/how-to/send-at-local-time.md", import.meta.url), "utf8");
+  const blocks = [...guide.matchAll(/^```json\n(.*?)^```/gms)].map(([, json = ""]) =>
+    JSON.parse(json.replaceAll("2030-03-31", day)),
+  );
+  const [registration, send, change] = blocks;
+  const [tokyo, berlin] = [
+    await project.register({ ...registration.device, token: apnsToken(), topics: ["morning"] }),
+    await inZone("Europe/Berlin"),
+  ];
+  const targets = ["topic:morning", `device:${berlin}`];
+  const { id } = await project.send({ ...send.notification, targets });
+  expectStatus(await project.call(`PATCH /notifications/${id}`, { body: change }), 200);
+  clock.set(new Date(at(1).getTime() + minute));
+  await reaches(id, [tokyo.device.id]);
+  // In summer time.
+  clock.set(new Date(at(8).getTime() + minute));
+  expect(await project.final(id)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
 }, 60_000);
 
 test("its time can be changed until its first wave begins", async () => {

@@ -784,6 +784,10 @@ export type DryRun = {
   unmatched: string[];
   /** The waves in which it would be sent; absent unless it would be sent in waves */
   schedule?: PlannedWave[];
+  /** Of these devices, those that would get nothing as of now, by reason; absent unless the project has rules for such a send */
+  skips?: Record<string, number>;
+  /** Rules that apply to the send and are judged only when it is sent; absent as `skips` */
+  not_judged?: Open<"quiet-hours" | "frequency-cap">[];
   /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;

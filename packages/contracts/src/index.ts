@@ -69,6 +69,7 @@ export * from "./requests/templates.ts";
 export * from "./requests/users.ts";
 export * from "./schedule.ts";
 export * from "./secrets.ts";
+export * from "./send-rules.ts";
 export * from "./streams.ts";
 export * from "./tags.ts";
 export * from "./targets.ts";

@@ -123,13 +123,18 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
   return { ...content, targets: targets ?? [] } as NewNotification;
 };
 
-const dryRunWords = ({ devices, unmatched, schedule, rendered, sizes }: DryRun, { terminal }: Context): string =>
+const dryRunWords = (
+  { devices, unmatched, skips, not_judged: later = [], schedule, rendered, sizes }: DryRun,
+  { terminal }: Context,
+): string =>
   [
     fields(
       [
         ["devices", devices.total],
         ...titled(devices, "ios", "android", "web"),
         ["unmatched", unmatched.length > 0 ? unmatched : undefined],
+        ["muted", skips?.muted],
+        ["judged later", later.length > 0 ? later : undefined],
       ],
       terminal,
     ),

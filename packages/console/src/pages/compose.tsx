@@ -1,4 +1,4 @@
-import { Button, Group, JsonInput, SegmentedControl, SimpleGrid, Stack, Text, Textarea } from "@mantine/core";
+import { Button, Group, JsonInput, SimpleGrid, Stack, Text, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -18,13 +18,10 @@ import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
 import { TemplateFields } from "./compose/template.tsx";
 import { TestDialog } from "./compose/test-dialog.tsx";
+import { When } from "./compose/when.tsx";
 
 /** Long enough that typing does not start a dry run at every key: dry runs have a quota. */
 const typingMs = 600;
-
-/** A time in the format of `datetime-local`, in this browser's time zone. */
-const localTime = (at: Date): string =>
-  new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 
 const Compose = ({ id }: { readonly id: string }) => {
   const { herald } = useProject();
@@ -127,37 +124,7 @@ const Compose = ({ id }: { readonly id: string }) => {
           <Panel title="Who gets it">
             <Targets value={draft.targets} onChange={(targets) => change({ targets })} error={field("targets")} />
           </Panel>
-          <Panel
-            title="When"
-            actions={
-              <SegmentedControl
-                size="xs"
-                aria-label="When"
-                value={draft.sendAt === "" ? "now" : "later"}
-                onChange={(value) =>
-                  change({ sendAt: value === "now" ? "" : localTime(new Date(Date.now() + 3_600_000)) })
-                }
-                data={[
-                  { value: "now", label: "Now" },
-                  { value: "later", label: "Later" },
-                ]}
-              />
-            }
-          >
-            {draft.sendAt === "" ? (
-              <Text c="dimmed">Sent as soon as you confirm.</Text>
-            ) : (
-              <Field
-                type="datetime-local"
-                label="Send at"
-                description={`In your time zone, ${Intl.DateTimeFormat().resolvedOptions().timeZone}; at most 30 days ahead.`}
-                value={draft.sendAt}
-                min={localTime(new Date())}
-                onChange={(sendAt) => sendAt && change({ sendAt })}
-                maw={280}
-              />
-            )}
-          </Panel>
+          <When draft={draft} change={change} problemOf={field} />
           <Group gap={10} justify="flex-end">
             {!isSender && (
               <Text span c="dimmed" className="grow">

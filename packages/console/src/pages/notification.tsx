@@ -15,6 +15,7 @@ import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page
 import { useMayWrite } from "../session-context.tsx";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
 import { Recipients } from "./notification/recipients.tsx";
+import { sendTimeOf, Waves } from "./notification/waves.tsx";
 import { activityName } from "./notifications.tsx";
 
 const final = ["completed", "cancelled", "expired"];
@@ -184,7 +185,7 @@ export default function NotificationPage() {
   const isFinal = final.includes(data.status);
   const done = counts.devices - counts.pending;
   const progress = `${count(done)} of ${count(counts.devices)} devices are done`;
-  const begun = Date.parse(data.send_at ?? data.created_at);
+  const begun = Date.parse(data.schedule?.[0]?.at ?? data.send_at ?? data.created_at);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
   const name = data.title ?? data.body ?? "(silent)";
   const asDraft = () => {
@@ -234,6 +235,7 @@ export default function NotificationPage() {
             <Note>{progress}</Note>
           </Paper>
         )}
+        {data.schedule && <Waves schedule={data.schedule} />}
         <div className="columns wide">
           <Stack>
             <Panel title="From devices to opens">
@@ -266,7 +268,7 @@ export default function NotificationPage() {
                       <span className="warn mono">{data.unmatched.join(", ")}</span>
                     ),
                     Link: data.link_to,
-                    "Scheduled for": exactTime(data.send_at),
+                    "Scheduled for": sendTimeOf(data),
                     Created: exactTime(data.created_at),
                     Took: data.completed_at && duration(seconds),
                     Speed:

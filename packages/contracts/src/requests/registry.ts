@@ -268,6 +268,8 @@ export const CountAudience = defineRequest(
     devices: platformCounts,
     unmatched: z.array(z.string()),
     zones: z.record(z.string(), z.number().int()).optional(),
+    /** With a kind in `rules`: those of `devices` that have it switched off. */
+    muted: z.number().int().optional(),
   }),
   () => true,
 );

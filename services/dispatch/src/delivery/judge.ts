@@ -1,15 +1,16 @@
-import type { AskedRules, NotificationContent, NotificationId, ProjectId, Recipient } from "@herald/contracts";
-import type { Deps } from "../deps.ts";
-import { windowStart } from "../domain/cap-window.ts";
 import {
+  type AskedRules,
   askedRulesOf,
-  createDecide,
-  type Decided,
-  type Decision,
-  packDecisions,
+  type NotificationContent,
+  type NotificationId,
+  type ProjectId,
+  type Recipient,
   rulesOfSend,
   type SendRules,
-} from "../domain/decide.ts";
+} from "@herald/contracts";
+import type { Deps } from "../deps.ts";
+import { windowStart } from "../domain/cap-window.ts";
+import { createDecide, type Decided, type Decision, packDecisions } from "../domain/decide.ts";
 import { isDelayOver, type Sendable, type Skips } from "../domain/settle-row.ts";
 import { subjectOf } from "../stores/cap-store.ts";
 

@@ -1,6 +1,6 @@
-import type { DeclaredKind, RulesRecord } from "@herald/contracts";
+import { askedRulesOf, type DeclaredKind, type RulesRecord, rulesOfSend } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { applyDecisions, askedRulesOf, createDecide, type Decision, packDecisions, rulesOfSend } from "./decide.ts";
+import { applyDecisions, createDecide, type Decision, packDecisions } from "./decide.ts";
 import { quietUntil, unionUntil } from "./quiet-hours.ts";
 import { noneSkipped, type Sendable } from "./settle-row.ts";
 

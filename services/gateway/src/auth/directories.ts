@@ -11,6 +11,7 @@ import {
   type Provider,
   type ProvidersRecord,
   projectProvidersKey,
+  projectRulesKey,
   projectSettingsKey,
   providerOf,
   type RulesRecord,
@@ -174,6 +175,11 @@ export const createProjectDirectory = (
   defaultTimeZone: (id: ProjectId) => {
     const record = replica.get(projectSettingsKey(id));
     return record !== undefined && "openRegistration" in record ? record.defaultTimeZone : undefined;
+  },
+  /** The project's rules; undefined: it has none. */
+  rules: (id: ProjectId): RulesRecord | undefined => {
+    const record = replica.get(projectRulesKey(id));
+    return record !== undefined && "kinds" in record ? record : undefined;
   },
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
   site: (id: ProjectId) => {

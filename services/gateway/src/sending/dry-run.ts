@@ -1,4 +1,5 @@
 import {
+  askedRulesOf,
   audienceOfContent,
   CountAudience,
   type DryRun,
@@ -6,6 +7,8 @@ import {
   notificationLimits,
   placeholderValues,
   planWaves,
+  rulesOfSend,
+  type SendRules,
   type SendV1,
   targetsOfSend,
 } from "@herald/contracts";
@@ -41,19 +44,33 @@ const scheduleOfZones = (local: LocalTime, zones: Readonly<Record<string, number
       devices: wave.zones.reduce((sum, zone) => sum + (zones[zone] ?? 0), 0),
     }));
 
+/** What is known only when each device is due. */
+const notJudged = ({ hours, ownHours, cap }: SendRules): NonNullable<DryRun["not_judged"]> => [
+  ...(hours || ownHours ? (["quiet-hours"] as const) : []),
+  ...(cap ? (["frequency-cap"] as const) : []),
+];
+
 /** Counts the audience and renders samples; changes nothing. */
-export const dryRun = async ({ sendRequest, openTokens }: RouteDeps, command: SendV1): Promise<DryRun> => {
+export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content, local } = command;
   const targets = targetsOfSend(command);
   const devices = { ios: 0, android: 0, web: 0 };
   const unmatched: string[] = [];
   const zones: Record<string, number> = {};
+  const rules = rulesOfSend(projects.rules(projectId), content);
+  let muted = 0;
   for (let from = 0; from < targets.length; from += notificationLimits.targets) {
     const some = targets.slice(from, from + notificationLimits.targets);
-    const request = { projectId, ...audienceOfContent({ ...content, targets: some }), ...(local && { byZone: true }) };
+    const request = {
+      projectId,
+      ...audienceOfContent({ ...content, targets: some }),
+      ...(local && { byZone: true }),
+      ...(rules && { rules: { kind: askedRulesOf(rules).kind } }),
+    };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
     unmatched.push(...counted.unmatched);
+    muted += counted.muted ?? 0;
     for (const [zone, count] of Object.entries(counted.zones ?? {})) zones[zone] = (zones[zone] ?? 0) + count;
   }
   const shown = platforms.filter((platform) => devices[platform] > 0);
@@ -65,6 +82,7 @@ export const dryRun = async ({ sendRequest, openTokens }: RouteDeps, command: Se
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
     ...(local && { schedule: scheduleOfZones(local, zones) }),
+    ...(rules && { skips: muted > 0 ? { muted } : {}, not_judged: notJudged(rules) }),
     rendered,
     sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };

@@ -45,6 +45,7 @@ const count = async (
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const zones: Record<string, number> = {};
+  let muted = 0;
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
   while (range) {
@@ -52,12 +53,14 @@ const count = async (
     const page = await readPage(audience, query, range);
     for (const { platform, recipient } of page.devices) {
       devices[platform]++;
+      if (recipient.off) muted++;
       if (byZone) zones[recipient.zone ?? noZone] = (zones[recipient.zone ?? noZone] ?? 0) + 1;
     }
     for (const at of page.matched) matched.add(at);
     range = nextPage(range);
   }
-  return { devices, unmatched: sources.filter((_, at) => !matched.has(at)), ...(byZone && { zones }) };
+  const unmatched = sources.filter((_, at) => !matched.has(at));
+  return { devices, unmatched, ...(byZone && { zones }), ...(wanted.rules?.kind && { muted }) };
 };
 
 const firstMatch = async (targets: readonly Target[], device: Candidate): Promise<Target | undefined> => {

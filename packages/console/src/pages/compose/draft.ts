@@ -36,6 +36,8 @@ export type Draft = {
   }[];
   /** In the format of `datetime-local`; empty: now. */
   readonly sendAt: string;
+  /** `sendAt` is the local time of each device, and this holds where it has passed; empty: it is in the time zone of the browser. */
+  readonly past: "" | "skip" | "now" | "tomorrow";
   /** Further fields as JSON. */
   readonly more: string;
 };
@@ -43,7 +45,8 @@ export type Draft = {
 export const emptyDraft: Draft = {
   ...{ title: "", body: "", image: "", link: "" },
   ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
-  ...{ receipts: "", buttons: [], targets: [], template: "", variables: [], sendAt: "", more: "" },
+  ...{ receipts: "", buttons: [], targets: [], template: "", variables: [] },
+  ...{ sendAt: "", past: "", more: "" },
 };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
@@ -117,6 +120,13 @@ const buttonOf = ({ id, title, link, opens }: DraftButton) => ({
   ...(opens ? link.trim() !== "" && { link_to: link.trim() } : { opens }),
 });
 
+const timeOf = ({ sendAt, past }: Draft) => {
+  if (sendAt === "") return {};
+  return past === ""
+    ? { send_at: new Date(sendAt).toISOString() }
+    : { send_at: `${sendAt.slice(0, 16)}:00`, time_zone: "device", past };
+};
+
 /** A draft as the body of a send. */
 export const notificationOf = (draft: Draft): NewNotification => ({
   ...moreOf(draft),
@@ -126,6 +136,6 @@ export const notificationOf = (draft: Draft): NewNotification => ({
   ...(draft.relevance.trim() !== "" && { relevance: Number(draft.relevance.replace(",", ".")) }),
   ...(draft.receipts.trim() !== "" && { receipts: Number(draft.receipts.replace(",", ".")) / 100 }),
   ...(draft.buttons.length > 0 && { buttons: draft.buttons.map(buttonOf) }),
-  ...(draft.sendAt !== "" && { send_at: new Date(draft.sendAt).toISOString() }),
+  ...timeOf(draft),
   targets: draft.targets,
 });

@@ -57,3 +57,12 @@ test("only an untouched draft is empty", () => {
   expect(isEmpty(emptyDraft)).toBe(true);
   expect(isEmpty({ ...emptyDraft, targets: ["all"] })).toBe(false);
 });
+
+test("the local time of devices has no offset", () => {
+  const draft = { ...emptyDraft, sendAt: "2030-01-31T09:00", past: "tomorrow" as const, targets: ["all"] };
+  expect(notificationOf(draft)).toMatchObject({
+    send_at: "2030-01-31T09:00:00",
+    time_zone: "device",
+    past: "tomorrow",
+  });
+});

@@ -4,9 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { useRef } from "react";
 import { useProject } from "../../api/clients.ts";
 import { FormDialog } from "../../parts/form.tsx";
-import { count, exactTime, platformNames } from "../../parts/format.tsx";
+import { count, platformNames } from "../../parts/format.tsx";
 import { Facts } from "../../parts/page.tsx";
 import { type Draft, notificationOf } from "./draft.ts";
+import { whenOf } from "./when.tsx";
 
 type Props = {
   readonly draft: Draft;
@@ -52,7 +53,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
               </span>
             </>
           ),
-          When: draft.sendAt ? exactTime(new Date(draft.sendAt).toISOString()) : "now",
+          When: whenOf(draft),
         }}
       />
     </FormDialog>

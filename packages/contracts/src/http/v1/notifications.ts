@@ -310,6 +310,21 @@ export const DryRun = named(
     schedule: z.array(PlannedWave).optional().meta({
       description: "The waves in which it would be sent; absent unless it would be sent in waves",
     }),
+    skips: z
+      .record(z.string(), count)
+      .optional()
+      .meta({
+        description:
+          "Of these devices, those that would get nothing as of now, by reason; absent unless the project has rules for such a send",
+        examples: [{ muted: 4 }],
+      }),
+    not_judged: z
+      .array(z.enum(["quiet-hours", "frequency-cap"]))
+      .optional()
+      .meta({
+        description: "Rules that apply to the send and are judged only when it is sent; absent as `skips`",
+        examples: [["frequency-cap"]],
+      }),
     rendered: eachSample(z.unknown()).meta({
       description:
         "One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons",
