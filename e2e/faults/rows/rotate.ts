@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { type Broker, eventually, expectStatus, request, startBroker } from "@herald/testing";
+import { headerNames } from "@herald/contracts";
+import { type Broker, eventually, expectStatus, readPublished, request, startBroker } from "@herald/testing";
 import type { ServiceName, System } from "../../harness/system.ts";
+import { startWebhookReceiver } from "../../harness/webhook-receiver.ts";
 import { type Findings, NotHere, type Row } from "../row.ts";
 import { seconds, startTrial, type Trial } from "../trial.ts";
 import { startDatabase } from "./database.ts";
@@ -16,20 +18,24 @@ const steps: readonly ((ring: string, variable: string) => string)[] = [
   (ring, variable) => (/OPEN|REGISTRY/.test(variable) ? `${newKey},${ring}` : newKey),
 ];
 
-/** The ids that every replica reports, without duplicates: one text for each order of keys. */
+/** The ids that every replica reports that has not been killed, without duplicates: one text for each order of keys. */
 const idsIn = async (system: System): Promise<string[]> => {
   const { services } = expectStatus(await system.admin("GET /status"), 200).body.data;
-  const rings = services.flatMap(({ replicas }: { replicas: { keys?: Record<string, string[]> }[] }) =>
-    replicas.flatMap(({ keys = {} }) => Object.values(keys).map((ids) => ids.join())),
+  type Replica = { readonly state: string; readonly keys?: Record<string, string[]> };
+  const rings = services.flatMap(({ replicas }: { replicas: Replica[] }) =>
+    replicas
+      .filter(({ state }) => state !== "not_answering")
+      .flatMap(({ keys = {} }) => Object.values(keys).map((ids) => ids.join())),
   );
   return [...new Set<string>(rings)].toSorted();
 };
 
 export const rotate: Row = {
   name: "rotate",
-  fault: "all keys of all services are rotated under load: the new one second, then first, then alone where it may be",
-  pass: "no send is refused but with 503 and Retry-After, opens of earlier pushes count, credentials are still read, 0 errors",
-  run: async ({ start }) => {
+  fault:
+    "all keys of all services are rotated under load: the new one second, then first, then alone where it may be; kill -9 of analytics twice at each step",
+  pass: "no send is refused but with 503 and Retry-After, opens of earlier pushes count, credentials are still read, each event comes by webhook with its signature, 0 errors",
+  run: async ({ start, defer }) => {
     let step = -1;
     const system = await start({
       startedFrom: (_, usual) => {
@@ -41,22 +47,47 @@ export const rotate: Row = {
     });
     const from = system.logs.lines.length;
     const trial = await startTrial(system, { script: [] });
+    const receiver = await startWebhookReceiver(() => 204);
+    defer(receiver.stop);
+    const body = { webhook: { url: receiver.urlOf("/rotated") } };
+    const { secret } = expectStatus(await trial.project.call("POST /webhooks", { body }), 201).body;
+    receiver.expectSecret("/rotated", secret);
     const [before] = await idsIn(system);
     const expected = [[`${before},next`], [`next,${before}`], ["next", `next,${before}`]];
     for (step = 0; step < steps.length; step++) {
       for (const name of names) {
         await trial.broadcast();
-        await system.services[name].kill("SIGTERM");
+        await system.services[name].kill(name === "analytics" ? "SIGKILL" : "SIGTERM");
+        // In the middle of its start, when it encrypts stored secrets with the first key.
+        if (name === "analytics") await system.services.analytics.kill("SIGKILL");
         await system.services[name].ready();
         await trial.recovered();
       }
-      await eventually(async () => {
-        const found = await idsIn(system);
-        if (found.join(" ") !== expected[step]?.join(" "))
-          throw new Error(`step ${step + 1}: keys are ${found.join(" ")}`);
-      });
+      await eventually(
+        async () => {
+          const found = await idsIn(system);
+          if (found.join(" ") !== expected[step]?.join(" "))
+            throw new Error(`step ${step + 1}: keys are ${found.join(" ")}`);
+        },
+        // The status takes a replica that was killed for a live one for 20 s.
+        { timeoutMs: 90_000 },
+      );
     }
-    return finish(trial, system, from, { answers: [202, 503] });
+    const findings = await finish(trial, system, from, { answers: [202, 503] });
+    const received = () => receiver.on("/rotated");
+    await eventually(
+      async () => {
+        const ids = new Set(received().map(({ event }) => event.id));
+        const events = await readPublished(system.broker, `push.evt.v1.${trial.project.id}.>`);
+        const missing = events.filter(({ headers }) => !ids.has(headers[headerNames.ceId] ?? ""));
+        if (missing.length > 0) throw new Error(`${missing.length} of ${events.length} events came by no webhook`);
+      },
+      { timeoutMs: 90_000 },
+    ).catch((error: Error) => trial.problem(error.message));
+    const forged = received().filter(({ genuine }) => !genuine).length;
+    if (forged > 0) trial.problem(`${forged} of ${received().length} webhooks were not signed with their secret`);
+    trial.note(`${received().length} webhooks`);
+    return findings;
   },
 };
 
