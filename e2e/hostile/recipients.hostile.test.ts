@@ -11,7 +11,7 @@ import { show } from "./figures.ts";
 import { latencyDuring } from "./latency.ts";
 import { scale } from "./scale.ts";
 
-/** Files of recipients that never end, never begin, or attack whoever reads their lines. */
+/** Files of recipients with strange lines, bombs, and uploads that never begin. */
 let system: System;
 let quiet: Project;
 /** The 99th percentile of another project's reads at rest, in ms. */
