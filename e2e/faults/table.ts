@@ -21,6 +21,7 @@ import { streamRows } from "./rows/streams.ts";
 import { threePlatforms } from "./rows/three-platforms.ts";
 import { verdictRows } from "./rows/verdicts.ts";
 import { sideBySide, upgrade } from "./rows/versions.ts";
+import { waves } from "./rows/waves.ts";
 
 /** All faults. The longest rows come first, so that the others run in parallel to them. */
 export const rows: readonly Row[] = [
@@ -28,6 +29,7 @@ export const rows: readonly Row[] = [
   killedImport,
   killedUpload,
   caps,
+  waves,
   activities,
   threePlatforms,
   ...databaseRows,

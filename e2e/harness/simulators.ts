@@ -30,7 +30,7 @@ export type SimulatorControl = {
   rotateInstance(id: string): Promise<Instance>;
 };
 
-/** The payload of a notification, in the same form for all providers. */
+/** The payload of a notification, in the same form for all providers. A push of a Live Activity has none of its fields. */
 export type Payload = {
   readonly aps?: Record<string, unknown>;
   readonly notification_id: string;
@@ -43,7 +43,7 @@ export type Payload = {
 };
 
 export const payloadOf = ({ provider, payload }: Push): Payload =>
-  provider === "fcm" ? (payload as { data: Payload }).data : (payload as Payload);
+  provider === "fcm" ? ((payload as { data?: Payload }).data ?? ({} as Payload)) : (payload as Payload);
 
 /** Whether the provider accepted the push: only Web Push answers 201. */
 export const wasAccepted = ({ status }: Push): boolean => status === 200 || status === 201;

@@ -78,6 +78,11 @@ struct DeviceState: Codable, Equatable, Sendable {
         tokens = tokens?.filter { $0.value.token != nil }.mapValues { PushTypeToken(token: $0.token) }
     }
 
+    /// Herald forgets the tokens of Live Activities when the user of the device changes: they were for the user before.
+    mutating func forgetActivities() {
+        tokens = tokens?.filter { !$0.key.hasPrefix(HeraldActivities.prefix) }
+    }
+
     /// Herald no longer knows the device.
     mutating func forgetDevice() {
         device = nil

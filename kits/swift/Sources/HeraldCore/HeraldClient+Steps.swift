@@ -48,6 +48,7 @@ extension HeraldClient {
             pendingToken = nil
             let claims = UserTokenClaims(userToken)
             update {
+                if $0.user != claims?.sub { $0.forgetActivities() }
                 $0.user = claims?.sub
                 $0.userTokenIat = claims?.iat
             }

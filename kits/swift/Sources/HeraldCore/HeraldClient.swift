@@ -97,6 +97,7 @@ public actor HeraldClient {
             state.isLoggingOut = state.device != nil
             state.user = nil
             state.userTokenIat = nil
+            state.forgetActivities()
         } }
         await removeShown()
         return await status.value

@@ -44,6 +44,19 @@ public struct HeraldPush: Equatable, Sendable {
         asksReceipt = userInfo["receipt"] != nil
     }
 
+    /// The push that started a Live Activity.
+    init(_ herald: HeraldActivity) {
+        notification = herald.notification
+        project = herald.project
+        token = herald.token
+        linkTo = nil
+        data = [:]
+        buttons = []
+        image = nil
+        category = nil
+        asksReceipt = false
+    }
+
     private static func button(_ fields: [String: Any]) -> HeraldButton? {
         guard let id = fields["id"] as? String, let title = fields["title"] as? String else { return nil }
         return HeraldButton(

@@ -56,6 +56,27 @@ private struct System: Decodable {
         return try #require((answer["data"] as? [String: Any])?["counts"] as? [String: Any])
     }
 
+    /// The tokens of an app on a phone, by push type.
+    func phone(activities: [String]) async throws -> [String: String] {
+        var request = URLRequest(url: URL(string: "\(simulator.absoluteString)/apns/phones")!)
+        request.httpMethod = "POST"
+        request.httpBody = try JSONSerialization.data(withJSONObject: ["app": "com.example.e2e", "activities": activities])
+        return try #require(try await json(request)["tokens"] as? [String: String])
+    }
+
+    /// The card that a push to the token started, once what it has shown is as wanted.
+    func card(_ startToken: String, _ wanted: ([[String: Any]]) -> Bool) async throws -> [String: Any] {
+        var found: [String: Any]?
+        try await eventually("the card shows the state") {
+            let url = URL(string: "\(simulator.absoluteString)/apns/instances?token=\(startToken)")!
+            let card = (try await json(URLRequest(url: url))["data"] as? [[String: Any]])?.first
+            guard let card, wanted(card["shown"] as? [[String: Any]] ?? []) else { return false }
+            found = card
+            return true
+        }
+        return try #require(found)
+    }
+
     func device(_ id: String) async throws -> [String: Any] {
         try #require(try await backend("GET", "/devices/\(id)")["data"] as? [String: Any])
     }
@@ -64,6 +85,11 @@ private struct System: Decodable {
         let (data, _) = try await URLSession.shared.data(for: request)
         return (try? JSONSerialization.jsonObject(with: data)) as? [String: Any] ?? [:]
     }
+}
+
+private func bytes(_ hexadecimal: String) -> Data {
+    let digits = Array(hexadecimal)
+    return Data(stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0..<$0 + 2]), radix: 16) })
 }
 
 private func newDeviceToken() -> Data { Data([0] + (0..<31).map { _ in UInt8.random(in: 0...255) }) }
@@ -255,5 +281,42 @@ struct EndToEnd {
         let forged = try #require(HeraldPush(userInfo: userInfo("ntf_06bq4ghm31tz5d2ns8y7k9w0ac", more: ["project_id": system.project])))
         let status = await app.open(forged)
         #expect(status.problem?.slug == "open-token-invalid" && !status.pending)
+    }
+
+    @Test func startsFollowsAndOpensALiveActivity() async throws {
+        struct ContentState: Codable, Equatable, Sendable { let n: Int }
+        let tokens = try await system.phone(activities: ["OrderAttributes"])
+        let app = phone.app()
+        let deviceToken = bytes(try #require(tokens["alert"]))
+        let device = try #require(await app.register(token: deviceToken).device)
+        let startToken = try #require(tokens["liveactivity/OrderAttributes"])
+        await app.activities.setStartToken(bytes(startToken), attributesType: "OrderAttributes")
+
+        let id = "swift-\(device.suffix(12))"
+        try await system.backend("PUT", "/activities/\(id)", ["activity": [
+            "attributes_type": "OrderAttributes", "attributes": [String: Any](), "content_state": ["n": 1],
+            "targets": [device], "alert": ["title": "Order", "body": "Packed"],
+        ] as [String: Any]])
+        var card = try await system.card(startToken) { _ in true }
+        let attributes = try #require(card["attributes"] as? [String: Any])
+        let added = try #require(attributes["herald"])
+        let herald = try JSONDecoder().decode(HeraldActivity.self, from: JSONSerialization.data(withJSONObject: added))
+        #expect(herald.activity == id)
+
+        let updateToken = try #require(card["token"] as? String)
+        await app.activities.setToken(bytes(updateToken), of: id)
+        try await system.backend("PATCH", "/activities/\(id)", ["activity": ["content_state": ["n": 2]]])
+        card = try await system.card(startToken) { shown in (shown.last?["contentState"] as? [String: Any])?["n"] as? Int == 2 }
+        let newest = try #require(await app.activities.state(of: id, as: ContentState.self))
+        #expect(newest.version == 2 && !newest.isEnded && newest.contentState == ContentState(n: 2))
+        #expect(await app.activities.state(of: "unknown", as: ContentState.self) == nil)
+
+        #expect(await app.activities.open(herald).problem == nil)
+        try await eventually("the start is opened") {
+            try await system.counts(HeraldPush(herald))["opened"] as? Int == 1
+        }
+        await app.activities.end(id)
+        let left = (try await system.device(device)["tokens"] as? [[String: Any]] ?? []).compactMap { $0["type"] as? String }
+        #expect(left == ["liveactivity"])
     }
 }

@@ -119,3 +119,30 @@ private let push = HeraldPush(userInfo: userInfo())!
     #expect(try JSONDecoder().decode(JSONValue.self, from: data) == value)
     #expect(String(decoding: data, as: UTF8.self).contains(#""level":3"#))
 }
+
+@Suite struct ActivityRules {
+    private func herald(_ activity: String) throws -> HeraldActivity {
+        let json = #"{"activity":"\#(activity)","project_id":"prj_1","notification_id":"ntf_1","token":"k1.x"}"#
+        return try JSONDecoder().decode(HeraldActivity.self, from: Data(json.utf8))
+    }
+
+    @Test func aSecondCardOfAnActivityEnds() throws {
+        let cards: [HeraldActivity.Card] = [
+            ("a", try herald("order-1")), ("b", nil), ("c", try herald("order-2")), ("d", try herald("order-1")), ("e", nil),
+        ]
+        #expect(HeraldActivity.repeated(cards) == ["d"])
+    }
+
+    @Test func theOpenIsThatOfTheStart() throws {
+        let push = HeraldPush(try herald("order-1"))
+        #expect(push.notification == "ntf_1")
+        #expect(push.token == "k1.x")
+    }
+
+    @Test func anotherUserGetsNoActivityOfTheLastOne() {
+        var state = DeviceState(project: "prj_1")
+        state.tokens = ["activity/order-1": .init(token: "aa"), "liveactivity/Order": .init(token: "bb")]
+        state.forgetActivities()
+        #expect(state.tokens?.keys.sorted() == ["liveactivity/Order"])
+    }
+}

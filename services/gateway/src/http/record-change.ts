@@ -38,7 +38,7 @@ const stateBefore = async (reader: Route, request: HandledRequest, deps: RouteDe
 
 const stateAfter = (route: Route, { body }: HandledRequest) => {
   if (route.method === "delete") return null;
-  if (route.tag === "Notifications" && route.body !== undefined) return auditedSend(body);
+  if (route.tag === "Notifications" && route.method !== "patch" && route.body !== undefined) return auditedSend(body);
   return route.path.startsWith("/api/") ? auditedFields(body) : auditedState(body);
 };
 

@@ -1,0 +1,103 @@
+import { eventually, expectStatus } from "@herald/testing";
+import { startBeside } from "../../harness/beside.ts";
+import { movableClock } from "../../harness/movable-clock.ts";
+import { apnsToken } from "../../harness/project.ts";
+import { deviceOf, payloadOf } from "../../harness/simulators.ts";
+import { serviceNames } from "../../harness/system.ts";
+import type { Row } from "../row.ts";
+import { randomMoment } from "../trial.ts";
+
+const hour = 3_600_000;
+/** From east to west, an hour apart. */
+const zones = Array.from({ length: 12 }, (_, at) => `Etc/GMT${at < 6 ? `-${6 - at}` : `+${at - 6}`}`).map((zone) =>
+  zone === "Etc/GMT+0" ? "UTC" : zone,
+);
+const inAll = 1_000;
+
+export const waves: Row = {
+  name: "waves",
+  fault:
+    "kill -9 of a service at the beginning of each of twelve waves and between them, with two replicas of dispatch",
+  pass: "each wave begins once, each device gets the push once or marked, and a late change is refused",
+  run: async ({ start, long, defer }) => {
+    const clock = movableClock();
+    const system = await start({ env: clock.env });
+    const beside = await startBeside(system, "dispatch");
+    defer(() => beside.stop());
+    await beside.ready();
+    const base = new Date(Math.ceil((Date.now() + hour) / hour) * hour);
+    const project = await system.project("Waves under faults");
+    const perZone = long ? 500 : 50;
+    const devices = zones.flatMap((zone) =>
+      Array.from({ length: perZone }, () => ({
+        platform: "ios",
+        token: apnsToken(),
+        topics: ["world"],
+        identifiers: { current_time_zone: zone },
+      })),
+    );
+    for (let from = 0; from < devices.length; from += inAll / 2)
+      expectStatus(
+        await project.call("PUT /devices", { body: { devices: devices.slice(from, from + inAll / 2) } }),
+        200,
+      );
+    // Clocks six hours ahead of UTC show it an hour after `base`.
+    const local = new Date(base.getTime() + 7 * hour).toISOString().slice(0, 19);
+    const { id } = await project.send({
+      title: "Wave",
+      targets: ["topic:world"],
+      send_at: local,
+      time_zone: "device",
+      past: "now",
+      ttl: 3 * 3_600,
+    });
+    await eventually(async () => {
+      const { schedule } = await project.notification(id);
+      if (schedule?.length !== zones.length) throw new Error(`${schedule?.length} waves are planned`);
+    });
+    const problems: string[] = [];
+    for (const [at] of zones.entries()) {
+      const victim = serviceNames[at % serviceNames.length] ?? "dispatch";
+      if (at % 2 === 0) {
+        await system.services[victim].kill();
+        await system.services[victim].ready();
+      }
+      clock.set(new Date(base.getTime() + (at + 1) * hour + 1_000));
+      if (at % 2 === 1) {
+        await randomMoment(2_500);
+        await system.services[victim].kill();
+        await system.services[victim].ready();
+      }
+      await eventually(
+        async () => {
+          const { schedule = [] } = await project.notification(id);
+          if (schedule[at]?.devices === undefined) throw new Error(`wave ${at} is ${schedule[at]?.status}`);
+        },
+        { timeoutMs: 120_000 },
+      );
+      const late = await project.call(`PATCH /notifications/${id}`, { body: { notification: { ttl: 60 } } });
+      if (late.status !== 409) problems.push(`a change after wave ${at} was answered with ${late.status}`);
+    }
+    const { counts, schedule = [] } = await project.final(id, 180_000);
+    if (schedule.some((wave) => wave.devices !== perZone))
+      problems.push(`the waves had ${schedule.map((wave) => wave.devices).join(", ")} devices`);
+    if (counts.accepted !== devices.length) problems.push(`the counts are ${JSON.stringify(counts)}`);
+    const marked = new Set(
+      (await project.deliveries(id)).filter((row) => row.possible_repeat).map((row) => row.device_id as string),
+    );
+    const pushes = (await system.simulators.pushes({ provider: "apns", status: 200 })).filter(
+      (push) => payloadOf(push).notification_id === id,
+    );
+    const repeated = [...Map.groupBy(pushes, deviceOf)].filter(([, own]) => own.length > 1).map(([device]) => device);
+    const unmarked = repeated.filter((device) => !marked.has(device));
+    return {
+      sent: devices.length,
+      final: counts.devices - counts.pending,
+      lost: devices.length - new Set(pushes.map(deviceOf)).size,
+      repeated: { marked: repeated.length - unmarked.length, unmarked: unmarked.length },
+      recoveryMs: undefined,
+      problems,
+      notes: [`${schedule.length} waves`],
+    };
+  },
+};
