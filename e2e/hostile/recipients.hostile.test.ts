@@ -1,0 +1,134 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import type { RecipientError, Recipients } from "@herald/contracts";
+import { expectStatus } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Content, Project } from "../harness/project.ts";
+import { seed } from "../harness/seed.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { latencyDuring } from "./latency.ts";
+import { scale } from "./scale.ts";
+
+/** Files of recipients with strange lines, bombs, and uploads that never begin. */
+let system: System;
+let quiet: Project;
+/** The 99th percentile of another project's reads at rest, in ms. */
+let rest = 0;
+const readsDuring = (during: () => Promise<unknown>) => latencyDuring(() => quiet.call("GET /devices?page=1"), during);
+const isServed = (p99: number) => expect(p99).toBeLessThan(Math.max(500, 5 * rest));
+beforeAll(async () => {
+  system = await startSystem();
+  quiet = await system.project("Quiet");
+  rest = await readsDuring(async () => {
+    for (let n = 0; n < 50; n++) await quiet.call("GET /devices?page=1");
+  });
+});
+afterAll(() => system?.stop());
+logOnFailure(() => system);
+
+const open = async (project: Project, more: Record<string, unknown> = {}): Promise<string> => {
+  const content = { title: "{{ n }}", variables: { n: "" }, recipients: { upload: "user" }, ...more };
+  return (await project.send(content as unknown as Content)).id;
+};
+const upload = (
+  project: Project,
+  id: string,
+  body: ReadableStream | Uint8Array,
+  signal?: AbortSignal,
+): Promise<Response> =>
+  fetch(`${system.gateway}/api/v1/notifications/${id}/recipients`, {
+    ...{ method: "PUT", duplex: "half", body, signal: signal ?? null },
+    headers: { authorization: `Bearer ${project.token}`, "content-type": "application/x-ndjson" },
+  } as RequestInit);
+const read = async (project: Project, id: string): Promise<Recipients> =>
+  expectStatus(await project.call(`GET /notifications/${id}/recipients`), 200).body.data;
+
+test("uploads of many projects that wait for lines do not hold up another's broadcast", async ({ task }) => {
+  const projects = await Promise.all(Array.from({ length: scale(60, 8) }, (_, n) => system.project(`Idle ${n}`)));
+  const ids: string[] = [];
+  for (const project of projects) for (let n = 0; n < 4; n++) ids.push(await open(project));
+  const devices = await seed(system, quiet, 2_000, { topics: ["all-of-us"] });
+  const began = performance.now();
+  const { id } = await quiet.send({ title: "To all", targets: ["topic:all-of-us"] });
+  const { counts } = await quiet.final(id, 120_000);
+  show(task, { "uploads that wait": ids.length, "another's broadcast, ms": Math.round(performance.now() - began) });
+  expect(counts.accepted).toBe(devices.length);
+});
+
+/** Lines that an importer would choke on, and the field of their problem. */
+const lines: readonly (readonly [line: string, field: string])[] = [
+  ["", ""],
+  ["null", ""],
+  ["[]", ""],
+  ["{}", "target"],
+  ['{"target":7}', "target"],
+  ['{"target":"topic:all"}', "target"],
+  ['{"target":"all"}', "target"],
+  ['{"target":"condition:!exists(app)"}', "target"],
+  ['{"target":"device:dev_06bq4ghm31tz5d2ns8y7k9w0ac"}', "target"],
+  [`{"target":"user:${"u".repeat(5_000)}"}`, "target"],
+  ['{"target":"user:a","targets":["all"]}', "targets"],
+  ['{"target":"user:a","variables":{"__proto__":{"n":"x"}}}', ""],
+  ['{"target":"user:a","variables":{"__proto__":"x"}}', ""],
+  ['{"target":"user:a","variables":{"constructor":"x"}}', "variables"],
+  ['{"target":"user:a","variables":{"user":"x"}}', "variables"],
+  ['{"target":"user:a","variables":{"n":{"n":"x"}}}', "variables"],
+  ['{"target":"user:a","variables":{"n":null}}', "variables"],
+  [`{"target":"user:a","variables":{"n":"${"x".repeat(5_000)}"}}`, "variables"],
+  [
+    `{"target":"user:a","variables":${JSON.stringify(Object.fromEntries(Array.from({ length: 51 }, (_, at) => [`v${at}`, 1])))}}`,
+    "variables",
+  ],
+  [`{"target":"user:a","variables":${'{"n":'.repeat(5_000)}1${"}".repeat(5_000)}}`, ""],
+  [`${"[".repeat(50_000)}`, ""],
+  [`{"target":"user:a","variables":{"n":"${"x".repeat(200_000)}"}}`, ""],
+];
+
+test("each line of strangers is refused by itself, with its number and field", async ({ task }) => {
+  const project = await system.project("Strange lines");
+  const { device: known } = await project.register({ user_id: "known" } as Parameters<typeof project.register>[0]);
+  const id = await open(project);
+  const invalid = Buffer.concat([Buffer.from('{"target":"user:'), Buffer.from([0xff, 0xfe]), Buffer.from('"}\n')]);
+  const last = '{"target":"user:known","variables":{"n":"{{ user.id }}{% raw %}"}}\n';
+  const file = Buffer.concat([Buffer.from(lines.map(([line]) => `${line}\n`).join("")), invalid, Buffer.from(last)]);
+  const answer = await upload(project, id, new Uint8Array(gzipSync(file)));
+  expect(answer.status).toBe(200);
+  const { body } = await project.call(`GET /notifications/${id}/recipients/errors?per_page=100`);
+  const found = new Map((body.data as RecipientError[]).map(({ line, field }) => [line, field.split(".")[0]]));
+  const wrong = lines.flatMap(([line, field], at) =>
+    line === "" || found.get(at + 1) === field ? [] : [`${line.slice(0, 60)}: ${found.get(at + 1)}`],
+  );
+  expect(wrong).toEqual([]);
+  expect(await read(project, id)).toMatchObject({ recipients: 1, refused: lines.length, complete: true });
+  expect((await project.final(id)).counts).toMatchObject({ devices: 1, accepted: 1 });
+  // A value is text, whatever it looks like.
+  const [push] = await system.simulators.pushes({ token: known.token });
+  expect(push && payloadOf(push).aps?.alert).toEqual({ title: "{{ user.id }}{% raw %}" });
+  expect({}).not.toHaveProperty("n");
+  show(task, { lines: lines.length + 2 });
+});
+
+test("a gzip bomb as upload, and one that trickles, take nothing from others", async ({ task }) => {
+  const project = await system.project("Bombs");
+  const id = await open(project);
+  const bomb = gzipSync(Buffer.alloc(scale(256, 80) * 1_048_576));
+  const end = new AbortController();
+  const trickle = new ReadableStream({
+    async pull(controller) {
+      await delay(50);
+      controller.enqueue(Buffer.from(" "));
+    },
+  });
+  const slow = upload(project, await open(project), trickle, end.signal).catch(() => undefined);
+  let status = 0;
+  const p99 = await readsDuring(async () => {
+    status = (await upload(project, id, new Uint8Array(bomb))).status;
+  });
+  end.abort();
+  await slow;
+  show(task, { "bytes of gzip": bomb.length, "another's reads meanwhile, p99 ms": p99 });
+  expect([status, (await read(project, id)).lines_stored]).toEqual([413, 0]);
+  isServed(p99);
+});
