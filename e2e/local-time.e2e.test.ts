@@ -136,6 +136,9 @@ test("the guide's notification arrives in the morning of each device", async () 
   await reaches(id, [tokyo.device.id]);
   // In summer time.
   clock.set(new Date(at(8).getTime() + minute));
+  await reaches(id, [tokyo.device.id, berlin]);
+  // The project has devices in New York, too, though none of this topic: its wave is the last one.
+  clock.set(new Date(at(14).getTime() + minute));
   expect(await project.final(id)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
 }, 60_000);
 
