@@ -109,7 +109,10 @@ describe("quiet hours", () => {
     const zone = "Pacific/Kiritimati";
     const id = await send([[quiet, muted, { ...awake, zone }]]);
     await eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 1 }));
-    expect((await dispatch.deliveries(projectId, id)).filter(({ status }) => status === "pending")).toHaveLength(2);
+    await eventually(async () => {
+      const deliveries = await dispatch.deliveries(projectId, id);
+      expect(deliveries.filter(({ status }) => status === "pending")).toHaveLength(2);
+    });
     dispatch.muted.add(muted.id);
     dispatch.pass(7_300_000);
     const final = await dispatch.final(projectId, id);

@@ -102,7 +102,7 @@ describe("a user", () => {
     const final = await registry.db
       .collection<{ projectId: string; userId?: string; facets: string[] }>("devices")
       .findOne({ projectId });
-    expect(final?.facets).toEqual(final?.userId === undefined ? [] : [`u:${final.userId}`]);
+    expect(final?.facets).toEqual([...(final?.userId === undefined ? [] : [`u:${final.userId}`]), "z:none"]);
     await second.stop();
   });
 });
