@@ -15,7 +15,7 @@ test.beforeAll(async ({ system: shared }) => {
 logOnFailure(() => system);
 
 const tagged = { kind: "promotion", labels: { campaign: "spring/1", team: "growth" } };
-const noReceipts = { received: 0, dismissed: 0, receipts_asked: 0 };
+const noReceipts = { skipped: 0, received: 0, dismissed: 0, receipts_asked: 0 };
 
 /** Opens a notification on its devices, as soon as the pushes arrive. */
 const openAll = async (id: string, devices: number) => {

@@ -47,7 +47,7 @@ test("a release has every artefact, and the checksum of each", async () => {
 });
 
 /** Bytes of the packed file. The client's code alone has at most 16 KB, which `package.unit.test.ts` checks. */
-const maxPackedBytes = { client: 40_960, web: 20_480, cli: 1_048_576, "react-native": 15_360 };
+const maxPackedBytes = { client: 49_152, web: 20_480, cli: 1_048_576, "react-native": 15_360 };
 
 /** Files of a package beside its code, and how Node reads its `.js` at the root: Expo requires the plugin. */
 const more: Record<string, RegExp> = {

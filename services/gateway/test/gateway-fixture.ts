@@ -81,7 +81,7 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
   const broker = await startBroker(options.broker);
   const proxy = await faultyProxy(broker.url);
   const bus = await connectBus({ url: broker.url, name: "gateway-test", log: silent });
-  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.02 });
   const peers = startPeers(bus);
   const { environment, broker: _, ...overrides } = options;
   const app = createApp(configOf(proxy.url, { ...broker.loginOf("gateway"), ...environment }), overrides);

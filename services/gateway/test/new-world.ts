@@ -58,6 +58,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     token: adminToken,
     body: { operator: { name: "Maria", role: "viewer" } },
   });
+  expect(operator.status, operator.text).toBe(201);
   const hook = await call("POST /api/v1/webhooks", { token, body: table.createWebhook?.body?.({} as World) });
   const ping = await call(`POST /api/v1/webhooks/${hook.body.data.id}/ping`, { token });
   const started = await call("POST /api/v1/imports", { token, body: { import: { format: "herald" } } });
