@@ -95,7 +95,12 @@ const takes = (filters: readonly string[], subject: string) =>
   });
 /** Of these events analytics reads more than that they are objects. */
 const counted: ReadonlySet<string> = new Set(
-  [contracts.DeliveryAcceptedV1, contracts.DeliveryFailedV1, contracts.NotificationAcceptedV1].map(({ name }) => name),
+  [
+    contracts.DeliveryAcceptedV1,
+    contracts.DeliveryFailedV1,
+    contracts.NotificationAcceptedV1,
+    contracts.NotificationChangedV1,
+  ].map(({ name }) => name),
 );
 
 const anyObject = (json: unknown) => typeof json === "object" && json !== null && !Array.isArray(json);

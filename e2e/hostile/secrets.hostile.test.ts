@@ -56,8 +56,8 @@ const kept: Record<string, RegExp> = {
   "webhook's address": /^analytics\.webhooks$/,
   // Dead letters are stored unchanged, for an operator to read.
   "malformed message": /^PUSH_(DLQ|EVENTS)$/,
-  // Of topics, projects, tokens and operators: what a person calls them is in what is told of them.
-  name: /^(registry\.|dispatch\.|analytics\.(notificationFacts|webhook)|PUSH_(CMD|DELIVER|EVENTS)$|KV_push_operators$)/,
+  // Of topics, projects, kinds, tokens, operators and types of activities: what a person calls them is in what is told of them.
+  name: /^(registry\.|dispatch\.|analytics\.(notificationFacts|webhook)|PUSH_(CMD|DELIVER|EVENTS)$|KV_push_(activities|operators|projects)$)/,
 };
 
 /** Everything that the system writes, by place. */
