@@ -101,10 +101,11 @@ function addedTo(body: unknown, at: readonly string[], path: string): Tried[] {
 }
 
 /**
- * Allowed: in an app's metadata `constructor` is an ordinary key, and a user id, the beginning of one and a push token may be any text,
+ * Allowed: the state and the attributes of an activity are the app's, in an app's metadata `constructor` is an ordinary key, and a user id, the beginning of one and a push token may be any text,
  * because only hashes and escaped prefixes are queried.
  */
-const lawful = (what: string) => /\bmetadata\b.*constructor|^query (user|user_id|prefix|token)=/.test(what);
+const lawful = (what: string) =>
+  /\bcontent_state\b|\battributes\b|\bmetadata\b.*constructor|^query (user|user_id|prefix|token)=/.test(what);
 
 /** Routes that refuse rows of their own: whether the response accepts none of them. */
 const rowsOf: Readonly<Record<string, (data: unknown) => boolean>> = {

@@ -45,6 +45,8 @@ export async function newWorld(system: System, name: string): Promise<World> {
     title: "Hi",
     recipients: [{ target: `device:${device.id}` }],
   } as unknown as Parameters<typeof project.send>[0]);
+  const kind = { title: "News", on_by_default: true, critical: false };
+  expectStatus(await system.admin(`PUT /projects/${project.id}/kinds/news`, { body: { kind } }), 201);
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
   const template = await newTemplate(system, project);
   const activity = `order-of-${name}`;
