@@ -14,6 +14,7 @@ import {
   ResolveSends,
   SubscribeDevices,
 } from "@herald/contracts";
+import { eventually } from "@herald/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 
@@ -55,10 +56,12 @@ describe("a token of a push type", () => {
       { type: "voip", token: tokenOf("voip") },
       { type: "controls", name: "gate", token: tokenOf("gate") },
     ]);
-    expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({
-      device_id: device,
-      changed: ["tokens"],
-    });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({
+        device_id: device,
+        changed: ["tokens"],
+      }),
+    );
     await put(device, "voip", "newer");
     expect(await tokensOf(device)).toContainEqual({ type: "voip", token: tokenOf("newer") });
     await remove(device, "voip");

@@ -1,6 +1,6 @@
 import type { Notification, Recipients as RecipientCounts, RecipientError } from "@herald/client";
 import { Progress, Stack, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useProject } from "../../api/clients.ts";
 import { useFirstRows } from "../../api/read.ts";
 import { count } from "../../parts/format.tsx";
@@ -32,7 +32,7 @@ const progressOf = ({ complete, lines_stored: stored, processed, recipients }: R
 const Errors = ({ notification, polls }: { readonly notification: string; readonly polls: boolean }) => {
   const { id, herald } = useProject();
   const { query, onMore } = useFirstRows(
-    [id, "recipient-errors", notification],
+    [id, "recipient-errors", notification, polls],
     (options) => herald.notifications.recipientErrors(notification, options),
     errorsAtATime,
     polls ? everyMs : undefined,
@@ -57,15 +57,17 @@ export const RecipientsPanel = ({
   readonly ended: boolean;
 }) => {
   const { id, herald } = useProject();
-  const { data } = useQuery({
-    queryKey: [id, "recipients", ntf],
+  const { data, isPlaceholderData } = useQuery({
+    // With the end in the key, the counts are read once more after it.
+    queryKey: [id, "recipients", ntf, ended],
+    placeholderData: keepPreviousData,
     queryFn: ({ signal }) => herald.notifications.recipients(ntf, { signal }),
     enabled: recipients !== undefined,
     refetchInterval: ended ? false : everyMs,
   });
   if (recipients === undefined || data === undefined) return null;
   const { refused, duplicates, unmatched, errors_left_out: leftOut, processed } = data;
-  const progress = progressOf(data, ended);
+  const progress = progressOf(data, ended && !isPlaceholderData);
   return (
     <>
       <Panel title="Recipients">
