@@ -34,9 +34,11 @@ const base = {
   alert: { title: "Your order", body: "It is packed." },
 };
 /** Takes 13,600 bytes for its targets. */
-const large = { targets: Array.from({ length: 100 }, (_, at) => `user:${"u".repeat(126)}${at.toString(16).padStart(2, "0")}`) };
+const large = {
+  targets: Array.from({ length: 100 }, (_, at) => `user:${"u".repeat(126)}${at.toString(16).padStart(2, "0")}`),
+};
 const call = (route: string, activity: object) =>
-  system.call(`${route.replace(" ", " /api/v1/activities/")}`, { token: project.token, body: { activity } });
+  system.call(route.replace(" ", " /api/v1/activities/"), { token: project.token, body: { activity } });
 const put = (id: string, more: object = {}) => call(`PUT ${id}`, { ...base, ...more });
 const patch = (id: string, n = 2) => call(`PATCH ${id}`, { content_state: { n } });
 const end = (id: string) => call(`POST ${id}/end`, {});
