@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { Field } from "./field.tsx";
 
 /** What a person writes of a message, before it is checked. `more`: its other fields, as JSON. */
-export type Message = {
+type Message = {
   readonly title: string;
   readonly body: string;
   readonly link: string;
