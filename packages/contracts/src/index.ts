@@ -18,6 +18,8 @@ export * from "./http/v1/activities.ts";
 export * from "./http/v1/admin.ts";
 export * from "./http/v1/audit.ts";
 export * from "./http/v1/dead-letters.ts";
+export * from "./http/v1/device-bodies.ts";
+export { InstallationId, PushToken, SubscriptionKeys, tokenProblems } from "./http/v1/device-fields.ts";
 export * from "./http/v1/devices.ts";
 export * from "./http/v1/events.ts";
 export * from "./http/v1/exports.ts";

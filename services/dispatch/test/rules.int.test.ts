@@ -1,5 +1,14 @@
-import { openBucket } from "@herald/bus";
-import { type DeclaredKind, type ProjectId, projectRulesKey, RulesRecord } from "@herald/contracts";
+import { openBucket, sendRequest } from "@herald/bus";
+import {
+  type ActivityEvent,
+  type DeclaredKind,
+  DeliveryDelayedV1,
+  GetDeliveryTrace,
+  type ProjectId,
+  projectRulesKey,
+  type Recipient,
+  RulesRecord,
+} from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -100,10 +109,13 @@ describe("a small send", () => {
 });
 
 describe("quiet hours", () => {
-  const clock = (ms: number): string => new Date(dispatch.now().getTime() + ms).toISOString().slice(11, 16);
+  const fullMinute = (ms: number): string =>
+    new Date(Math.floor((dispatch.now().getTime() + ms) / 60_000) * 60_000).toISOString();
+  const clock = (ms: number): string => fullMinute(ms).slice(11, 16);
 
   test("delay a device until they end; then kind and cap are judged, and the hours are not", async () => {
-    await setRules({ quietHours: { from: clock(-3_600_000), to: clock(7_200_000), mode: "delay" } });
+    const until = fullMinute(7_200_000);
+    await setRules({ quietHours: { from: clock(-3_600_000), to: until.slice(11, 16), mode: "delay" } });
     const [quiet, muted, awake] = devices(3);
     if (!quiet || !muted || !awake) throw new Error("no devices");
     const zone = "Pacific/Kiritimati";
@@ -113,6 +125,21 @@ describe("quiet hours", () => {
       const deliveries = await dispatch.deliveries(projectId, id);
       expect(deliveries.filter(({ status }) => status === "pending")).toHaveLength(2);
     });
+    await eventually(async () =>
+      expect(await dispatch.lastEvent(projectId, DeliveryDelayedV1)).toMatchObject({
+        notification_id: id,
+        devices: [quiet.id, muted.id],
+        until,
+        reason: "quiet-hours",
+      }),
+    );
+    const trace = await sendRequest(dispatch.bus, GetDeliveryTrace, {
+      projectId,
+      notificationId: id,
+      deviceId: quiet.id,
+    });
+    expect(trace.attempts).toMatchObject([{ attempt: 1, outcome: "delayed", reason: "quiet-hours", until }]);
+    expect(trace.nextAttemptAt).toBe(until);
     dispatch.muted.add(muted.id);
     dispatch.pass(7_300_000);
     const final = await dispatch.final(projectId, id);
@@ -130,6 +157,44 @@ describe("quiet hours", () => {
     await setRules({ kinds: [offers, critical], ownHours: true });
     const accepted = await dispatch.final(projectId, await send([[one]], { kind: "alert" }, { expiresAt }));
     expect(accepted.counts.accepted).toBe(1);
+  });
+});
+
+describe("of a Live Activity", () => {
+  /** Of a kind that the device has switched off, also used up its cap, in quiet hours of the project. */
+  const skipsOf = async (event: ActivityEvent, kind: string, device: Recipient) => {
+    const activity = {
+      id: "order-1",
+      ...{ version: 1, event, content_state: { n: 1 }, timestamp: Math.floor(Date.now() / 1_000) },
+      ...(event === "start" && { attributes_type: "Order", attributes: {} }),
+    };
+    const id = await send([[device]], { push_type: "liveactivity", kind, activity });
+    const { counts, skips } = await dispatch.final(projectId, id);
+    return { accepted: counts.accepted, skips };
+  };
+  const others: readonly ActivityEvent[] = ["update", "join", "end"];
+  const pushed = { accepted: 1, skips: {} };
+
+  test("only the start is judged: what has started is shown to its end", async () => {
+    const capped: DeclaredKind = {
+      ...{ kind: "capped", title: "Capped", on_by_default: true, critical: false },
+      frequency_cap: { count: 1, per: "week" },
+    };
+    await setRules({ kinds: [offers, capped] });
+    const [muted, ordinary] = [device("00", { off: true }), device()];
+    expect(await skipsOf("start", "offers", muted)).toEqual({ accepted: 0, skips: { muted: 1 } });
+    for (const event of others) expect(await skipsOf(event, "offers", muted)).toEqual(pushed);
+    // Only starts take slots.
+    for (const event of others) expect(await skipsOf(event, "capped", ordinary)).toEqual(pushed);
+    expect(await skipsOf("start", "capped", ordinary)).toEqual(pushed);
+    expect(await skipsOf("start", "capped", ordinary)).toEqual({ accepted: 0, skips: { "frequency-cap": 1 } });
+    for (const event of others) expect(await skipsOf(event, "capped", ordinary)).toEqual(pushed);
+
+    const clock = (ms: number): string => new Date(dispatch.now().getTime() + ms).toISOString().slice(11, 16);
+    await setRules({ quietHours: { from: clock(-3_600_000), to: clock(7_200_000), mode: "skip" } });
+    const quiet = { accepted: 0, skips: { "quiet-hours": 1 } };
+    await eventually(async () => expect(await skipsOf("start", "news", ordinary)).toEqual(quiet));
+    for (const event of others) expect(await skipsOf(event, "news", ordinary)).toEqual(pushed);
   });
 });
 

@@ -234,7 +234,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       now,
     }),
     sends: createSendCommands(connection.bus, keyRecords),
-    activities: createActivityStore({ bus: connection.bus, now, log }),
+    activities: createActivityStore({ bus: connection.bus, limits: fixed, now, log }),
     templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     hashMemory: createHashMemory(hashBytes),

@@ -1,3 +1,5 @@
+import { activityLimits } from "@herald/contracts";
+
 /** The limits that no variable sets: each fits every installation, or follows from another one. */
 export const fixedLimits = {
   /** Open connections of one address: four addresses together can use up all of a gateway. Not applied behind proxies. */
@@ -19,6 +21,9 @@ export const fixedLimits = {
   dryRuns: 60,
   /** Bytes of a project's waiting notifications: an eighth of the queue's 4 GiB. */
   queuedBytes: 512 * 1_048_576,
+  /** Live Activities of a project that have not ended, and bytes of its records. */
+  activeActivities: activityLimits.active,
+  activityBytes: activityLimits.projectBytes,
 } as const;
 
 /** Values that a test may replace. */

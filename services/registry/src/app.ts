@@ -68,32 +68,12 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
-  const {
-    projects,
-    operators,
-    audit,
-    topics,
-    templates,
-    devices,
-    userPreferences,
-    pending,
-    expansions,
-    imports,
-    erasures,
-  } = deps;
+  const { projects, operators, audit, topics, templates, devices } = deps;
+  const { userPreferences, pending, expansions, imports, erasures } = deps;
   const { outbox, replication, operatorReplication, templateReplication, masterKeys } = deps;
   const withIndexes = [
-    projects,
-    operators,
-    audit,
-    topics,
-    templates,
-    devices,
-    userPreferences,
-    pending,
-    expansions,
-    imports,
-    erasures,
+    ...[projects, operators, audit, topics, templates, devices],
+    ...[userPreferences, pending, expansions, imports, erasures],
   ];
 
   return {
@@ -138,7 +118,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
           const retired = await retireStaleDevices(deps, signal);
           if (retired > 0) log.info({ devices: retired }, "deactivated stale devices");
         }),
-        repeat("copy preferences of users", copyEveryMs, log, () => deps.userPreferences.sweep(now())),
+        repeat("copy preferences of users", copyEveryMs, log, () => userPreferences.sweep(now())),
         repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
         repeat("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
           let stale = 0;

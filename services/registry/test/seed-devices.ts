@@ -8,7 +8,8 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { newDevice, type UserChange } from "../src/domain/device-change.ts";
+import { newDevice } from "../src/domain/device-change.ts";
+import type { UserChange } from "../src/domain/device-state.ts";
 import { putToken } from "../src/domain/further-tokens.ts";
 import { type DeviceDocument, newDeviceDocument } from "../src/stores/device-document.ts";
 import { deviceCollection } from "../src/stores/device-store.ts";

@@ -1,13 +1,13 @@
-import { Button, Group, JsonInput, SimpleGrid, Stack, Text, Textarea } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
 import { problemsOf } from "../api/problems.ts";
 import { useProjectName } from "../api/projects.ts";
-import { Field } from "../parts/field.tsx";
 import { count } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { MessageFields } from "../parts/message-fields.tsx";
 import { Note, Page, Panel } from "../parts/page.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
@@ -69,56 +69,21 @@ const Compose = ({ id }: { readonly id: string }) => {
           <Panel title="Message">
             <Stack gap="sm">
               <TemplateFields draft={draft} change={change} problemOf={field} />
-              <Field
-                label="Title"
-                value={draft.title}
-                onChange={(title) => change({ title })}
-                error={field("title")}
-                maxLength={300}
-                rightSectionWidth={64}
-                rightSection={<Note>{draft.title.length} / 256</Note>}
-              />
-              <Textarea
-                label="Text"
-                value={draft.body}
-                onChange={(event) => change({ body: event.currentTarget.value })}
-                error={field("body")}
-                autosize
-                minRows={3}
-                maxRows={10}
-              />
-              <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-                <Field
-                  label="Link"
-                  placeholder="https://… or /path/in/the/app"
-                  value={draft.link}
-                  onChange={(link) => change({ link })}
-                  error={field("link_to")}
-                />
-                <Field
-                  label="Image"
-                  placeholder="https://…"
-                  value={draft.image}
-                  onChange={(image) => change({ image })}
-                  error={field("image")}
-                />
-              </SimpleGrid>
-              <Presentation draft={draft} change={change} problem={field} />
-              <Reactions draft={draft} change={change} problem={field} />
-              <details className="payload" open={draft.more !== ""}>
-                <summary>More fields as JSON</summary>
-                <JsonInput
-                  aria-label="More fields as JSON"
-                  description="Any field of POST /api/v1/notifications: data, badge, sound, priority, ttl, collapse_id, localizations …"
-                  placeholder='{ "data": { "order": "17" }, "priority": "normal" }'
-                  value={draft.more}
-                  onChange={(more) => change({ more })}
-                  error={badMore ? 'Write a JSON object, such as { "priority": "normal" }' : undefined}
-                  autosize
-                  minRows={3}
-                  formatOnBlur
-                />
-              </details>
+              <MessageFields
+                value={draft}
+                change={change}
+                problemOf={field}
+                placeholders={{
+                  link: "https://… or /path/in/the/app",
+                  more: '{ "data": { "order": "17" }, "priority": "normal" }',
+                }}
+                aboutMore="Any field of POST /api/v1/notifications: data, badge, sound, priority, ttl, collapse_id, localizations …"
+                badMore={badMore ? 'Write a JSON object, such as { "priority": "normal" }' : undefined}
+                besideTitle={<Note>{draft.title.length} / 256</Note>}
+              >
+                <Presentation draft={draft} change={change} problem={field} />
+                <Reactions draft={draft} change={change} problem={field} />
+              </MessageFields>
             </Stack>
           </Panel>
           <Panel title="Who gets it">

@@ -1,5 +1,5 @@
 import type { Template } from "@herald/client";
-import { Button, JsonInput, NativeSelect, SimpleGrid, Stack, Text, Textarea } from "@mantine/core";
+import { Button, NativeSelect, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
@@ -9,9 +9,9 @@ import { orNull, problemsOf } from "../api/problems.ts";
 import { useProjectName } from "../api/projects.ts";
 import { useAct, useRefresh } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
-import { Field } from "../parts/field.tsx";
 import { Time } from "../parts/format.tsx";
 import { isJsonObject } from "../parts/json.ts";
+import { MessageFields } from "../parts/message-fields.tsx";
 import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
 import { Preview } from "../parts/preview.tsx";
 import { useMayWrite } from "../session-context.tsx";
@@ -136,52 +136,18 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
         <Stack>
           <Panel title="Message">
             <Stack gap="sm">
-              <Field
-                label="Title"
-                placeholder="Order {{ order }} has shipped"
-                value={edited.title}
-                onChange={(title) => change({ title })}
-                error={problemAt("title")}
+              <MessageFields
+                value={edited}
+                change={change}
+                problemOf={problemAt}
+                placeholders={{
+                  title: "Order {{ order }} has shipped",
+                  link: "/orders/{{ order }}",
+                  more: '{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }',
+                }}
+                aboutMore="localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at"
+                badMore={more === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined}
               />
-              <Textarea
-                label="Text"
-                value={edited.body}
-                onChange={(event) => change({ body: event.currentTarget.value })}
-                error={problemAt("body")}
-                autosize
-                minRows={3}
-                maxRows={12}
-              />
-              <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-                <Field
-                  label="Link"
-                  placeholder="/orders/{{ order }}"
-                  value={edited.link}
-                  onChange={(link) => change({ link })}
-                  error={problemAt("link_to")}
-                />
-                <Field
-                  label="Image"
-                  placeholder="https://…"
-                  value={edited.image}
-                  onChange={(image) => change({ image })}
-                  error={problemAt("image")}
-                />
-              </SimpleGrid>
-              <details className="payload" open={edited.more !== ""}>
-                <summary>More fields as JSON</summary>
-                <JsonInput
-                  aria-label="More fields as JSON"
-                  description="localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at"
-                  placeholder='{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }'
-                  value={edited.more}
-                  onChange={(text) => change({ more: text })}
-                  error={more === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined}
-                  autosize
-                  minRows={3}
-                  formatOnBlur
-                />
-              </details>
             </Stack>
           </Panel>
           <Panel title="Variables">

@@ -5,14 +5,9 @@ import { CapabilityList } from "../capabilities.ts";
 import { Recipient } from "../commands.ts";
 import { defineList, defineRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
-import {
-  ChangeDevice,
-  Device,
-  DeviceSummary,
-  deviceFilterQuery,
-  InstallationId,
-  PushToken,
-} from "../http/v1/devices.ts";
+import { ChangeDevice } from "../http/v1/device-bodies.ts";
+import { InstallationId, PushToken } from "../http/v1/device-fields.ts";
+import { Device, DeviceSummary, deviceFilterQuery } from "../http/v1/devices.ts";
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";

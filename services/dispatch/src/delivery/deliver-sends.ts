@@ -2,7 +2,6 @@ import { type Bus, fromOrigin, groupedPublish } from "@herald/bus";
 import {
   type DeliverBatchV1,
   type GroupedSend,
-  isPersonal,
   type NotificationId,
   type OutboxEvent,
   type ProjectId,
@@ -18,7 +17,7 @@ import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { DecidedBatch, StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
 import type { Judge } from "./judge.ts";
-import type { NotificationCache } from "./notification-cache.ts";
+import { isForOneUser, type NotificationCache } from "./notification-cache.ts";
 import { outcomeRetries, type Pipeline } from "./pipeline.ts";
 import type { CheckWaiting, createResolveSend, SendAudience } from "./prepare.ts";
 
@@ -109,7 +108,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
       if (late?.document.end) return publish(late.document, late.events);
       const batches = document.expanded?.batches ?? 0;
       const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
-      const personal = document.personal !== undefined || isPersonal(document.content.targets);
+      const personal = isForOneUser(document);
       for (const id of ids) {
         const run = await deliveries.restart(projectId, id, claim, now());
         if (!run) continue;

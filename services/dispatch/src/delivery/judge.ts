@@ -19,7 +19,7 @@ type Sent = {
   readonly _id: NotificationId;
   readonly projectId: ProjectId;
   readonly expiresAt: Date;
-  readonly content: Pick<NotificationContent, "kind" | "silent">;
+  readonly content: Pick<NotificationContent, "kind" | "silent" | "activity">;
 };
 
 /**

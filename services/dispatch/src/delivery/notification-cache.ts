@@ -10,7 +10,7 @@ export type CachedNotification = {
   readonly document: NotificationRecord;
   /** Renders its texts for a device; undefined: all devices get the same. */
   readonly contentFor: PersonalContent | undefined;
-  /** Some of its targets may mean a single user, or its texts show values of one. */
+  /** {@link isForOneUser}. */
   readonly personal: boolean;
   /** Token verdicts that this process received for its devices, for the spike guard. */
   readonly verdicts: { judged: number; unregistered: number; spike: boolean };
@@ -22,6 +22,10 @@ export type CachedNotification = {
   checkedAt: number;
   checking?: Promise<void> | undefined;
 };
+
+/** Some of its targets may mean a single user, or its texts show values of one. */
+export const isForOneUser = ({ personal, content }: Pick<NotificationRecord, "personal" | "content">): boolean =>
+  personal !== undefined || isPersonal(content.targets);
 
 /** When a row's push expires: a wave has a time of its own. */
 export const expiryOf = (
@@ -54,7 +58,7 @@ export const createNotificationCache = (
   const cache = (document: NotificationRecord): CachedNotification => ({
     document: { ...document, content: { ...document.content, targets: [] } },
     contentFor: createPersonalContent(document),
-    personal: document.personal !== undefined || isPersonal(document.content.targets),
+    personal: isForOneUser(document),
     verdicts: { judged: 0, unregistered: 0, spike: false },
     cancelled: document.stop?.kind === "cancelled",
     abandoned: document.stop?.kind === "abandoned",

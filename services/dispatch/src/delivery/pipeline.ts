@@ -96,6 +96,8 @@ export const createPipeline = (deps: PipelineDeps) => {
       now: now(),
       expiresAt: expiryOf(cached, run),
       cancelled: cached.cancelled,
+      // A card whose end never came shows an old state for hours.
+      untilExpiry: cached.document.content.activity?.event === "end",
       keepDevices: guard(cached, sent),
       asked: receiptAsker(cached.document.content, run),
       random: deps.random(),

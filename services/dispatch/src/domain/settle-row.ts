@@ -80,6 +80,8 @@ export type BatchRun = {
   readonly now: Date;
   readonly expiresAt: Date;
   readonly cancelled: boolean;
+  /** Attempts are not counted: only the notification's end ends them. */
+  readonly untilExpiry?: boolean | undefined;
   /** Set by the spike guard: no verdict retires a device. */
   readonly keepDevices: boolean;
   /** Whether a device was asked for a receipt; absent: none was. */
@@ -175,7 +177,7 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
       return { device, for: "settings", providerReason };
     case "deferred":
     case "unknown": {
-      if (attempts >= maxPushAttempts) return failed("attempts-exhausted");
+      if (attempts >= maxPushAttempts && !run.untilExpiry) return failed("attempts-exhausted");
       const asked = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
       const notBefore = asked === undefined ? undefined : run.now.getTime() + asked;
       const repeat = device.repeat || outcome.kind === "unknown";

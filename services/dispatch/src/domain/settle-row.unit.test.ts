@@ -108,6 +108,19 @@ describe("an outcome", () => {
     expect(waiting).toBeUndefined();
   });
 
+  test.each([deferred, unknown])(
+    "without a count of attempts, only the end of its time is the last: $kind",
+    (outcome) => {
+      const devices = [device({ attempts: 60 })];
+      const { result, waiting } = only(outcome, { devices, untilExpiry: true });
+      expect(result).toMatchObject({ status: "deferred", attempts: 61 });
+      expect(waiting?.dueAt.getTime()).toBeLessThanOrEqual(after(600_500).getTime());
+      const late = only(outcome, { devices, untilExpiry: true, expiresAt: after(100) });
+      expect(late.result).toMatchObject({ status: "expired", reason: "expired" });
+      expect(late.waiting).toBeUndefined();
+    },
+  );
+
   test("misconfigured uses no attempt and waits for settings", () => {
     const { waiting } = only(misconfigured);
     expect(waiting).toMatchObject({

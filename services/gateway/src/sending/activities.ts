@@ -16,6 +16,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError, type Logger, notFound } from "@herald/kit";
 import { z } from "zod";
+import type { FixedLimits } from "../fixed-limits.ts";
 import { createQueueQuota } from "../limits/queue-quota.ts";
 
 /** Above this part of the bucket no activity begins; those that run can still be written. */
@@ -29,10 +30,15 @@ const maxTries = 20;
 
 export type ActivityStore = ReturnType<typeof createActivityStore>;
 
-type Deps = { readonly bus: () => Bus; readonly now: () => Date; readonly log: Logger };
+type Deps = {
+  readonly bus: () => Bus;
+  readonly limits: Pick<FixedLimits, "activeActivities" | "activityBytes">;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
 
 /** The records of Live Activities, on the bus: writing one needs no database. All methods throw bus-unavailable. */
-export const createActivityStore = ({ bus, now, log }: Deps) => {
+export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
   const bucket = () => openBucket(bus(), "push_activities", ActivityRecord);
   const places = () => openBucket(bus(), "push_activities", z.object({}));
   const refusal = (what: string) => () =>
@@ -40,16 +46,16 @@ export const createActivityStore = ({ bus, now, log }: Deps) => {
       retryAfterSeconds: quotaRetrySeconds,
     });
   const active = createQueueQuota({
-    limitOf: () => ({ messages: activityLimits.active, bytes: Number.POSITIVE_INFINITY }),
+    limitOf: () => ({ messages: limits.activeActivities, bytes: Number.POSITIVE_INFINITY }),
     count: (projectId: ProjectId) => bucket().count(`active.${projectId}.*`),
-    refusal: refusal(`a project may have ${activityLimits.active} active activities; end one`),
+    refusal: refusal(`a project may have ${limits.activeActivities} active activities; end one`),
     now,
     log,
   });
   const kept = createQueueQuota({
-    limitOf: () => ({ messages: Number.POSITIVE_INFINITY, bytes: activityLimits.projectBytes }),
+    limitOf: () => ({ messages: Number.POSITIVE_INFINITY, bytes: limits.activityBytes }),
     count: (projectId: ProjectId) => bucket().count(`${projectId}.*`),
-    refusal: refusal(`a project may have ${activityLimits.projectBytes} bytes of activities, kept for 14 hours each`),
+    refusal: refusal(`a project may have ${limits.activityBytes} bytes of activities, kept for 14 hours each`),
     now,
     log,
   });

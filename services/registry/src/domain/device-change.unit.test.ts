@@ -1,12 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  applyChange,
-  applyRegistration,
-  type Change,
-  type ChangeResult,
-  type DeviceState,
-  newDevice,
-} from "./device-change.ts";
+import { applyChange, applyRegistration, newDevice } from "./device-change.ts";
+import type { Change, ChangeResult, DeviceState } from "./device-state.ts";
 import { unprovenPart } from "./unproven-part.ts";
 
 const then = new Date("2030-01-01T00:00:00Z");

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { applyChange, applyRegistration, type ChangeResult, type DeviceState, newDevice } from "./device-change.ts";
+import { applyChange, applyRegistration, newDevice } from "./device-change.ts";
+import type { ChangeResult, DeviceState } from "./device-state.ts";
 
 const then = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-02T00:00:00Z");

@@ -1,4 +1,4 @@
-import type { Registration } from "./device-change.ts";
+import type { Registration } from "./device-state.ts";
 
 /** Fields that decide whether and where pushes arrive, by their names in the API. */
 const provenFields = [

@@ -8,7 +8,8 @@ import {
 } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { applyChange, type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-change.ts";
+import { applyChange } from "../domain/device-change.ts";
+import { type Change, type ChangeResult, type DeviceState, seenEveryMs } from "../domain/device-state.ts";
 import { topicsOfFacets } from "../domain/facets.ts";
 import type { StoredToken } from "../domain/further-tokens.ts";
 import { installationKey, maxPerInstallation } from "../domain/installations.ts";

@@ -20,7 +20,7 @@ import {
 import { existing, HeraldError, notFound } from "@herald/kit";
 import { encodeAfter, mapPage } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
-import type { UserChange } from "../domain/device-change.ts";
+import type { UserChange } from "../domain/device-state.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";

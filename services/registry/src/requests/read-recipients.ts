@@ -4,9 +4,6 @@ import type { AudienceRow } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
 import { isOfApp, mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
 
-/** Recipients in one query. */
-const keysPerLookup = 500;
-
 /** What of a device is the key of its recipient. */
 const keyOf: Readonly<Record<RecipientKind, (row: AudienceRow) => string | undefined>> = {
   user: ({ userId }) => userId,
@@ -31,11 +28,9 @@ export const readRecipients = async (
 ): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
   // A user who was erased has no key.
   const byKey = new Map(lines.flatMap((line) => (line.key === "" ? [] : [[line.key, line.values] as const])));
-  const keys = [...byKey.keys()];
-  const lookups: Promise<AudienceRow[]>[] = [];
-  for (let from = 0; from < keys.length; from += keysPerLookup)
-    lookups.push(audience.ofRecipients(projectId, kind, keys.slice(from, from + keysPerLookup), devicePaths));
-  const rows = (await Promise.all(lookups)).flat().filter((row) => isOfApp(app, row));
+  // Sorted, and all in one query: FerretDB plans a query for milliseconds, and reads neighbours in an index together.
+  const keys = [...byKey.keys()].sort();
+  const rows = (await audience.ofRecipients(projectId, kind, keys, devicePaths)).filter((row) => isOfApp(app, row));
 
   const doubtful = rows.filter(mayBeReachedTwice);
   const targets = doubtful.length === 0 ? [] : await parseTargets(keys.map((key) => `${kind}:${key}`));

@@ -12,7 +12,8 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { applyRegistration, newDevice, provesUser, type Registration, seenEveryMs } from "../domain/device-change.ts";
+import { applyRegistration, newDevice } from "../domain/device-change.ts";
+import { provesUser, type Registration, seenEveryMs } from "../domain/device-state.ts";
 import {
   deviceSubscribed,
   type EventContext,

@@ -275,8 +275,8 @@ export const createAudienceStore = (db: Db) => {
     },
 
     /**
-     * The active devices of some hundred users, devices or push tokens of one project. A row tells which of them found it, so the query needs
-     * no projection that the database computes, and its rows are read as those of a page.
+     * The active devices of up to some thousand users, devices or push tokens of one project. A row tells which of them found it, so the
+     * query needs no projection that the database computes, and its rows are read as those of a page.
      */
     ofRecipients: async (
       projectId: ProjectId,

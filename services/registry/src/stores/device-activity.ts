@@ -2,7 +2,7 @@ import type { DeviceId, ProjectId } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
 import { anyOf, findSome, indexName } from "@herald/mongo";
 import type { Collection, Filter } from "mongodb";
-import { seenEveryMs } from "../domain/device-change.ts";
+import { seenEveryMs } from "../domain/device-state.ts";
 import { type EventContext, eventOfEach, registryEvent } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 

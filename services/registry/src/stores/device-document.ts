@@ -10,7 +10,7 @@ import {
   timeZoneOf,
 } from "@herald/contracts";
 import { type IndexSpec, indexNames, outboxIndex, storable } from "@herald/mongo";
-import type { DeviceState } from "../domain/device-change.ts";
+import type { DeviceState } from "../domain/device-state.ts";
 import { installationKey } from "../domain/installations.ts";
 import type { Choices } from "../domain/preferences.ts";
 

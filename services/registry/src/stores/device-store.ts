@@ -26,7 +26,7 @@ import {
   withinDeadline,
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
-import type { DeviceState } from "../domain/device-change.ts";
+import type { DeviceState } from "../domain/device-state.ts";
 import { topicFacet } from "../domain/facets.ts";
 import { maxPerInstallation } from "../domain/installations.ts";
 import type { Choices } from "../domain/preferences.ts";

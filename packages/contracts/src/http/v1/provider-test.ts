@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { named, withProblems } from "../../named.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, type Provider, platformOf, providersOf } from "../../platforms.ts";
-import { PushToken, SubscriptionKeys, tokenProblems } from "./devices.ts";
+import { PushToken, SubscriptionKeys, tokenProblems } from "./device-fields.ts";
 
 export const TestPush = z.strictObject({
   token: PushToken,

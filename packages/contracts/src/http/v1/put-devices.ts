@@ -2,7 +2,9 @@ import { z } from "zod";
 import { DeviceId } from "../../ids.ts";
 import { namedBody, withProblems } from "../../named.ts";
 import { VapidKeyId } from "../../vapid.ts";
-import { DeviceStatus, RegisterDevice, tokenProblems } from "./devices.ts";
+import { RegisterDevice } from "./device-bodies.ts";
+import { tokenProblems } from "./device-fields.ts";
+import { DeviceStatus } from "./devices.ts";
 import { FieldProblem } from "./problem.ts";
 
 /** The limits of `PUT /devices`. `deviceBytes`: one device as JSON. */
