@@ -750,7 +750,7 @@ export type DeliveryTrace = {
 export type DeliveryAttempt = {
   attempt: number;
   at: string;
-  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `sending`: no answer is known yet */
+  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet */
   outcome: Open<
     | "accepted"
     | "failed"
@@ -758,11 +758,14 @@ export type DeliveryAttempt = {
     | "unknown"
     | "paused"
     | "blocked"
+    | "delayed"
     | "expired"
     | "cancelled"
     | "skipped"
     | "sending"
   >;
+  /** When quiet hours end that delay it; absent: none do */
+  until?: string;
   /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
   reason?: string;
   /** The provider's own words */
@@ -1621,6 +1624,15 @@ export type EventData = {
       at: string;
     }[];
   };
+  "io.herald.delivery.delayed.v1": DeliveryEvent & {
+    devices: string[];
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
+    users?: (string | null)[];
+    /** When they get it, unless its kind is switched off or its cap is reached by then */
+    until: string;
+    /** A delivery reason (/docs/errors#reasons) */
+    reason: string;
+  };
   "io.herald.template.published.v1": {
     project_id: string;
     template: string;
@@ -2334,6 +2346,7 @@ export const knownValues = {
     "io.herald.notification.dismissed.v1",
     "io.herald.delivery.accepted.v1",
     "io.herald.delivery.failed.v1",
+    "io.herald.delivery.delayed.v1",
     "io.herald.template.published.v1",
     "io.herald.provider.paused.v1",
     "io.herald.provider.resumed.v1",

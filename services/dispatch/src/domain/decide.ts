@@ -70,7 +70,8 @@ export const packDecisions = (decisions: readonly (Decision | undefined)[]): Dec
   return list.length === 0 ? undefined : { list, of };
 };
 
-const decisionAt = ({ list, of }: Decided, index: number): Decision | undefined => {
+/** What was decided about a device; undefined: it gets the push. */
+export const decisionAt = ({ list, of }: Decided, index: number): Decision | undefined => {
   const position = of[index] ?? 0;
   return position === 0 ? undefined : list[position - 1];
 };

@@ -233,6 +233,7 @@ export const DeliveryAttempt = named("DeliveryAttempt", {
       "unknown",
       "paused",
       "blocked",
+      "delayed",
       "expired",
       "cancelled",
       "skipped",
@@ -240,8 +241,9 @@ export const DeliveryAttempt = named("DeliveryAttempt", {
     ])
     .meta({
       description:
-        "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `sending`: no answer is known yet",
+        "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet",
     }),
+  until: z.iso.datetime().optional().meta({ description: "When quiet hours end that delay it; absent: none do" }),
   ...outcome,
 });
 export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
