@@ -31,7 +31,6 @@ import {
   readPage,
   withPushTokens,
 } from "./read-audience.ts";
-import { withRules } from "./with-rules.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
@@ -84,14 +83,15 @@ const resolve = async (
 ) => {
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
-  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
+  const anyRules = sends.some(({ rules }) => rules !== undefined);
+  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length, anyRules);
   const resolveOne = async (
     { targets, app, push, without, rules }: (typeof sends)[number],
     keys: (typeof keysOfAll)[number],
   ) => {
     if (!keys) return null;
     signal.throwIfAborted();
-    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
+    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit, anyRules));
     if (!rows) return null;
     const { devices, matched } = assign(keys, app === undefined ? rows : onlyOfApp(app, rows));
     if (devices.length > limit) return null;
@@ -101,22 +101,16 @@ const resolve = async (
       const chosen = await withPushTokens(
         audience,
         { projectId, push, without },
-        devices.map((row) => partitionableOf(row)),
+        devices.map((row) => partitionableOf(row, { rules })),
       );
-      return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
+      return { batches: partitionBatches(chosen), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(
-        await withRules(
-          audience,
-          { projectId, rules },
-          reached.map((row) => partitionableOf(row)),
-        ),
-      ),
+      batches: partitionBatches(reached.map((row) => partitionableOf(row, { rules }))),
       unmatched,
     };
   };
