@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
+import { eventually, expectStatus } from "@herald/testing";
+import type { System } from "../../harness/system.ts";
 import { NotHere, type Row, type Stage } from "../row.ts";
-import { startTrial } from "../trial.ts";
+import { startTrial, type Trial } from "../trial.ts";
 import { expectDatabaseUnavailable } from "../unavailable.ts";
 
 const rows = {
@@ -41,15 +43,49 @@ export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "fo
   };
 }
 
+/** A Live Activity on one phone, which is written and ended, and a second one that begins, while the database is unavailable. */
+const startActivity = async (system: System, trial: Trial) => {
+  const project = await system.project("Orders");
+  const { device } = await project.register();
+  const card = await system.simulators.startInstance("com.example.e2e", "OrderAttributes");
+  const made = { attributes_type: "OrderAttributes", attributes: {}, start: false, targets: [device.id] };
+  const write = async (route: string, activity: object) => {
+    const { status, text } = await project.call(route, { body: { activity } });
+    if (status !== 202) trial.problem(`${route} was answered ${status}: ${text.slice(0, 200)}`);
+  };
+  const shows = async (state: string, last: number) =>
+    eventually(
+      async () => {
+        const [shown] = await system.simulators.instances(card.token ?? "");
+        const newest = shown?.shown.at(-1)?.contentState as { n?: number } | undefined;
+        if (newest?.n !== last || shown?.state !== state) throw new Error(`the card is ${JSON.stringify(shown)}`);
+      },
+      { timeoutMs: 120_000 },
+    ).catch((error: Error) => trial.problem(error.message));
+  await write("PUT /activities/running", { ...made, content_state: { n: 1 } });
+  const body = { token: { token: card.token } };
+  expectStatus(await project.call(`PUT /devices/${device.id}/tokens/activity/running`, { body }), 204);
+  await shows("active", 1);
+  return {
+    whileUnavailable: async () => {
+      for (const n of [2, 3]) await write("PATCH /activities/running", { content_state: { n } });
+      await write("PUT /activities/new", { ...made, content_state: { n: 1 } });
+      await write("POST /activities/running/end", { content_state: { n: 4 } });
+    },
+    ends: () => shows("ended", 4),
+  };
+};
+
 const databaseRow = (how: keyof typeof rows): Row => ({
   name: `database-${how}`,
   fault: rows[how],
-  pass: "sends are still 202; no duplicate",
+  pass: "sends and states of Live Activities are still 202; no duplicate; the card ends with its newest state",
   run: async (stage) => {
     const { long, start } = stage;
     const server = await startDatabase(stage);
     const system = await start({ mongoUrl: server.url });
     const trial = await startTrial(system);
+    const activity = await startActivity(system, trial);
     const broadcast = await trial.broadcastUnderWay();
 
     if (how === "cut") await system.database.cut();
@@ -60,6 +96,7 @@ const databaseRow = (how: keyof typeof rows): Row => ({
     const taken = trial.load.promised.length;
     const until = Date.now() + (long ? 60_000 : 15_000);
     if (how !== "freeze") await expectDatabaseUnavailable(system, trial, broadcast);
+    await activity.whileUnavailable();
     while (Date.now() < until) {
       await trial.broadcast();
       await delay(2_000);
@@ -76,6 +113,7 @@ const databaseRow = (how: keyof typeof rows): Row => ({
     else await server.begin();
     await trial.recovered();
     await system.ready();
+    await activity.ends();
     const findings = await trial.finish({ timeoutMs: 120_000 });
     const { marked } = findings.repeated;
     return marked === 0 ? findings : { ...findings, problems: [...findings.problems, `${marked} duplicates`] };

@@ -750,7 +750,7 @@ export type DeliveryTrace = {
 export type DeliveryAttempt = {
   attempt: number;
   at: string;
-  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `sending`: no answer is known yet */
+  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet */
   outcome: Open<
     | "accepted"
     | "failed"
@@ -758,11 +758,14 @@ export type DeliveryAttempt = {
     | "unknown"
     | "paused"
     | "blocked"
+    | "delayed"
     | "expired"
     | "cancelled"
     | "skipped"
     | "sending"
   >;
+  /** When quiet hours end that delay it; absent: none do */
+  until?: string;
   /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
   reason?: string;
   /** The provider's own words */
@@ -784,10 +787,12 @@ export type DryRun = {
   unmatched: string[];
   /** The waves in which it would be sent; absent unless it would be sent in waves */
   schedule?: PlannedWave[];
-  /** Of these devices, those that would get nothing as of now, by reason; absent unless the project has rules for such a send */
+  /** Of these devices, those that would get nothing, by reason, as they are now; absent unless the project has rules for such a send or it would be sent in waves */
   skips?: Record<string, number>;
+  /** Of these devices, those that quiet hours would delay at the time of the send; absent as `skips` */
+  delayed?: PlannedDelay[];
   /** Rules that apply to the send and are judged only when it is sent; absent as `skips` */
-  not_judged?: Open<"quiet-hours" | "frequency-cap">[];
+  not_judged?: Open<"frequency-cap">[];
   /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
@@ -818,6 +823,14 @@ export type DryRun = {
 
 export type PlannedWave = {
   at: string;
+  devices: number;
+};
+
+export type PlannedDelay = {
+  /** When they would get it */
+  until: string;
+  /** A delivery reason (/docs/errors#reasons) */
+  reason: string;
   devices: number;
 };
 
@@ -1621,6 +1634,15 @@ export type EventData = {
       at: string;
     }[];
   };
+  "io.herald.delivery.delayed.v1": DeliveryEvent & {
+    devices: string[];
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
+    users?: (string | null)[];
+    /** When they get it, unless its kind is switched off or its cap is reached by then */
+    until: string;
+    /** A delivery reason (/docs/errors#reasons) */
+    reason: string;
+  };
   "io.herald.template.published.v1": {
     project_id: string;
     template: string;
@@ -2334,6 +2356,7 @@ export const knownValues = {
     "io.herald.notification.dismissed.v1",
     "io.herald.delivery.accepted.v1",
     "io.herald.delivery.failed.v1",
+    "io.herald.delivery.delayed.v1",
     "io.herald.template.published.v1",
     "io.herald.provider.paused.v1",
     "io.herald.provider.resumed.v1",

@@ -187,6 +187,21 @@ export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
   ),
 });
 
+/** Devices of one batch that get the push later: `until` then. Each device and notification is in one such event at most. */
+export const DeliveryDelayedV1 = defineEvent(
+  "DeliveryDelayedV1",
+  {
+    ...batch,
+    devices: z.array(DeviceId),
+    users: usersOfDevices,
+    until: time.meta({
+      description: "When they get it, unless its kind is switched off or its cap is reached by then",
+    }),
+    reason: z.string().meta({ description: "A delivery reason (/docs/errors#reasons)", examples: ["quiet-hours"] }),
+  },
+  isDeviceId,
+);
+
 export const TemplatePublishedV1 = defineEvent("TemplatePublishedV1", {
   project_id: ProjectId,
   template: TemplateName,
@@ -268,6 +283,7 @@ export const events = {
   NotificationDismissedV1,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
+  DeliveryDelayedV1,
   TemplatePublishedV1,
   ProviderPausedV1,
   ProviderResumedV1,

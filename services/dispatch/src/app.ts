@@ -98,7 +98,7 @@ const assemble = (
     // First: what leaves the backlog meanwhile is found among the notifications.
     await sendGroups.erase(erased);
     await recipients.erase(erased);
-    await caps.erase(erased);
+    await caps.erase(erased, now());
     await eraser.erase(erased);
   };
   const erasing = { erasures, erase, now };
@@ -178,7 +178,7 @@ const assemble = (
 
   return {
     prepare: async () => {
-      for (const store of [notifications, deliveries, recipients, sendGroups, credentials, erasures, caps])
+      for (const store of [notifications, deliveries, recipients, sendGroups, credentials, erasures])
         await store.ensureIndexes();
       await credentials.rotate(log);
       restoredAt = await lastRestore(db);

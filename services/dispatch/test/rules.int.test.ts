@@ -1,7 +1,9 @@
-import { openBucket } from "@herald/bus";
+import { openBucket, sendRequest } from "@herald/bus";
 import {
   type ActivityEvent,
   type DeclaredKind,
+  DeliveryDelayedV1,
+  GetDeliveryTrace,
   type ProjectId,
   projectRulesKey,
   type Recipient,
@@ -107,10 +109,13 @@ describe("a small send", () => {
 });
 
 describe("quiet hours", () => {
-  const clock = (ms: number): string => new Date(dispatch.now().getTime() + ms).toISOString().slice(11, 16);
+  const fullMinute = (ms: number): string =>
+    new Date(Math.floor((dispatch.now().getTime() + ms) / 60_000) * 60_000).toISOString();
+  const clock = (ms: number): string => fullMinute(ms).slice(11, 16);
 
   test("delay a device until they end; then kind and cap are judged, and the hours are not", async () => {
-    await setRules({ quietHours: { from: clock(-3_600_000), to: clock(7_200_000), mode: "delay" } });
+    const until = fullMinute(7_200_000);
+    await setRules({ quietHours: { from: clock(-3_600_000), to: until.slice(11, 16), mode: "delay" } });
     const [quiet, muted, awake] = devices(3);
     if (!quiet || !muted || !awake) throw new Error("no devices");
     const zone = "Pacific/Kiritimati";
@@ -120,6 +125,21 @@ describe("quiet hours", () => {
       const deliveries = await dispatch.deliveries(projectId, id);
       expect(deliveries.filter(({ status }) => status === "pending")).toHaveLength(2);
     });
+    await eventually(async () =>
+      expect(await dispatch.lastEvent(projectId, DeliveryDelayedV1)).toMatchObject({
+        notification_id: id,
+        devices: [quiet.id, muted.id],
+        until,
+        reason: "quiet-hours",
+      }),
+    );
+    const trace = await sendRequest(dispatch.bus, GetDeliveryTrace, {
+      projectId,
+      notificationId: id,
+      deviceId: quiet.id,
+    });
+    expect(trace.attempts).toMatchObject([{ attempt: 1, outcome: "delayed", reason: "quiet-hours", until }]);
+    expect(trace.nextAttemptAt).toBe(until);
     dispatch.muted.add(muted.id);
     dispatch.pass(7_300_000);
     const final = await dispatch.final(projectId, id);

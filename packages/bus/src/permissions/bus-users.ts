@@ -133,6 +133,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "NotificationExpiredV1",
       "DeliveryAcceptedV1",
       "DeliveryFailedV1",
+      "DeliveryDelayedV1",
       "ProviderPausedV1",
       "ProviderResumedV1",
     ],

@@ -11,9 +11,10 @@ const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
   { title: "Attempt", cell: ({ attempt }) => attempt },
   {
     title: "Outcome",
-    cell: ({ outcome, reason }) => (
+    cell: ({ outcome, reason, until }) => (
       <>
         <Status value={outcome} /> {reason}
+        {until && ` until ${exactTime(until)}`}
       </>
     ),
   },
@@ -51,7 +52,7 @@ export default function DeliveryTracePage() {
                 <Rows
                   rows={data.attempts}
                   columns={attemptColumns}
-                  keyOf={({ attempt }) => String(attempt)}
+                  keyOf={({ at, attempt, outcome }) => `${at} ${attempt} ${outcome}`}
                   label="Attempts"
                 />
               </Panel>

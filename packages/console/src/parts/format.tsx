@@ -67,7 +67,7 @@ export const Sentence = ({ text }: { readonly text: string }) =>
 /** The statuses of each colour. */
 const tones = {
   good: ["completed", "accepted", "received", "active", "delivered", "enabled", "current", "ready", "ok"],
-  open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "next"],
+  open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "delayed", "next"],
   bad: ["failed", "disabled", "gone", "failing", "unready"],
   warn: ["paused", "blocked", "unknown"],
 };

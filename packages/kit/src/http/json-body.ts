@@ -22,8 +22,9 @@ const [quote, backslash, comma, openBrace, openBracket, closeBrace, closeBracket
  * Finds too many values, fields or levels by counting commas and brackets before the parser runs, because parsing costs most. Counts of
  * invalid JSON may be wrong; the parser refuses it anyway.
  */
-const sizeProblem = (bytes: Buffer, maxValues: number): string | undefined => {
-  if (bytes.length < countFromBytes) return undefined;
+const sizeProblem = (source: Buffer | string, maxValues: number): string | undefined => {
+  if (source.length < countFromBytes) return undefined;
+  const bytes = typeof source === "string" ? Buffer.from(source) : source;
   /** One entry per open list (undefined) or object (its commas so far). */
   const fields: (number | undefined)[] = [];
   let values = 1;
@@ -83,10 +84,13 @@ const incompleteBody = () =>
 /** Also strips a byte order mark. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-const parseText = (bytes: Buffer): unknown => {
-  if (!isUtf8(bytes)) throw new HeraldError("malformed-json", "body: is not UTF-8");
+const byteOrderMark = "\ufeff";
+
+const parseText = (source: Buffer | string): unknown => {
+  if (typeof source !== "string" && !isUtf8(source)) throw new HeraldError("malformed-json", "body: is not UTF-8");
   try {
-    return JSON.parse(utf8.decode(bytes));
+    if (typeof source !== "string") return JSON.parse(utf8.decode(source));
+    return JSON.parse(source.startsWith(byteOrderMark) ? source.slice(1) : source);
   } catch {
     throw new HeraldError("malformed-json", "body: is not JSON; an object in UTF-8 is accepted");
   }
@@ -153,10 +157,10 @@ const readBytes = (request: IncomingMessage, limitBytes: number, reserve: Reserv
  * Parses untrusted JSON, bounded in values, fields and depth.
  * @throws HeraldError `malformed-json`, `validation-failed`.
  */
-export const parseJson = (bytes: Buffer, maxValues: number = defaultMaxValues): unknown => {
-  const tooMuch = sizeProblem(bytes, maxValues);
+export const parseJson = (source: Buffer | string, maxValues: number = defaultMaxValues): unknown => {
+  const tooMuch = sizeProblem(source, maxValues);
   if (tooMuch !== undefined) throw new HeraldError("validation-failed", tooMuch);
-  const body = parseText(bytes);
+  const body = parseText(source);
   const problem = shapeProblem(body);
   if (problem !== undefined) throw new HeraldError("validation-failed", problem);
   return body;

@@ -13,6 +13,8 @@ const defaultTimeouts = {
   requestMs: 30_000,
   /** For the client to read the whole response. Event streams have their own limit. */
   responseMs: 30_000,
+  /** To receive the rest of a request after its response: many round trips, so that the client has read the response before. */
+  restMs: 2_000,
   /** How long an idle connection stays open. Longer than in a load balancer, which otherwise sends into a closed connection. */
   keepAliveMs: 65_000,
 };
@@ -58,18 +60,11 @@ const longUploads = new WeakSet<Duplex>();
 
 /**
  * Lets the body of this request arrive in any time: its route limits the speed instead. Call the result when the route has read what it
- * needs: the rest, and later requests of the connection, have the usual time.
+ * needs: later requests of the connection have the usual time.
  */
-export const allowLongUpload = (request: IncomingMessage): (() => void) => {
-  const { socket } = request;
+export const allowLongUpload = ({ socket }: IncomingMessage): (() => void) => {
   longUploads.add(socket);
-  return () => {
-    longUploads.delete(socket);
-    if (request.complete) return;
-    // Node reports a slow request once, so its timeout may have passed already.
-    const timer = setTimeout(() => socket.destroy(), defaultTimeouts.requestMs);
-    request.once("close", () => clearTimeout(timer));
-  };
+  return () => longUploads.delete(socket);
 };
 
 /** Answers requests that Node cannot parse, or that arrive too slowly. */
@@ -94,6 +89,26 @@ const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: n
     if (socket.writableLength === 0) return;
     const timer = setTimeout(() => socket.destroy(), withinMs);
     response.once("close", () => clearTimeout(timer));
+  });
+};
+
+/**
+ * Reads the rest of a request that was answered before its end, such as a refused upload, and disconnects a client that goes on sending. A
+ * connection that is closed with unread bytes is reset, and the client may lose the response.
+ */
+const limitRest = (request: IncomingMessage, response: ServerResponse, withinMs: number): void => {
+  const { socket } = request;
+  response.once("prefinish", () => {
+    if (request.complete) return;
+    // Node calls it after the last response of a connection: the client learns of the end, and may still send.
+    socket.destroySoon = () => socket.end();
+    // An iterator that has stopped reading would keep the body paused.
+    request.removeAllListeners("readable").resume();
+  });
+  response.once("finish", () => {
+    if (request.complete) return;
+    const timer = setTimeout(() => socket.destroy(), withinMs);
+    request.once("close", () => clearTimeout(timer));
   });
 };
 
@@ -125,6 +140,7 @@ export const startHttp = async (
       if (!connections.beginRequest(request.socket, response)) return;
       if (stopping) response.setHeader("connection", "close");
       limitResponseTime(response, request.socket, timeouts.responseMs);
+      limitRest(request, response, timeouts.restMs);
       app(request, response);
     },
   );

@@ -61,7 +61,7 @@ test("a port that is taken is an error", async () => {
 });
 
 test("a later request on the connection of an upload may not be slow", async () => {
-  const timeouts = { headersMs: 100, requestMs: 200, responseMs: 1_000, keepAliveMs: 60_000 };
+  const timeouts = { headersMs: 100, requestMs: 200, responseMs: 1_000, restMs: 1_000, keepAliveMs: 60_000 };
   const app: RequestListener = (request, response) => {
     const end = request.url === "/upload" ? allowLongUpload(request) : undefined;
     request.resume().on("end", () => {
@@ -79,10 +79,44 @@ test("a later request on the connection of an upload may not be slow", async () 
   await server.stop(100);
 });
 
+test.each(["keep-alive", "close"])(
+  "a client that never ends its request reads the early response, with `connection: %s`, and delays no stop",
+  async (connection) => {
+    const long = 60_000;
+    const timeouts = { headersMs: long, requestMs: long, responseMs: long, restMs: 1_000, keepAliveMs: long };
+    const app: RequestListener = (request, response) => {
+      allowLongUpload(request);
+      // As a route that stops reading in the middle.
+      void request[Symbol.asyncIterator]()
+        .next()
+        .then(() => response.writeHead(409, { connection }).end("refused"));
+    };
+    const server = await startHttp(app, { ...local, timeouts });
+    const socket = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+    let answer = "";
+    socket.on("error", () => {});
+    const piece = Buffer.from(`10000\r\n${"a".repeat(65_536)}\r\n`);
+    const send = () => {
+      while (!socket.destroyed && socket.write(piece));
+      // Many clients read late: far more is sent than all buffers hold.
+      if (socket.bytesWritten > 2 ** 24 && socket.listenerCount("data") === 0)
+        socket.on("data", (chunk) => {
+          answer += chunk;
+        });
+    };
+    socket.on("drain", send);
+    socket.write("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    send();
+    await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 409 .*refused/s);
+    await server.stop(600_000);
+    await expect.poll(() => socket.closed).toBe(true);
+  },
+);
+
 test("slow headers and slow bodies are cut off with a 408", async () => {
   const server = await startHttp((request, response) => request.resume().on("end", () => response.end()), {
     ...local,
-    timeouts: { headersMs: 100, requestMs: 200, responseMs: 1_000, keepAliveMs: 1_000 },
+    timeouts: { headersMs: 100, requestMs: 200, responseMs: 1_000, restMs: 1_000, keepAliveMs: 1_000 },
   });
   for (const begun of ["GET / HTTP/1.1\r\nHost: a\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"]) {
     const socket = connect(server.port, "127.0.0.1");
@@ -105,7 +139,7 @@ test("disconnects a client that does not read its response", async () => {
       response.on("close", () => closed++);
       response.end(large);
     },
-    { ...local, timeouts: { headersMs: 1_000, requestMs: 1_000, responseMs: 200, keepAliveMs: 1_000 } },
+    { ...local, timeouts: { headersMs: 1_000, requestMs: 1_000, responseMs: 200, restMs: 1_000, keepAliveMs: 1_000 } },
   );
   const reader = connect(server.port, "127.0.0.1");
   reader.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -17,6 +17,7 @@ export const deleteProject = ({
   recipients,
   sendGroups,
   records,
+  now,
 }: Deps & { records: ProviderRecords }) =>
   defineHandler({
     durable: "dispatch-delete-project", // renaming a durable replays its stream
@@ -26,7 +27,7 @@ export const deleteProject = ({
       await credentials.removeProject(projectId);
       await records.remove(projectId);
       await erasures.removeProject(projectId);
-      await caps.removeProject(projectId);
+      await caps.removeProject(projectId, now());
       await sendGroups.removeProject(projectId);
       for (;;) {
         const some = await notifications.ofProject(projectId, atATime);

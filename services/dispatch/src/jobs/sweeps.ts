@@ -4,6 +4,7 @@ import type { DueMessages, Finisher } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import type { RecoverLostWork } from "../delivery/recover-lost-work.ts";
 import type { Deps } from "../deps.ts";
+import { capDays } from "../stores/cap-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 
 type SweepDeps = Deps & {
@@ -71,8 +72,7 @@ export type Sweeps = ReturnType<typeof createSweeps>;
 /** Most notifications have few rows, so this many have about one batch of rows. */
 const notificationsAtATime = 200;
 
-/** Longer than a week, the longest window. */
-const capMs = 8 * 86_400_000;
+const capMs = capDays * 86_400_000;
 
 /**
  * Removes notifications together with their deliveries, `keepMs` after the notification's end. Counts are sums over rows, so the rows

@@ -9,8 +9,9 @@ import type {
 } from "@herald/contracts";
 import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
-import type { DeviceResult } from "../domain/settle-row.ts";
-import { ownersOf, packedAt, resultAt } from "./delivery-document.ts";
+import { decisionAt } from "../domain/decide.ts";
+import type { DeviceResult, Sendable } from "../domain/settle-row.ts";
+import { type DeliveryDocument, decidedOf, ownersOf, packedAt, resultAt } from "./delivery-document.ts";
 import { deliveriesOf } from "./delivery-list.ts";
 import { notificationCollection } from "./notification-document.ts";
 import { createRows, type DeviceRow } from "./rows.ts";
@@ -18,14 +19,19 @@ import { createRows, type DeviceRow } from "./rows.ts";
 /** The attempts of a device before a row, and whether one of them may have reached it. */
 type Known = { readonly attempts: number; readonly repeat: boolean };
 
-/** The attempt of a settled row. Undefined when the device only waited there. */
+/** The attempt of a settled row. Undefined when the device only waited there. `until`: quiet hours delayed it there. */
 const settledAttempt = (
   { attempts, repeat }: Known,
   at: string,
   { status, reason, providerReason, possibleRepeat, ...result }: DeviceResult,
-  providerId: string | undefined,
+  { provider_id: providerId }: Pick<Delivery, "provider_id">,
+  until: Date | undefined,
 ): DeliveryAttempt | undefined => {
   const sent = result.attempts > attempts;
+  if (status === "deferred" && until) {
+    const delay = { outcome: "delayed", reason: "quiet-hours", until: until.toISOString() } as const;
+    return { attempt: attempts + 1, at, ...delay, possible_repeat: possibleRepeat };
+  }
   // It waited for its server, or for new settings after the provider had refused an earlier row.
   if (status === "deferred" && !sent && providerReason === undefined) return undefined;
   const unanswered = possibleRepeat && !repeat;
@@ -41,6 +47,16 @@ const settledAttempt = (
   };
 };
 
+/** A waiting device is tried when its row is due, or later if it must wait longer than other devices there. */
+const nextAttempt = (dueAt: Date | undefined, device: Sendable | undefined): Date | undefined =>
+  dueAt && new Date(Math.max(dueAt.getTime(), device?.notBefore ?? 0));
+
+/** Until when quiet hours delayed a device in this row; undefined: they did not. */
+const delayAt = (row: DeliveryDocument, index: number): Date | undefined => {
+  const { decided } = decidedOf(row);
+  return decided && decisionAt(decided, index)?.until;
+};
+
 /** The delivery of a device, its attempts, oldest first, and the time of the next attempt, from its rows, root row first. */
 export const traceOf = (rows: readonly DeviceRow[]) => {
   const attempts: DeliveryAttempt[] = [];
@@ -51,14 +67,22 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
     delivery = deliveriesOf(row)(index);
     const result = resultAt(row, index);
     // A settled row has `child` until that has a row of its own.
-    nextAttemptAt = row.state === "waiting" ? row.dueAt : result?.status === "deferred" ? row.child?.dueAt : undefined;
+    nextAttemptAt =
+      row.state === "waiting"
+        ? nextAttempt(row.dueAt, row.devices?.[index])
+        : result?.status === "deferred"
+          ? nextAttempt(
+              row.child?.dueAt,
+              row.child?.devices.find(({ id }) => id === delivery?.device_id),
+            )
+          : undefined;
     if (row.state === "started") {
       const at = (row.startedAt ?? row.storedAt).toISOString();
       const possibleRepeat = row.devices?.[index]?.repeat ?? false;
       attempts.push({ attempt: known.attempts + 1, at, outcome: "sending", possible_repeat: possibleRepeat });
     }
     if (!result) continue;
-    const attempt = settledAttempt(known, delivery.at, result, delivery.provider_id);
+    const attempt = settledAttempt(known, delivery.at, result, delivery, delayAt(row, index));
     if (attempt) attempts.push(attempt);
     known = { attempts: result.attempts, repeat: result.possibleRepeat };
   }

@@ -63,6 +63,21 @@ describe("the attempts in a ledger", () => {
     expect(trace(settled(1, { attempts: 0, blocked: true })).attempts).toEqual([]);
   });
 
+  test("begin with the delay of quiet hours; the next one is when they end for this device", () => {
+    const decided = { list: [{ reason: "quiet-hours" as const, until: at(8) }], of: new Binary(Uint8Array.of(1)) };
+    const delayed = settled(0, { attempts: 0, reason: "quiet-hours" }, { decided });
+    const delay = { outcome: "delayed", reason: "quiet-hours", at: iso(0), until: iso(8), attempt: 1 };
+    const waiting = rowOf({
+      state: "waiting",
+      dueAt: at(5), // when another device of the row is due
+      devices: [{ id: device, token: "t", tokenAt: 0, attempts: 0, repeat: false, notBefore: at(8).getTime() }],
+    });
+    expect(trace(delayed, waiting)).toMatchObject({ attempts: [delay], nextAttemptAt: at(8) });
+    const later = settled(5, { attempts: 0, reason: "quiet-hours" });
+    const accepted = settled(8, { status: "accepted" });
+    expect(trace(delayed, later, accepted).attempts).toMatchObject([delay, { attempt: 1, outcome: "accepted" }]);
+  });
+
   test("have the provider's id of the message", () => {
     const row = settled(0, { status: "accepted" }, { providerIds: packNames(["projects/p/messages/1"]) ?? "" });
     expect(trace(row).attempts).toMatchObject([{ outcome: "accepted", provider_id: "projects/p/messages/1" }]);

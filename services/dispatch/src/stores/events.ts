@@ -1,6 +1,5 @@
 import {
   type DeliveryReason,
-  type DeviceId,
   type EventData,
   fromTags,
   type OutboxEvent,
@@ -8,8 +7,9 @@ import {
   topicsOf,
   usersOf,
 } from "@herald/contracts";
+import { rootGeneration } from "../domain/batch.ts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
-import type { Settlement } from "../domain/settle-row.ts";
+import type { Settlement, Waiting } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type DeliveryDocument,
@@ -104,46 +104,66 @@ export const eventsOfSend = (document: Sent, events: readonly OutboxEvent[] = []
   ...(document.end ? [notificationEnded(document, { status: document.status as FinalStatus, end: document.end })] : []),
 ];
 
-/** The events of a settled row. Devices that continue in a child have none yet. */
+/** The users of devices as events name them; absent: none has one. */
+const namedUsers = (devices: readonly Pick<Recipient, "userId">[]): { readonly users?: (string | null)[] } => {
+  const users = devices.map((device) => ownerOf(device) ?? null);
+  return users.some((user) => user !== null) ? { users } : {};
+};
+
+/** What the events of a row have in common. */
+const factsOfEvents = ({ projectId, notificationId, platform, tags, _id }: BatchFacts, at: Date) => ({
+  project_id: projectId,
+  notification_id: notificationId,
+  ...fromTags(tags),
+  at: at.toISOString(),
+  batch_id: _id,
+  platform,
+});
+
+/** One event for each end of quiet hours. Only of the first row: its children wait for the same ends. */
+const delayedEvents = (batch: BatchFacts, { devices }: Pick<Waiting, "devices">, at: Date): OutboxEvent[] => {
+  if (batch.generation !== rootGeneration) return [];
+  const delayed = Map.groupBy(devices, (device) => device.delayed);
+  return [...delayed].flatMap(([end, some]): OutboxEvent[] => {
+    if (end === undefined) return [];
+    const until = new Date(end).toISOString();
+    const reason: DeliveryReason = "quiet-hours";
+    const data = { ...factsOfEvents(batch, at), devices: some.map(({ id }) => id), ...namedUsers(some), until, reason };
+    const id = `${batch._id}/delayed/${end}`;
+    return [{ id, event: "DeliveryDelayedV1", subject: batch.notificationId, at, data }];
+  });
+};
+
+/** The events of a settled row. Devices that continue in a child have none yet, unless quiet hours delay them. */
 export const deliveryEvents = (
   batch: BatchFacts,
   devices: readonly Pick<Recipient, "id" | "userId">[],
-  { results, resultOf, unregistered }: Pick<Settlement, "results" | "resultOf" | "unregistered">,
+  { results, resultOf, unregistered, waiting }: Pick<Settlement, "results" | "resultOf" | "unregistered" | "waiting">,
   at: Date,
 ): OutboxEvent[] => {
-  const accepted: DeviceId[] = [];
-  const users: (string | null)[] = [];
+  const accepted: Pick<Recipient, "id" | "userId">[] = [];
   const failures: EventData<"DeliveryFailedV1">["failures"] = [];
   let asked = 0;
   for (const [index, device] of devices.entries()) {
-    const deviceId = device.id;
-    const userId = ownerOf(device);
     const result = results[resultOf[index] ?? 0];
     if (result === undefined || result.status === "deferred") continue;
     if (result.status === "accepted") {
-      accepted.push(deviceId);
-      users.push(userId ?? null);
+      accepted.push(device);
       if (result.asked) asked++;
       continue;
     }
     const { status, reason = "internal" satisfies DeliveryReason, providerReason } = result;
+    const userId = ownerOf(device);
     failures.push({
-      device_id: deviceId,
+      device_id: device.id,
       ...(userId === undefined ? {} : { user_id: userId }),
       status,
       reason,
       ...(providerReason === undefined ? {} : { provider_reason: providerReason }),
     });
   }
-  const { projectId, notificationId, platform, tags, _id: batchId } = batch;
-  const facts = {
-    project_id: projectId,
-    notification_id: notificationId,
-    ...fromTags(tags),
-    at: at.toISOString(),
-    batch_id: batchId,
-    platform,
-  };
+  const { notificationId, _id: batchId } = batch;
+  const facts = factsOfEvents(batch, at);
   const events: OutboxEvent[] = [];
   if (accepted.length > 0)
     events.push({
@@ -153,8 +173,8 @@ export const deliveryEvents = (
       at,
       data: {
         ...facts,
-        devices: accepted,
-        ...(users.some((user) => user !== null) && { users }),
+        devices: accepted.map(({ id }) => id),
+        ...namedUsers(accepted),
         ...(asked > 0 && { asked }),
       },
     });
@@ -174,7 +194,7 @@ export const deliveryEvents = (
         })),
       },
     });
-  return events;
+  return waiting ? [...events, ...delayedEvents(batch, waiting, at)] : events;
 };
 
 /** Whether a row's events can be rebuilt from its fields. The events of any other row contain more than the row stores. */

@@ -62,7 +62,7 @@ const idOf = (notificationId: NotificationId, page: number): string =>
 /** More than the largest list has. */
 const maxChunks = 100_000;
 
-/** A chunk has at most 256 KiB. */
+/** A chunk has at most 384 KiB. */
 const erasedAtATime = 20;
 
 const linesOf = ({ content }: Pick<RecipientsDocument, "content">): RecipientLine[] =>

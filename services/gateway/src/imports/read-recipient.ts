@@ -61,7 +61,7 @@ const csvReader = (header: string, declared: DeclaredVariables | undefined) => {
 
 const jsonRow = (text: string): { row: Record<string, unknown> } | { problems: readonly Problem[] } => {
   try {
-    const row = parseJson(Buffer.from(text), importLimits.values);
+    const row = parseJson(text, importLimits.values);
     return isObject(row) ? { row } : refused(problem("", "must be a JSON object", "invalid-type"));
   } catch (error) {
     if (!hasCode(error, "malformed-json", "validation-failed")) throw error;

@@ -82,6 +82,14 @@ test("waits while as many chunks wait as may", async () => {
   await expect(store([recipient("a")], { append: broken })).rejects.toMatchObject({ code: "notification-final" });
 });
 
+test("of targets that differ a little, none is taken for another, and each is found again", () => {
+  const set = createHashSet(createHashMemory(2_097_152));
+  const texts = ["", "a", "\u0000", "\u0000\u0000", "ab", "ba", "é", "\ud83d\ude00"];
+  for (let at = 0; at < 100_000; at++) texts.push(`u_${at}`);
+  expect(texts.filter((text) => !set.add(text))).toEqual([]);
+  expect(texts.filter((text) => set.add(text))).toEqual([]);
+});
+
 test("an upload that needs more memory than is left is refused as overload, and gives back what it had", async () => {
   const lines = Array.from({ length: 2_000 }, (_, at) => recipient(`u${at}`));
   const memory = createHashMemory(16_384);

@@ -110,8 +110,6 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
       return ok(await sendRequest(GetImport, one));
     } finally {
       release();
-      // Unread data would block the response on this connection.
-      message.resume();
     }
   },
 });

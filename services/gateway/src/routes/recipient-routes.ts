@@ -107,8 +107,6 @@ const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notificati
       return ok({ ...recipients, ...read, lines_stored: lines, processed: 0, unmatched: 0, complete: false });
     } finally {
       release();
-      // Unread data would block the response on this connection.
-      message.resume();
     }
   },
 });

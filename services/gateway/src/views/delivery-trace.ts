@@ -57,7 +57,7 @@ const words = (reason: string | undefined): string =>
     : (reason ?? "");
 
 const attemptSentence = (
-  { at, outcome, reason, provider_reason: answer }: DeliveryAttempt,
+  { at, outcome, until, reason, provider_reason: answer }: DeliveryAttempt,
   provider: string,
 ): string => {
   switch (outcome) {
@@ -71,6 +71,8 @@ const attemptSentence = (
       return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits for new settings.`;
     case "blocked":
       return `At ${at} it was not sent, because ${provider} fails${answer === undefined ? "" : `: ${answer}`}.`;
+    case "delayed":
+      return `At ${at} it was in the quiet hours of the device or its user, which delay it until ${until}.`;
     case "sending":
       return `It is being sent to ${provider} since ${at}.`;
     case "failed":

@@ -82,6 +82,21 @@ describe("the delivery trace of a device", () => {
       ],
     ],
     [
+      "delayed by quiet hours",
+      {
+        matched: "news",
+        delivery: delivery("pending"),
+        attempts: [attempt(3, "delayed", { reason: "quiet-hours", until: t(8) })],
+        nextAttemptAt: t(8),
+      },
+      "pending",
+      [
+        "Its target `news` names the device.",
+        `At ${t(3)} it was in the quiet hours of the device or its user, which delay it until ${t(8)}.`,
+        `The next attempt is at ${t(8)}.`,
+      ],
+    ],
+    [
       "under way, named no more",
       { device: { platform: "web" }, delivery: delivery("pending"), attempts: [attempt(3, "sending")] },
       "pending",

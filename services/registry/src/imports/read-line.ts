@@ -64,7 +64,7 @@ const csvReader = (header: string): ReadRow => {
 };
 
 const jsonRow: ReadRow = (text) => {
-  const value = parseJson(Buffer.from(text), importLimits.values);
+  const value = parseJson(text, importLimits.values);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { row: value as ImportRow };
   return refused("invalid-type", "must be a JSON object; a list of them must be written one per line");
 };

@@ -25,7 +25,7 @@ export const arrayFrom = (value: unknown): unknown[] => (Array.isArray(value) ? 
 export const jsonIn = (value: unknown): unknown => {
   if (typeof value !== "string") return value ?? undefined;
   try {
-    return parseJson(Buffer.from(value), importLimits.values);
+    return parseJson(value, importLimits.values);
   } catch (error) {
     if (!hasCode(error, "malformed-json")) throw error;
     return undefined;
