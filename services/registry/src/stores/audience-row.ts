@@ -20,9 +20,13 @@ export const audienceFields = {
   userId: 1,
 } as const;
 
-/** The fields of a device that a page reads; `facets` and data only if the targets need them. */
+/** What the rules of a project ask about a device. */
+export const ruleFields = { preferences: 1, userPreferences: 1, timeZone: 1 } as const;
+
+/** The fields of a device that a page reads; those of rules, `facets` and data only if the send needs them. */
 export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFields> &
-  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">> &
+  Partial<Pick<DeviceDocument, keyof typeof ruleFields>>;
 
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
@@ -48,6 +52,7 @@ const fieldsOfRow: Fields = {
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
     ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),
+    ...(["preferences", "userPreferences", "timeZone"] as const),
   ),
 };
 const fieldsOfToken: Fields = {
