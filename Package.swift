@@ -14,15 +14,16 @@ let kit = "kits/swift"
 /// The dependencies of the modules above Apple's frameworks. With types, because the compiler takes minutes to infer them.
 let thin: [Target.Dependency] = ["HeraldCore"] + stubs.map { Target.Dependency(stringLiteral: $0) }
 let stubTargets: [Target] = stubs.map { Target.target(name: $0, path: "\(kit)/Stubs/\($0)") }
-let examples: [String] = ["README.md", "project.yml"] + (stubs.isEmpty ? [] : ["ExampleApp.swift"])
+/// The card belongs to an extension of its own.
+let examples: [String] = ["README.md", "project.yml", "OrderCard.swift"] + (stubs.isEmpty ? [] : ["ExampleApp.swift"])
 let modules: [Target] = [
     .target(name: "HeraldCore", path: "\(kit)/Sources/HeraldCore"),
     .target(name: "Herald", dependencies: thin, path: "\(kit)/Sources/Herald"),
     .target(name: "HeraldLiveActivities", dependencies: thin, path: "\(kit)/Sources/HeraldLiveActivities"),
     .target(name: "HeraldNotificationService", dependencies: thin, path: "\(kit)/Sources/HeraldNotificationService"),
     .target(
-        name: "HeraldExample", dependencies: ["Herald", "HeraldNotificationService"], path: "examples/swift",
-        exclude: examples),
+        name: "HeraldExample", dependencies: ["Herald", "HeraldLiveActivities", "HeraldNotificationService"],
+        path: "examples/swift", exclude: examples),
     .testTarget(name: "HeraldCoreTests", dependencies: ["HeraldCore"], path: "\(kit)/Tests/HeraldCoreTests"),
 ]
 

@@ -1,10 +1,19 @@
 import Foundation
 import Herald
+import UIKit
 
 /// Shows inside the app what its notifications link to.
 final class AppDelegate: HeraldAppDelegate {
     /// The path that the app shows, such as `/orders/42`.
     static let path = AsyncStream.makeStream(of: String.self)
+
+    override func application(
+        _ application: UIApplication, didFinishLaunchingWithOptions launchOptions: [UIApplication.LaunchOptionsKey: Any]? = nil
+    ) -> Bool {
+        // Also when a push that started a card launches the app in the background.
+        if #available(iOS 16.2, *) { Orders.follow() }
+        return super.application(application, didFinishLaunchingWithOptions: launchOptions)
+    }
 
     override func open(link: String, of push: HeraldPush) {
         guard link.hasPrefix("/") else { return super.open(link: link, of: push) }

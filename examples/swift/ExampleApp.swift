@@ -6,7 +6,11 @@ struct ExampleApp: App {
     @UIApplicationDelegateAdaptor(AppDelegate.self) private var delegate
 
     var body: some Scene {
-        WindowGroup { ContentView() }
+        WindowGroup {
+            ContentView().onOpenURL { link in
+                if #available(iOS 16.2, *) { Task { await Orders.open(link) } }
+            }
+        }
     }
 }
 

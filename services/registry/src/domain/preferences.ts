@@ -1,4 +1,4 @@
-import type { AskedRules, DeclaredKind, OwnQuietHours, Preferences } from "@herald/contracts";
+import type { AskedRules, DeclaredKind, OwnQuietHours, Preferences, Recipient } from "@herald/contracts";
 
 /** What a device or a user has chosen, as one short string: `,-offers,+news,22:00-07:00,`. Empty or absent: nothing. */
 export type Choices = string;
@@ -34,6 +34,19 @@ const settingOf = ({ preferences, userPreferences }: ChosenFor, kind: string, us
 /** Off beats on, and on beats the default of the kind. */
 export const isOff = (chosen: ChosenFor, { name, on }: NonNullable<AskedRules["kind"]>): boolean =>
   !settingOf(chosen, name, on).on;
+
+/** What the rules of a project need to know about a device. */
+export const judgedOf = (
+  { timeZone, ...chosen }: ChosenFor & { readonly timeZone?: string | undefined },
+  { kind, hours }: AskedRules,
+): Pick<Recipient, "off" | "zone" | "quiet"> => {
+  const quiet = hours && quietOf(chosen.userPreferences);
+  return {
+    ...(kind && isOff(chosen, kind) && { off: true }),
+    ...(hours && timeZone && { zone: timeZone }),
+    ...(quiet && { quiet }),
+  };
+};
 
 /** As a person sees them. */
 export const preferencesView = (kinds: readonly DeclaredKind[], chosen: ChosenFor): Preferences["kinds"] =>

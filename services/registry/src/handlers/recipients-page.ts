@@ -10,7 +10,6 @@ import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { allBuckets, bordersOf, partitionBatches, repartitionBatches } from "../domain/partition-batches.ts";
 import { readRecipients } from "../requests/read-recipients.ts";
-import { withRules } from "../requests/with-rules.ts";
 
 type PageDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 
@@ -26,14 +25,14 @@ export const partitionRecipients = async (
   const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page });
   if (chunk.state === "ended") return undefined;
   if (chunk.state === "waiting") throw new HeraldError("service-unavailable", "the recipients are not stored yet");
-  const { devices: found, unmatched } = await readRecipients(audience, {
+  const { devices, unmatched } = await readRecipients(audience, {
     projectId,
     kind,
     lines: readRecipientLines(chunk.lines),
     app,
     devicePaths,
+    rules,
   });
-  const devices = await withRules(audience, { projectId, rules }, found);
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched: [] };
   const stored = await expansions.insert(page, {

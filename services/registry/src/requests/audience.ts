@@ -14,6 +14,7 @@ import { createYieldIfDue, existing } from "@herald/kit";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";
+import { createJudgedCounts } from "../domain/judged-counts.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
 import type { AudienceRow } from "../stores/audience-row.ts";
@@ -30,12 +31,11 @@ import {
   readPage,
   withPushTokens,
 } from "./read-audience.ts";
-import { withRules } from "./with-rules.ts";
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Deps,
-  { projectId, byZone, ...wanted }: z.infer<typeof CountAudience.request>,
+  { projectId, byZone, judge, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
   const query = await audienceQuery(projectId, {
@@ -45,7 +45,7 @@ const count = async (
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const zones: Record<string, number> = {};
-  let muted = 0;
+  const judged = judge && createJudgedCounts(judge);
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
   while (range) {
@@ -53,14 +53,14 @@ const count = async (
     const page = await readPage(audience, query, range);
     for (const { platform, recipient } of page.devices) {
       devices[platform]++;
-      if (recipient.off) muted++;
+      judged?.add(recipient);
       if (byZone) zones[recipient.zone ?? noZone] = (zones[recipient.zone ?? noZone] ?? 0) + 1;
     }
     for (const at of page.matched) matched.add(at);
     range = nextPage(range);
   }
   const unmatched = sources.filter((_, at) => !matched.has(at));
-  return { devices, unmatched, ...(byZone && { zones }), ...(wanted.rules?.kind && { muted }) };
+  return { devices, unmatched, ...(byZone && { zones }), ...judged?.sums() };
 };
 
 const firstMatch = async (targets: readonly Target[], device: Candidate): Promise<Target | undefined> => {
@@ -83,14 +83,15 @@ const resolve = async (
 ) => {
   const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
   const wanted = keysOfAll.flatMap((keys) => keys ?? []);
-  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length);
+  const anyRules = sends.some(({ rules }) => rules !== undefined);
+  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length, anyRules);
   const resolveOne = async (
     { targets, app, push, without, rules }: (typeof sends)[number],
     keys: (typeof keysOfAll)[number],
   ) => {
     if (!keys) return null;
     signal.throwIfAborted();
-    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit));
+    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit, anyRules));
     if (!rows) return null;
     const { devices, matched } = assign(keys, app === undefined ? rows : onlyOfApp(app, rows));
     if (devices.length > limit) return null;
@@ -100,22 +101,16 @@ const resolve = async (
       const chosen = await withPushTokens(
         audience,
         { projectId, push, without },
-        devices.map((row) => partitionableOf(row)),
+        devices.map((row) => partitionableOf(row, { rules })),
       );
-      return { batches: partitionBatches(await withRules(audience, { projectId, rules }, chosen)), unmatched };
+      return { batches: partitionBatches(chosen), unmatched };
     }
     const twice = devices.some(mayBeReachedTwice)
       ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
       : undefined;
     const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
     return {
-      batches: partitionBatches(
-        await withRules(
-          audience,
-          { projectId, rules },
-          reached.map((row) => partitionableOf(row)),
-        ),
-      ),
+      batches: partitionBatches(reached.map((row) => partitionableOf(row, { rules }))),
       unmatched,
     };
   };

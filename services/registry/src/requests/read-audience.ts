@@ -22,9 +22,9 @@ import {
   type Partitionable,
   smallAudience,
 } from "../domain/partition-batches.ts";
+import { judgedOf } from "../domain/preferences.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
-import { withRules } from "./with-rules.ts";
 
 /** Whether a send to devices of `app` is for a device. */
 export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
@@ -214,11 +214,15 @@ export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<
   facets: new Set(row.facets),
 });
 
-export const partitionableOf = (row: AudienceRow, devicePaths?: readonly string[]): Partitionable => ({
+export const partitionableOf = (
+  row: AudienceRow,
+  { devicePaths, rules }: Pick<AskedAudience, "devicePaths" | "rules"> = {},
+): Partitionable => ({
   platform: row.platform,
   ...(row.provider && { provider: row.provider }),
   recipient: {
     ...recipientOf(row),
+    ...(rules && judgedOf(row, rules)),
     ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
   },
   changedAt: row.updatedAt.getTime(),
@@ -242,12 +246,12 @@ export const readPage = async (
   const ofPage = without === undefined ? push : undefined;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, (lookup) =>
-    audience.page({ projectId, targets, devicePaths, zones, push: ofPage }, lookup, range, async (all) => {
+    audience.page({ projectId, targets, devicePaths, rules, zones, push: ofPage }, lookup, range, async (all) => {
       read += all.length;
       const rows = app === undefined ? all : all.filter((row) => isOfApp(app, row));
       const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
       for (const row of found) {
-        devices.set(row._id, partitionableOf(row, devicePaths));
+        devices.set(row._id, partitionableOf(row, { devicePaths, rules }));
         if (row.tokens?.[0]) tokens.set(row._id, row.tokens[0]);
         const { _id, provider, installationKey } = row;
         if (mayBeReachedTwice(row)) doubtful.push({ _id, provider, installationKey });
@@ -262,8 +266,8 @@ export const readPage = async (
     const chosen = ofPage
       ? choosePushTokens(push, all, tokens)
       : await withPushTokens(audience, { projectId, push, without }, all);
-    return { devices: await withRules(audience, { projectId, rules }, chosen), matched: sorted, read };
+    return { devices: chosen, matched: sorted, read };
   }
   for (const id of (await reachedTwice(audience, { projectId, targets, app }, doubtful)).keys()) devices.delete(id);
-  return { devices: await withRules(audience, { projectId, rules }, [...devices.values()]), matched: sorted, read };
+  return { devices: [...devices.values()], matched: sorted, read };
 };

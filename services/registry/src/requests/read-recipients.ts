@@ -1,4 +1,4 @@
-import type { ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
+import type { AskedRules, ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
 import type { Partitionable } from "../domain/partition-batches.ts";
 import type { AudienceRow } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
@@ -19,18 +19,21 @@ type Recipients = {
   readonly app?: string | undefined;
   /** Their values at these paths are added. */
   readonly devicePaths?: readonly string[] | undefined;
+  /** What these ask is added. */
+  readonly rules?: AskedRules | undefined;
 };
 
 /** The active devices of recipients, each with its recipient's values, and the positions of recipients without a device. */
 export const readRecipients = async (
   audience: Pick<AudienceStore, "ofRecipients" | "ofInstallations">,
-  { projectId, kind, lines, app, devicePaths }: Recipients,
+  { projectId, kind, lines, app, devicePaths, rules }: Recipients,
 ): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
   // A user who was erased has no key.
   const byKey = new Map(lines.flatMap((line) => (line.key === "" ? [] : [[line.key, line.values] as const])));
   // Sorted, and all in one query: FerretDB plans a query for milliseconds, and reads neighbours in an index together.
   const keys = [...byKey.keys()].sort();
-  const rows = (await audience.ofRecipients(projectId, kind, keys, devicePaths)).filter((row) => isOfApp(app, row));
+  const found = await audience.ofRecipients(projectId, kind, keys, { devicePaths, rules });
+  const rows = found.filter((row) => isOfApp(app, row));
 
   const doubtful = rows.filter(mayBeReachedTwice);
   const targets = doubtful.length === 0 ? [] : await parseTargets(keys.map((key) => `${kind}:${key}`));
@@ -42,7 +45,7 @@ export const readRecipients = async (
     if (values === undefined) return [];
     matched.add(key);
     if (twice.has(row._id)) return [];
-    const device = partitionableOf(row, devicePaths);
+    const device = partitionableOf(row, { devicePaths, rules });
     return [{ ...device, recipient: { ...device.recipient, values: { ...values, ...device.recipient.values } } }];
   });
   return { devices, unmatched: [...lines.keys()].filter((at) => !matched.has(lines[at]?.key ?? "")) };

@@ -1,5 +1,6 @@
 import type { Recipient } from "@herald/contracts";
 import { BSON } from "mongodb";
+import type { StoredToken } from "../domain/further-tokens.ts";
 import type { DeviceDocument } from "./device-document.ts";
 
 export const audienceFields = {
@@ -19,9 +20,13 @@ export const audienceFields = {
   userId: 1,
 } as const;
 
-/** The fields of a device that a page reads; `facets` and data only if the targets need them. */
+/** What the rules of a project ask about a device. */
+export const ruleFields = { preferences: 1, userPreferences: 1, timeZone: 1 } as const;
+
+/** The fields of a device that a page reads; those of rules, `facets` and data only if the send needs them. */
 export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFields> &
-  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">> &
+  Partial<Pick<DeviceDocument, keyof typeof ruleFields>>;
 
 export const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
@@ -36,16 +41,23 @@ export const recipientOf = (row: AudienceRow): Recipient => {
   return recipient;
 };
 
-/** The fields of a row by their type byte, see https://bsonspec.org/spec.html. Fields of every device first. */
-const type = { string: 0x02, document: 0x03, date: 0x09 } as const;
+/** Fields by their type byte, see https://bsonspec.org/spec.html. Fields of every device first. */
+type Fields = Readonly<Record<number, readonly string[]>>;
+const type = { string: 0x02, document: 0x03, array: 0x04, date: 0x09 } as const;
 const named = (...names: (keyof AudienceRow)[]) => names;
-const fieldsOf: Readonly<Record<number, readonly (keyof AudienceRow)[]>> = {
+const fieldsOfRow: Fields = {
   [type.date]: named("tokenUpdatedAt", "updatedAt"),
   [type.document]: named("keys", "metadata", "identifiers"),
+  [type.array]: named("tokens"),
   [type.string]: named(
     ...(["_id", "platform", "token", "locale", "userId", "environment", "tokenKind"] as const),
     ...(["vapidKeyId", "provider", "installationKey", "app", "capabilities"] as const),
+    ...(["preferences", "userPreferences", "timeZone"] as const),
   ),
+};
+const fieldsOfToken: Fields = {
+  [type.date]: ["at"] satisfies (keyof StoredToken)[],
+  [type.string]: ["key", "token", "hash", "environment"] satisfies (keyof StoredToken)[],
 };
 
 const two32 = 2 ** 32;
@@ -55,11 +67,14 @@ export const readAudienceRow = (document: Uint8Array): AudienceRow => {
   const bytes = Buffer.isBuffer(document)
     ? document
     : Buffer.from(document.buffer, document.byteOffset, document.length);
-  return readFields(bytes) ?? (BSON.deserialize(bytes) as AudienceRow);
+  const row: Partial<AudienceRow> | undefined = readFields(bytes, fieldsOfRow);
+  const isWhole =
+    row !== undefined && row.token !== undefined && row.tokenUpdatedAt !== undefined && row.updatedAt !== undefined;
+  return (isWhole ? row : BSON.deserialize(bytes)) as AudienceRow;
 };
 
-const readFields = (bytes: Buffer): AudienceRow | undefined => {
-  const row: Partial<Record<keyof AudienceRow, unknown>> = {};
+const readFields = (bytes: Buffer, fields: Fields): Record<string, unknown> | undefined => {
+  const row: Record<string, unknown> = {};
   const end = bytes.length - 1;
   for (let at = 4; at < end; ) {
     const kind = bytes[at] ?? 0;
@@ -67,7 +82,7 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
     let nameEnd = nameAt;
     while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++;
     const valueAt = nameEnd + 1;
-    const name = fieldsOf[kind]?.find((each) => isName(bytes, nameAt, nameEnd, each));
+    const name = fields[kind]?.find((each) => isName(bytes, nameAt, nameEnd, each));
     // A length that points outside the document: the driver reports the error.
     if (name === undefined || valueAt + 8 > bytes.length) return undefined;
     if (kind === type.date) {
@@ -79,12 +94,27 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
     const from = isText ? valueAt + 4 : valueAt;
     at = from + bytes.readInt32LE(valueAt);
     if (at <= from || at > end) return undefined;
-    row[name] = isText ? bytes.toString("utf8", from, at - 1) : BSON.deserialize(bytes.subarray(from, at));
+    if (isText) row[name] = bytes.toString("utf8", from, at - 1);
+    else if (kind === type.document) row[name] = BSON.deserialize(bytes.subarray(from, at));
+    else {
+      const token = readOnlyToken(bytes.subarray(from, at));
+      if (token === undefined) return undefined;
+      row[name] = [token];
+    }
   }
-  const { token, tokenUpdatedAt, updatedAt } = row;
-  return token === undefined || tokenUpdatedAt === undefined || updatedAt === undefined
-    ? undefined
-    : (row as AudienceRow);
+  return row;
+};
+
+/** A page asks for one token of each device: a list of one document, after the list's length, the type and the name `0`. */
+const readOnlyToken = (list: Buffer) => {
+  const from = 7;
+  const isOne =
+    list.length > from + 4 &&
+    list[4] === type.document &&
+    isName(list, 5, 6, "0") &&
+    list[6] === 0 &&
+    list.readInt32LE(from) === list.length - 1 - from;
+  return isOne ? readFields(list.subarray(from, -1), fieldsOfToken) : undefined;
 };
 
 const isName = (bytes: Buffer, from: number, to: number, name: string): boolean => {

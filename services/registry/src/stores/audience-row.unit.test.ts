@@ -7,6 +7,7 @@ import { readAudienceRow } from "./audience-row.ts";
 const now = new Date("2030-01-01T00:00:00Z");
 const row = { _id: newDeviceId(now), platform: "ios", token: "ab12", tokenUpdatedAt: now, updatedAt: now };
 const keys = { p256dh: "B".repeat(87), auth: "a".repeat(22) };
+const token = { key: "activity/order-1", token: "cd34", hash: "h".repeat(43), environment: "sandbox", at: now };
 /** A document of a page as the database sends it: a part of a larger reply. */
 const stored = (fields: object): Uint8Array => {
   const bytes = BSON.serialize(fields);
@@ -22,6 +23,12 @@ describe("a row of a page", () => {
       "other fields first",
       { updatedAt: now, userId: "", token: "", tokenUpdatedAt: new Date(-1), _id: row._id, platform: "web" },
     ],
+    ["its token of an activity", { ...row, tokens: [token] }],
+    ["a token without an environment", { ...row, tokens: [{ ...token, environment: undefined }] }],
+    ["a token of another form", { ...row, tokens: [{ ...token, more: 1 }] }],
+    ["several tokens", { ...row, tokens: [token, token] }],
+    ["no tokens", { ...row, tokens: [] }],
+    ["other things than tokens", { ...row, tokens: ["cd34"] }],
     ["a field that no page names", { ...row, version: 1 }],
     ["a field of another type", { ...row, locale: null }],
     ["no token", { _id: row._id, platform: "ios", tokenUpdatedAt: now, updatedAt: now }],
@@ -37,6 +44,9 @@ describe("a row of a page", () => {
         ...{ _id: text, platform: text, token: text, tokenUpdatedAt: date, updatedAt: date },
         ...{ environment: text, tokenKind: text, vapidKeyId: text, locale: text, userId: text },
         keys: fc.record({ p256dh: text, auth: text }),
+        tokens: fc.array(fc.record({ key: text, token: text, hash: text, environment: text, at: date }), {
+          maxLength: 2,
+        }),
         other: fc.oneof(fc.integer(), fc.boolean(), fc.constant(null), fc.array(text)),
       },
       { requiredKeys: ["_id", "platform", "token", "tokenUpdatedAt", "updatedAt"] },
@@ -50,7 +60,7 @@ describe("a row of a page", () => {
   });
 
   test("that is truncated or corrupt is refused by the driver or is another row, and never loops", () => {
-    const whole = BSON.serialize({ ...row, keys, locale: "de" });
+    const whole = BSON.serialize({ ...row, keys, locale: "de", tokens: [token] });
     const change = fc.record({ at: fc.nat(whole.length - 1), byte: fc.integer({ min: 0, max: 255 }) });
     let refused = 0;
     fc.assert(

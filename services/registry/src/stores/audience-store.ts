@@ -1,4 +1,5 @@
 import {
+  type AskedRules,
   type DeviceId,
   deviceBucket,
   noZone,
@@ -23,7 +24,7 @@ import type { Db, Document, Filter } from "mongodb";
 import { type DeviceLookup, isDirect, type Needed, neededBy, outermost, type WantedKeys } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
-import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
+import { type AudienceRow, audienceFields, readAudienceRow, ruleFields } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 
@@ -47,9 +48,18 @@ const projectionOf = ({ paths, facets }: Needed): Document => ({
   ...(facets.length > 0 && { facets: { $setIntersection: ["$facets", { $literal: facets }] } }),
 });
 
-/** The fields of rows whose devices' values at these paths are shown. No path contains another, see {@link neededBy}. */
-const fieldsWith = (devicePaths: readonly string[] | undefined, needed?: Needed): Document => ({
+/** What a send asks about its devices. */
+type Asked = {
+  /** Rows have their devices' values at these paths. */
+  readonly devicePaths?: readonly string[] | undefined;
+  /** Rows have what these rules of the project ask about. */
+  readonly rules?: AskedRules | undefined;
+};
+
+/** No path contains another, see {@link neededBy}. */
+const fieldsWith = ({ devicePaths, rules }: Asked, needed?: Needed): Document => ({
   ...audienceFields,
+  ...(rules && ruleFields),
   ...(needed && projectionOf(needed)),
   ...(devicePaths &&
     Object.fromEntries(outermost([...devicePaths, ...(needed?.paths ?? [])]).map((path) => [path, 1]))),
@@ -155,26 +165,25 @@ const tokenOf = (key: PushKey) => ({ tokens: { $elemMatch: { key } } });
 /** `zones`: only devices of these time zones. */
 type Counted = { readonly projectId: ProjectId; readonly zones?: readonly string[] | undefined };
 
-type PageQuery = Counted & {
-  readonly targets: readonly Target[];
-  /** Rows have their devices' values at these paths. */
-  readonly devicePaths?: readonly string[] | undefined;
-  /** Rows have their device's token of this push type, if it has one. */
-  readonly push?: PushKey | undefined;
-};
+type PageQuery = Counted &
+  Asked & {
+    readonly targets: readonly Target[];
+    /** Rows have their device's token of this push type, if it has one. */
+    readonly push?: PushKey | undefined;
+  };
 
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
 
 /** The queries of an expansion. Each names its index, and none sorts. */
 export const createAudienceStore = (db: Db) => {
   const devices = deviceCollection(db);
-  const findDevice = findBatched<DeviceDocument, keyof AudienceRow | "status">(devices, {
-    ...audienceFields,
-    projectId: 1,
-    status: 1,
-  });
-  const findActive = async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<AudienceRow[]> => {
-    const found = await Promise.all([...new Set(ids)].map((_id) => findDevice({ _id, projectId })));
+  const findWith = (fields: Document) =>
+    findBatched<DeviceDocument, keyof AudienceRow | "status">(devices, { ...fields, projectId: 1, status: 1 });
+  const findDevice = findWith(audienceFields);
+  const findRuled = findWith({ ...audienceFields, ...ruleFields });
+  const findActive = async (projectId: ProjectId, ids: readonly DeviceId[], rules: boolean): Promise<AudienceRow[]> => {
+    const find = rules ? findRuled : findDevice;
+    const found = await Promise.all([...new Set(ids)].map((_id) => find({ _id, projectId })));
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
 
@@ -198,20 +207,20 @@ export const createAudienceStore = (db: Db) => {
      * may be as large as all its metadata: parts that are taken leave the memory before the next one is read.
      */
     page: async (
-      { projectId, targets, devicePaths, zones, push }: PageQuery,
+      { projectId, targets, devicePaths, rules, zones, push }: PageQuery,
       lookup: DeviceLookup,
       range: BucketRange,
       take: (rows: readonly AudienceRow[]) => Promise<void>,
     ): Promise<void> => {
       const buckets = bucketsOf(range);
       if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets && !devicePaths && !zones && !push)
-        return take(await findActive(projectId, lookup.ids));
+        return take(await findActive(projectId, lookup.ids, rules !== undefined));
       const query = queryOf(projectId, lookup, buckets, zones);
       if (!query) return;
       const needed = neededFor(lookup, targets);
       const options = {
         hint: query.hint,
-        projection: { ...fieldsWith(devicePaths, needed), ...(push && tokenOf(push)) },
+        projection: { ...fieldsWith({ devicePaths, rules }, needed), ...(push && tokenOf(push)) },
         batchSize,
         ...deadlineOptions(),
       };
@@ -223,8 +232,11 @@ export const createAudienceStore = (db: Db) => {
       return take((await found.toArray()).map(readAudienceRow));
     },
 
-    /** The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. */
-    named: async (projectId: ProjectId, { ids, hashes, facets }: WantedKeys, limit: number) => {
+    /**
+     * The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. `rules`: rows
+     * have what rules ask about.
+     */
+    named: async (projectId: ProjectId, { ids, hashes, facets }: WantedKeys, limit: number, rules = false) => {
       const byKey = new Map<string, AudienceRow[]>();
       const add = (key: string, row: AudienceRow) => {
         const some = byKey.get(key);
@@ -238,11 +250,11 @@ export const createAudienceStore = (db: Db) => {
           {
             hint: indexName(index),
             limit: limit + 1,
-            projection: { ...audienceFields, ...extra },
+            projection: { ...audienceFields, ...(rules && ruleFields), ...extra },
           },
         );
       const [byId, byHash, byFacet] = await Promise.all([
-        findActive(projectId, ids),
+        findActive(projectId, ids, rules),
         hashes.length === 0
           ? []
           : find({ platform: { $in: [...platforms] }, tokenHash: anyExisting(hashes) }, deviceIndexes.token, {
@@ -266,14 +278,6 @@ export const createAudienceStore = (db: Db) => {
       return new Map(rows.flatMap(({ _id, tokens: [token] = [] }) => (token ? [[_id, token] as const] : [])));
     },
 
-    /** Where devices are, and what they and their users have chosen. */
-    chosenOf: async (projectId: ProjectId, ids: readonly DeviceId[]) => {
-      const projection = { preferences: 1, userPreferences: 1, timeZone: 1 } as const;
-      type Chosen = Pick<DeviceDocument, "_id" | keyof typeof projection>;
-      const rows: Chosen[] = await findByIds(devices, ids, { projectId }, { projection, ...deadlineOptions() });
-      return new Map(rows.map((row) => [row._id, row]));
-    },
-
     /**
      * The active devices of up to some thousand users, devices or push tokens of one project. A row tells which of them found it, so the
      * query needs no projection that the database computes, and its rows are read as those of a page.
@@ -282,7 +286,7 @@ export const createAudienceStore = (db: Db) => {
       projectId: ProjectId,
       kind: RecipientKind,
       keys: readonly string[],
-      devicePaths?: readonly string[],
+      asked: Asked = {},
     ): Promise<AudienceRow[]> => {
       const { index, filter } = recipientQueries[kind];
       const rows = await devices
@@ -290,7 +294,7 @@ export const createAudienceStore = (db: Db) => {
           { projectId, status: "active", ...filter(keys) },
           {
             ...(index && { hint: indexName(index) }),
-            projection: fieldsWith(devicePaths),
+            projection: fieldsWith(asked),
             batchSize,
             ...deadlineOptions(),
             raw: true,
