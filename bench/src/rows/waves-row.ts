@@ -5,7 +5,7 @@ import type { Row } from "../row.ts";
 import { until } from "../until.ts";
 
 const hourMs = 3_600_000;
-/** Later than anywhere else, so that no zone's time has passed. */
+/** How far clocks are ahead of UTC, and behind it. */
 const easternmostHours = 14;
 const westernmostHours = 12;
 
@@ -19,23 +19,37 @@ const zones = [
   ...["America/St_Johns", "Europe/Berlin"],
 ];
 
+/** The time is an hour later than anywhere by now, and was past everywhere this long ago. */
+const pastMs = (easternmostHours + westernmostHours + 2) * hourMs;
+
+const earlier = (at: Date): Date => new Date(at.getTime() - pastMs);
+const localTime = (at: Date): string => at.toISOString().slice(0, "2030-01-31T09:00:00".length);
+
 type Planned = {
   readonly _id: string;
   readonly step?: string;
-  readonly waves?: { readonly list: readonly { readonly at: Date }[] };
+  readonly waves?: {
+    readonly list: readonly { readonly at: Date }[];
+    readonly local: { readonly at: string; readonly since: string };
+  };
 };
 
-/** Makes all waves of a scheduled notification due now, each a millisecond after the other: a run cannot wait for a day to pass. */
+/** Moves a scheduled notification so far back that all of its waves are due: a run cannot wait for a day to pass. */
 const makeDue = async (system: System, id: string): Promise<number> => {
   const notifications = system.database("dispatch").collection<Planned>("notifications");
-  const list = await until("the plan of the waves", async () => {
+  const { list, local } = await until("the plan of the waves", async () => {
     const found = await notifications.findOne({ _id: id, step: "scheduled" });
-    return found?.waves?.list;
+    return found?.waves;
   });
-  const now = Date.now();
-  const due = list.map((wave, n) => ({ ...wave, at: new Date(now - list.length + n) }));
-  await notifications.updateOne({ _id: id }, { $set: { "waves.list": due, nextAt: due[0]?.at ?? new Date(now) } });
-  return due.length;
+  const change = {
+    "waves.list": list.map((wave) => ({ ...wave, at: earlier(wave.at) })),
+    // The waves are planned again when each begins.
+    "waves.local.at": localTime(earlier(new Date(`${local.at}Z`))),
+    "waves.local.since": earlier(earlier(new Date(local.since))).toISOString(),
+    nextAt: earlier(list[0]?.at ?? new Date()),
+  };
+  await notifications.updateOne({ _id: id }, { $set: change });
+  return list.length;
 };
 
 export const wavesRow: Row = {
@@ -49,11 +63,9 @@ export const wavesRow: Row = {
     }));
     let waves = 0;
     const inWaves = async () => {
-      const local = new Date(Date.now() + (easternmostHours + 1) * hourMs)
-        .toISOString()
-        .slice(0, "2030-01-31T09:00:00".length);
+      const local = localTime(new Date(Date.now() + (easternmostHours + 1) * hourMs));
       const { id } = await system.herald.notifications.send({
-        ...{ title: "Hello", body: "World", targets: ["topic:world"], ttl: 3_600 },
+        ...{ title: "Hello", body: "World", targets: ["topic:world"], ttl: 72 * 3_600 },
         ...{ send_at: local, time_zone: "device" },
       });
       waves = await makeDue(system, id);
