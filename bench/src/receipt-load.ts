@@ -19,8 +19,9 @@ import { countedBy } from "./sinks.ts";
 
 /** Receipts of the same moment are sent together. */
 const tickMs = 20;
-/** Below the limit of connections of one address. */
 const maxConnections = 400;
+/** On Linux every address of 127.0.0.0/8 is local. Phones have an address each. */
+const addressOf = (connection: number): string => `127.2.${connection >> 7}.${(connection % 128) + 1}`;
 
 const { gateway, mongoUrl, projectId, sink, seconds }: ReceiptLoad = JSON.parse(process.argv[2] ?? "");
 const parsed = parseOpenKeys(process.env.BENCH_OPEN_KEYS ?? "");
@@ -59,8 +60,8 @@ let connections = 0;
 
 /** Sends the receipts that wait, one at a time, and is idle when none is left. */
 const openConnection = (): void => {
-  connections++;
-  const socket = connect({ port: Number(to.port), host: to.hostname, noDelay: true });
+  const localAddress = addressOf(connections++);
+  const socket = connect({ port: Number(to.port), host: to.hostname, localAddress, noDelay: true });
   const next = () => {
     const device = waiting.pop();
     if (device === undefined) idle.push(next);

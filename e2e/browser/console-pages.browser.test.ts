@@ -32,6 +32,7 @@ const pagesOf = (found: { notification: string; device: string; user: string; we
   "/settings/tokens",
   "/settings/webhooks",
   `/settings/webhooks/${found.webhook}`,
+  "/settings/kinds",
   "/settings/identity",
   "/settings/limits",
   "/operations",
@@ -80,6 +81,8 @@ test.for(hostile)("foreign text is shown as text, at 1280 and 360 px: %s", { tim
   });
   await project.final(id);
   const webhook = await addWebhook(project, words.slice(0, 200));
+  const kind = { kind: { title: words.slice(0, 60), frequency_cap: { count: 2, per: "week" } } };
+  expectStatus(await herald.system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: kind }), 201);
   const operator = { operator: { name: words.slice(0, 60), role: "viewer" } };
   expectStatus(await herald.system.admin("POST /operators", { body: operator }), 201);
   for (const width of [1280, 360]) {

@@ -61,6 +61,7 @@ const pages: Record<string, string> = {
   tokens: "/settings/tokens",
   webhooks: "/settings/webhooks",
   webhook: `/settings/webhooks/${webhook.id}`,
+  kinds: "/settings/kinds",
   identity: "/settings/identity",
   limits: "/settings/limits",
   operations: "/operations",

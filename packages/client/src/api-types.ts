@@ -787,10 +787,12 @@ export type DryRun = {
   unmatched: string[];
   /** The waves in which it would be sent; absent unless it would be sent in waves */
   schedule?: PlannedWave[];
-  /** Of these devices, those that would get nothing as of now, by reason; absent unless the project has rules for such a send */
+  /** Of these devices, those that would get nothing, by reason, as they are now; absent unless the project has rules for such a send or it would be sent in waves */
   skips?: Record<string, number>;
+  /** Of these devices, those that quiet hours would delay at the time of the send; absent as `skips` */
+  delayed?: PlannedDelay[];
   /** Rules that apply to the send and are judged only when it is sent; absent as `skips` */
-  not_judged?: Open<"quiet-hours" | "frequency-cap">[];
+  not_judged?: Open<"frequency-cap">[];
   /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;
@@ -821,6 +823,14 @@ export type DryRun = {
 
 export type PlannedWave = {
   at: string;
+  devices: number;
+};
+
+export type PlannedDelay = {
+  /** When they would get it */
+  until: string;
+  /** A delivery reason (/docs/errors#reasons) */
+  reason: string;
   devices: number;
 };
 

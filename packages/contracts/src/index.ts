@@ -57,6 +57,7 @@ export * from "./links.ts";
 export * from "./liquid-program.ts";
 export * from "./platforms.ts";
 export * from "./push-types.ts";
+export * from "./quiet-time.ts";
 export * from "./recipients.ts";
 export * from "./records.ts";
 export * from "./requests/analytics.ts";

@@ -78,7 +78,9 @@ test("receipts and dismissals are stored, counted and published once each, howev
   expect(totals).toMatchObject({ received: 4, dismissed: 2, opened: 0 });
   expect(series[0]).toMatchObject({ received: 4, dismissed: 2 });
   expect((await t.stats(one.projectId, { platform: "ios" })).totals).toMatchObject({ received: 0, dismissed: 0 });
-  expect((await t.stats(one.projectId, { by: "kind" })).groups).toMatchObject([{ value: "order", received: 4 }]);
+  await eventually(async () =>
+    expect((await t.stats(one.projectId, { by: "kind" })).groups).toMatchObject([{ value: "order", received: 4 }]),
+  );
   const asked = { projectId: one.projectId, notificationId: one.notificationId, deviceIds: [first.deviceId] };
   expect(await sendRequest(t.bus, OpensOfDevices, asked)).toMatchObject({
     receivedAt: { [first.deviceId]: at },

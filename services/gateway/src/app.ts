@@ -60,7 +60,7 @@ import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createLimitsOfProject } from "./limits-of-project.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createActivityStore } from "./sending/activities.ts";
-import { createGroupReports, dedupeReports } from "./sending/group-reports.ts";
+import { createGroupReports, dedupeReports, receiptGroups } from "./sending/group-reports.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createTemplateDirectory } from "./sending/templates.ts";
 import { createGroupsFile } from "./sign-in/groups-file.ts";
@@ -163,7 +163,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const recordReceipt = createGroupReports<ReceiptGroupV1["receipts"][number]>(async (projectId, receipts) => {
     await publish(connection.bus(), ReceiptGroupV1, { projectId, receipts }, { id: randomUUID() });
-  });
+  }, receiptGroups);
   const projects = createProjectDirectory(projectRecords, limits);
   const groupsFile = createGroupsFile(config.HERALD_GATEWAY_OIDC_GROUPS_FILE, log);
   const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits, groupsFile.rightsOf);

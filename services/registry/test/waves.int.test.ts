@@ -1,4 +1,4 @@
-import { CountAudience, ListZones, type ProjectId, pagesOfWave } from "@herald/contracts";
+import { CountAudience, type CountedRules, ListZones, type ProjectId, pagesOfWave } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
 
@@ -77,4 +77,25 @@ test("a count by zone adds up", async () => {
   const { devices, zones: byZone } = await t.registry.ask(CountAudience, { projectId, targets: ["all"], byZone: true });
   expect(byZone).toEqual({ "Asia/Tokyo": 200, "Europe/Berlin": 200, none: 100 });
   expect(devices.ios + devices.android + devices.web).toBe(500);
+});
+
+test("a count judges clocks as a send does: first the time that has passed, then quiet hours", async () => {
+  const zoneOf = (at: number) => (at < 3 ? "Asia/Tokyo" : "Europe/Berlin");
+  await t.seed(many(7).map((device, at) => ({ ...device, identifiers: { current_time_zone: zoneOf(at) } })));
+  const hours = { from: "00:00", to: "06:30", mode: "delay" as const };
+  const at = "2030-01-15T03:00:00.000Z";
+  const judge = { hours, ownHours: false, zone: "UTC", at, expiresAt: "2030-01-15T05:30:00.001Z" };
+  const ask = async (change: Partial<CountedRules>, limits = {}) => {
+    const request = { projectId, targets: ["all"], rules: { hours: true as const }, judge: { ...judge, ...change } };
+    const { skips, delayed } = await t.registry.ask(CountAudience, { ...request, ...limits });
+    return { skips, delayed };
+  };
+  expect(await ask({})).toEqual({ skips: {}, delayed: { "2030-01-15T05:30:00.000Z": 4 } });
+  expect(await ask({ expiresAt: "2030-01-15T05:30:00.000Z" })).toEqual({ skips: { "quiet-hours": 4 }, delayed: {} });
+  expect(await ask({ hours: { ...hours, mode: "skip" } })).toEqual({ skips: { "quiet-hours": 4 }, delayed: {} });
+  const local = { at: "2030-01-15T06:00:00", past: "skip" as const, zone: "UTC", since: at, ttlMs: 3_600_000 };
+  expect(await ask({ local }, { byZone: true })).toEqual({
+    skips: { "past-local-time": 3 },
+    delayed: { "2030-01-15T05:30:00.000Z": 4 },
+  });
 });

@@ -16,7 +16,8 @@ import { formatNumber, show } from "../terminal/text.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
 import { changeOfTime, type SendTime, sendTimeOptions } from "./send-time.ts";
 
-const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
+/** Devices by reason, in words; undefined: none. */
+export const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
   Object.entries(by)
     .map(([reason, devices]) => `${formatNumber(devices)} ${reason}`)
     .join(", ") || undefined;

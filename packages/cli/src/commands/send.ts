@@ -8,7 +8,7 @@ import { type Add, numberOption, option, parsePairs, repeated, shareOption } fro
 import { exitCodes, UsageError } from "../failures.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
-import { inWords } from "./notifications.ts";
+import { inWords, reasons } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
 import { uploadRecipients, uploadWords } from "./send-recipients.ts";
 import { type SendTime, sendTimeOptions } from "./send-time.ts";
@@ -124,7 +124,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
 };
 
 const dryRunWords = (
-  { devices, unmatched, skips, not_judged: later = [], schedule, rendered, sizes }: DryRun,
+  { devices, unmatched, skips = {}, delayed = [], not_judged: later = [], schedule, rendered, sizes }: DryRun,
   { terminal }: Context,
 ): string =>
   [
@@ -133,10 +133,13 @@ const dryRunWords = (
         ["devices", devices.total],
         ...titled(devices, "ios", "android", "web"),
         ["unmatched", unmatched.length > 0 ? unmatched : undefined],
-        ["muted", skips?.muted],
+        ["skipped", reasons(skips)],
         ["judged later", later.length > 0 ? later : undefined],
       ],
       terminal,
+    ),
+    ...delayed.map(
+      ({ until, reason, devices: count }) => `delayed until ${until}: ${formatNumber(count)} devices (${reason})`,
     ),
     ...(schedule ?? []).map(({ at, devices: count }) => `at ${at}: ${formatNumber(count)} devices`),
     ...Object.entries(rendered).map(([name, payload]) => {

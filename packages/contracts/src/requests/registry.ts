@@ -9,6 +9,7 @@ import { ChangeDevice } from "../http/v1/device-bodies.ts";
 import { InstallationId, PushToken } from "../http/v1/device-fields.ts";
 import { Device, DeviceSummary, deviceFilterQuery } from "../http/v1/devices.ts";
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
+import { LocalTime } from "../http/v1/local-time.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
@@ -254,17 +255,33 @@ const audience = {
 };
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
+/** The rules of a send that is not stored, for {@link CountAudience}. `zone`: of devices without one. */
+export const CountedRules = z.object({
+  hours: QuietHours.optional(),
+  /** Those of users count, too. */
+  ownHours: z.boolean(),
+  zone: z.string(),
+  /** When it would be sent, unless it has a local time. */
+  at: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+  local: LocalTime.optional(),
+});
+export type CountedRules = z.infer<typeof CountedRules>;
+
+const byText = z.record(z.string(), z.number().int());
+
 /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
 export const CountAudience = defineRequest(
   "registry.audience.count",
   /** `byZone`: also by time zone. */
-  { ...project, ...audience, byZone: z.boolean().optional() },
+  { ...project, ...audience, byZone: z.boolean().optional(), judge: CountedRules.optional() },
   z.object({
     devices: platformCounts,
     unmatched: z.array(z.string()),
-    zones: z.record(z.string(), z.number().int()).optional(),
-    /** With a kind in `rules`: those of `devices` that have it switched off. */
-    muted: z.number().int().optional(),
+    zones: byText.optional(),
+    /** With `judge`: those of `devices` that would get nothing, by reason, and those that would get it later, by the time. */
+    skips: byText.optional(),
+    delayed: byText.optional(),
   }),
   () => true,
 );

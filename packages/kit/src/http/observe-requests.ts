@@ -73,10 +73,7 @@ export const observeRequests = (log: Logger) => {
 /** Data of a request for logs, spans and metrics, beside its status. `route` is a pattern, so its cardinality is low. */
 type RequestOutcome = { route: string; code?: ErrorCode };
 
-const outcomes = new WeakMap<ServerResponse, RequestOutcome>();
+const outcome = Symbol("outcome");
 
-export const outcomeOf = (response: ServerResponse): RequestOutcome => {
-  const outcome = outcomes.get(response) ?? { route: "unmatched" };
-  outcomes.set(response, outcome);
-  return outcome;
-};
+export const outcomeOf = (response: ServerResponse & { [outcome]?: RequestOutcome }): RequestOutcome =>
+  (response[outcome] ??= { route: "unmatched" });

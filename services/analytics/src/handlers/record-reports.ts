@@ -36,6 +36,8 @@ type Kind<Message extends MessageContract> = {
   readonly durable: "analytics-open-groups" | "analytics-receipt-groups";
   readonly message: Message;
   readonly deltas: "opens" | "receipts";
+  /** How long the first message of a batch waits for others, and how many batches are handled at a time. */
+  readonly pace: { readonly waitMs: number; readonly concurrency: number };
   readonly reportsOf: (data: DataOf<Message>) => GroupedReport[];
   readonly eventsOf: (group: Group, factsOf: (report: GroupedReport) => ReportFacts) => OutboxEvent[];
 };
@@ -48,7 +50,7 @@ type Kind<Message extends MessageContract> = {
 const recordReports = <Message extends MessageContract>(
   { bus, storeDeltas, notificationFacts }: Deps,
   store: ReportStore,
-  { durable, message, deltas: kind, reportsOf, eventsOf }: Kind<Message>,
+  { durable, message, deltas: kind, pace, reportsOf, eventsOf }: Kind<Message>,
 ): Handler => {
   /** What only dispatch knows of reports of a project: the users of the devices at the time of the send, tags, and buttons. */
   const describe = async (projectId: ProjectId, reports: readonly GroupedReport[]) => {
@@ -121,9 +123,7 @@ const recordReports = <Message extends MessageContract>(
     message,
     // Up to 1,000 reports in one insert, one request and one publish; more gain nothing, and a request takes no more.
     size: 10,
-    waitMs: 5,
-    // Inserts overlap with the publishing of earlier reports.
-    concurrency: 4,
+    ...pace,
     async handle(deliveries) {
       const added = await store.record(deliveries.flatMap(({ data }) => reportsOf(data as DataOf<Message>)));
       const groups = groupsOf(added, ({ report }) => report);
@@ -139,6 +139,8 @@ export const recordOpens = (deps: Deps, opens: ReportStore): Handler =>
     durable: "analytics-open-groups",
     message: OpenGroupV1,
     deltas: "opens",
+    // Inserts overlap with the publishing of earlier opens.
+    pace: { waitMs: 5, concurrency: 4 },
     reportsOf: (data) => {
       const report = reportId(data.projectId, data.opens);
       return data.opens.map(({ openedAt, ...open }) => ({
@@ -156,6 +158,8 @@ export const recordReceipts = (deps: Deps, receipts: ReportStore): Handler =>
     durable: "analytics-receipt-groups",
     message: ReceiptGroupV1,
     deltas: "receipts",
+    // Receipts come while their broadcast is sent. In full batches, one at a time, they leave the databases to sends and opens.
+    pace: { waitMs: 1_000, concurrency: 1 },
     reportsOf: (data) => {
       const report = reportId(data.projectId, data.receipts);
       return data.receipts.map((receipt) => ({

@@ -1,36 +1,17 @@
-import type { DeliveryReason, OwnQuietHours, Recipient, SendRules } from "@herald/contracts";
-import { quietUntil, unionUntil } from "./quiet-hours.ts";
+import { type DeliveryReason, delayedUntil, quietEnd, type Recipient, type SendRules } from "@herald/contracts";
 import type { Sendable, Skips } from "./settle-row.ts";
 
 /** Why a device gets nothing now. `until`: it gets the push then; absent: never. */
 export type Decision = { readonly reason: DeliveryReason; readonly until?: Date };
 
-/** Devices of large batches that wait share the full hours, because each time makes a child row. */
-const fullHourMs = 3_600_000;
-const fewDevices = 100;
-
 /** `devices`: the size of the batch. */
 type At = { readonly now: Date; readonly expiresAt: Date; readonly devices: number };
 
-/** `22:00-07:00`, as registry sends the quiet hours of a user. */
-const ownHoursOf = ({ quiet }: Recipient): OwnQuietHours | undefined => {
-  if (quiet === undefined) return undefined;
-  const [from = "", to = ""] = quiet.split("-");
-  return { from, to };
-};
-
-const decideHours = (
-  { hours, zone: usual }: SendRules,
-  device: Recipient,
-  { now, expiresAt, devices }: At,
-): Decision | undefined => {
-  const zone = device.zone ?? usual;
-  const own = ownHoursOf(device);
-  if (hours?.mode === "skip" && quietUntil(hours, zone, now)) return { reason: "quiet-hours" };
-  const end = unionUntil([...(hours ? [hours] : []), ...(own ? [own] : [])], zone, now);
+const decideHours = (rules: SendRules, device: Recipient, at: At): Decision | undefined => {
+  const end = quietEnd(rules, device, at.now);
   if (end === undefined) return undefined;
-  const until = devices > fewDevices ? new Date(Math.ceil(end.getTime() / fullHourMs) * fullHourMs) : end;
-  return until < expiresAt ? { reason: "quiet-hours", until } : { reason: "quiet-hours" };
+  const until = delayedUntil(end, at);
+  return { reason: "quiet-hours", ...(until && { until }) };
 };
 
 /**

@@ -1,7 +1,13 @@
-import { askedRulesOf, type DeclaredKind, type RulesRecord, rulesOfSend } from "@herald/contracts";
+import {
+  askedRulesOf,
+  type DeclaredKind,
+  quietUntil,
+  type RulesRecord,
+  rulesOfSend,
+  unionUntil,
+} from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { applyDecisions, createDecide, type Decision, packDecisions } from "./decide.ts";
-import { quietUntil, unionUntil } from "./quiet-hours.ts";
 import { noneSkipped, type Sendable } from "./settle-row.ts";
 
 const offers: DeclaredKind = {

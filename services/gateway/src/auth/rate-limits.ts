@@ -138,19 +138,17 @@ export const createRateLimits = (config: GatewayConfig, { forAll, part }: Pick<L
      * becomes rate-limited.
      */
     runUnverified: async (address: string, work: () => Promise<void>) => {
-      const over = await failures.count(address).then(
-        () => undefined,
-        (error: unknown) => error,
-      );
+      const share = await failures.takeSome(address, 1);
       try {
         await work();
       } catch (error) {
         // A failure on our side does not count against the address.
-        if (error instanceof HeraldError && errors[error.code].status < 500) throw over ?? error;
-        await failures.refund(address);
+        const refused = error instanceof HeraldError && errors[error.code].status < 500;
+        if (refused) throw share.granted > 0 ? error : share.refusal;
+        await share.refund(share.granted);
         throw error;
       }
-      await failures.refund(address);
+      await share.refund(share.granted);
     },
     /** Counts a request without a credential. Throws rate-limited after too many. */
     countAnonymous: async (address: string) => void (await anonymous.count(address)),

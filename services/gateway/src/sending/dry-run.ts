@@ -2,6 +2,8 @@ import {
   askedRulesOf,
   audienceOfContent,
   CountAudience,
+  type CountedRules,
+  type DeliveryReason,
   type DryRun,
   type LocalTime,
   notificationLimits,
@@ -44,11 +46,27 @@ const scheduleOfZones = (local: LocalTime, zones: Readonly<Record<string, number
       devices: wave.zones.reduce((sum, zone) => sum + (zones[zone] ?? 0), 0),
     }));
 
-/** What is known only when each device is due. */
-const notJudged = ({ hours, ownHours, cap }: SendRules): NonNullable<DryRun["not_judged"]> => [
-  ...(hours || ownHours ? (["quiet-hours"] as const) : []),
-  ...(cap ? (["frequency-cap"] as const) : []),
-];
+/** What registry judges of the devices that it counts; undefined: nothing, because no rules apply. */
+const judgeOf = ({ expiresAt, sendAt, local }: SendV1, rules: SendRules | undefined): CountedRules | undefined => {
+  if (!rules && !local) return undefined;
+  return {
+    ...(rules?.hours && { hours: rules.hours }),
+    ownHours: rules?.ownHours === true,
+    zone: rules?.zone ?? local?.zone ?? "UTC",
+    at: sendAt ?? new Date().toISOString(),
+    expiresAt,
+    ...(local && { local }),
+  };
+};
+
+const addAll = (sums: Record<string, number>, counts: Readonly<Record<string, number>> = {}): void => {
+  for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
+};
+
+const delaysOf = (delayed: Readonly<Record<string, number>>): DryRun["delayed"] =>
+  Object.entries(delayed)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([until, devices]) => ({ until, reason: "quiet-hours" satisfies DeliveryReason, devices }));
 
 /** Counts the audience and renders samples; changes nothing. */
 export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, command: SendV1): Promise<DryRun> => {
@@ -58,20 +76,24 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, c
   const unmatched: string[] = [];
   const zones: Record<string, number> = {};
   const rules = rulesOfSend(projects.rules(projectId), content);
-  let muted = 0;
+  const judge = judgeOf(command, rules);
+  const skips: Record<string, number> = {};
+  const delayed: Record<string, number> = {};
   for (let from = 0; from < targets.length; from += notificationLimits.targets) {
     const some = targets.slice(from, from + notificationLimits.targets);
     const request = {
       projectId,
       ...audienceOfContent({ ...content, targets: some }),
       ...(local && { byZone: true }),
-      ...(rules && { rules: { kind: askedRulesOf(rules).kind } }),
+      ...(rules && { rules: askedRulesOf(rules) }),
+      ...(judge && { judge }),
     };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
     unmatched.push(...counted.unmatched);
-    muted += counted.muted ?? 0;
-    for (const [zone, count] of Object.entries(counted.zones ?? {})) zones[zone] = (zones[zone] ?? 0) + count;
+    addAll(zones, counted.zones);
+    addAll(skips, counted.skips);
+    addAll(delayed, counted.delayed);
   }
   const shown = platforms.filter((platform) => devices[platform] > 0);
   const sample = personalSample(command);
@@ -82,7 +104,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, c
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
     ...(local && { schedule: scheduleOfZones(local, zones) }),
-    ...(rules && { skips: muted > 0 ? { muted } : {}, not_judged: notJudged(rules) }),
+    ...(judge && { skips, delayed: delaysOf(delayed), not_judged: rules?.cap ? ["frequency-cap"] : [] }),
     rendered,
     sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };

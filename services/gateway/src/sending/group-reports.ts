@@ -14,10 +14,13 @@ const maxPerMessage = 100;
  * messages under load; users do not notice it, because they are already in the app.
  */
 export const reportGroups = { max: 10_000, concurrent: 1, intervalMs: 20 } as const;
+/** Apps wait up to two seconds for a receipt, and their users for none: fuller messages cost all behind them less. */
+export const receiptGroups = { ...reportGroups, intervalMs: 50 } as const;
 
 /** Groups the reports of a project that arrive together into messages of up to 100. A failed message fails only its own reports. */
 export const createGroupReports = <One extends Report>(
   write: (projectId: ProjectId, reports: One[]) => Promise<void>,
+  groups: { readonly max: number; readonly concurrent: number; readonly intervalMs: number } = reportGroups,
 ): RecordReport<One> => {
   type Reported = { readonly projectId: ProjectId; readonly report: One };
   const commit = createGroupCommit<Reported, Promise<void>>(async (reported) => {
@@ -35,7 +38,7 @@ export const createGroupReports = <One extends Report>(
     // While the broker is unavailable, the reports behind these fail with them, and do not wait for another timeout.
     if (outcomes.every(({ status }) => status === "rejected")) await written.get(reported[0] as Reported);
     return reported.map((one) => written.get(one) ?? Promise.resolve());
-  }, reportGroups);
+  }, groups);
   return async (projectId, report) => commit({ projectId, report });
 };
 

@@ -14,6 +14,7 @@ import { createYieldIfDue, existing } from "@herald/kit";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";
+import { createJudgedCounts } from "../domain/judged-counts.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
 import type { AudienceRow } from "../stores/audience-row.ts";
@@ -34,7 +35,7 @@ import {
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Deps,
-  { projectId, byZone, ...wanted }: z.infer<typeof CountAudience.request>,
+  { projectId, byZone, judge, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
   const query = await audienceQuery(projectId, {
@@ -44,7 +45,7 @@ const count = async (
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const zones: Record<string, number> = {};
-  let muted = 0;
+  const judged = judge && createJudgedCounts(judge);
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
   while (range) {
@@ -52,14 +53,14 @@ const count = async (
     const page = await readPage(audience, query, range);
     for (const { platform, recipient } of page.devices) {
       devices[platform]++;
-      if (recipient.off) muted++;
+      judged?.add(recipient);
       if (byZone) zones[recipient.zone ?? noZone] = (zones[recipient.zone ?? noZone] ?? 0) + 1;
     }
     for (const at of page.matched) matched.add(at);
     range = nextPage(range);
   }
   const unmatched = sources.filter((_, at) => !matched.has(at));
-  return { devices, unmatched, ...(byZone && { zones }), ...(wanted.rules?.kind && { muted }) };
+  return { devices, unmatched, ...(byZone && { zones }), ...judged?.sums() };
 };
 
 const firstMatch = async (targets: readonly Target[], device: Candidate): Promise<Target | undefined> => {

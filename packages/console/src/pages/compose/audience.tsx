@@ -1,7 +1,7 @@
 import type { DryRun } from "@herald/client";
 import { Progress, Stack, Text } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
-import { count, platformNames } from "../../parts/format.tsx";
+import { count, exactTime, platformNames } from "../../parts/format.tsx";
 import type { Shown } from "../../parts/lock-screen.tsx";
 import { Note, Panel, Problem } from "../../parts/page.tsx";
 import { Preview } from "../../parts/preview.tsx";
@@ -48,6 +48,16 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
                 </li>
               ))}
             </ul>
+            {Object.entries(data.skips ?? {}).map(([reason, devices]) => (
+              <Text key={reason} c="dimmed" mt={8}>
+                {count(devices)} skipped: {reason}
+              </Text>
+            ))}
+            {data.delayed?.map(({ until, reason, devices }) => (
+              <Text key={until} c="dimmed" mt={8}>
+                {count(devices)} delayed until {exactTime(until)}: {reason}
+              </Text>
+            ))}
             {data.unmatched.length > 0 && (
               <Text c="var(--warn)">
                 No active device matches:{" "}

@@ -157,7 +157,7 @@ export default function Kinds() {
         rowActions(
           (row) =>
             may && (
-              <>
+              <Group gap={8} justify="flex-end">
                 <Change row={row} refresh={refresh} />
                 <Confirm
                   label="Delete"
@@ -167,7 +167,7 @@ export default function Kinds() {
                   onDone={refresh}
                   about="Sends that name it then go to every device, any number of times."
                 />
-              </>
+              </Group>
             ),
         ),
       ]}

@@ -302,6 +302,17 @@ const eachSample = <Sample extends z.ZodType>(sample: Sample) => {
   return z.object({ ios: each, android: each, web: each, drawn: each });
 };
 
+/** Devices that would get a notification only later. */
+export const PlannedDelay = named(
+  "PlannedDelay",
+  {
+    until: z.iso.datetime().meta({ description: "When they would get it" }),
+    reason: z.string().meta({ description: "A delivery reason (/docs/errors#reasons)" }),
+    devices: count,
+  },
+  { examples: [{ until: "2030-01-31T07:00:00.000Z", reason: "quiet-hours", devices: 12 }] },
+);
+
 /** The answer to `dry_run`: the number of devices and each platform's payload; nothing is sent or stored. */
 export const DryRun = named(
   "DryRun",
@@ -317,11 +328,14 @@ export const DryRun = named(
       .optional()
       .meta({
         description:
-          "Of these devices, those that would get nothing as of now, by reason; absent unless the project has rules for such a send",
+          "Of these devices, those that would get nothing, by reason, as they are now; absent unless the project has rules for such a send or it would be sent in waves",
         examples: [{ muted: 4 }],
       }),
+    delayed: z.array(PlannedDelay).optional().meta({
+      description: "Of these devices, those that quiet hours would delay at the time of the send; absent as `skips`",
+    }),
     not_judged: z
-      .array(z.enum(["quiet-hours", "frequency-cap"]))
+      .array(z.enum(["frequency-cap"]))
       .optional()
       .meta({
         description: "Rules that apply to the send and are judged only when it is sent; absent as `skips`",

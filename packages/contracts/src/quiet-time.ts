@@ -1,4 +1,5 @@
-import { instantOf, localTime, type OwnQuietHours } from "@herald/contracts";
+import type { OwnQuietHours, QuietHours } from "./http/v1/quiet-hours.ts";
+import { instantOf, localTime } from "./time-zone.ts";
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -32,4 +33,39 @@ export const unionUntil = (all: readonly OwnQuietHours[], zone: string, at: Date
     until = new Date(Math.max(...ends.map((end) => end.getTime())));
   }
   return until > at ? until : undefined;
+};
+
+/** A device as its quiet hours are judged. `quiet`: `22:00-07:00`, those of its user. */
+type Clock = { readonly zone?: string | undefined; readonly quiet?: string | undefined };
+
+const ownHoursOf = (quiet: string): OwnQuietHours => {
+  const [from = "", to = ""] = quiet.split("-");
+  return { from, to };
+};
+
+/**
+ * When the quiet hours end that hold for a device at `at`: those of the project or kind, and of its user. `skip`: they say that the device
+ * gets nothing. Undefined: none hold. `zone`: of devices without one.
+ */
+export const quietEnd = (
+  { hours, zone: usual }: { readonly hours?: QuietHours | undefined; readonly zone: string },
+  { zone = usual, quiet }: Clock,
+  at: Date,
+): Date | "skip" | undefined => {
+  if (hours?.mode === "skip" && quietUntil(hours, zone, at)) return "skip";
+  return unionUntil([...(hours ? [hours] : []), ...(quiet === undefined ? [] : [ownHoursOf(quiet)])], zone, at);
+};
+
+/** Devices of large batches that wait share the full hours, because each time makes a child row. */
+const fullHourMs = 3_600_000;
+const fewDevices = 100;
+
+/** Until when quiet hours delay a device, in a batch of `devices`. Undefined: it gets nothing, because the send expires before. */
+export const delayedUntil = (
+  end: Date | "skip",
+  { expiresAt, devices }: { readonly expiresAt: Date; readonly devices: number },
+): Date | undefined => {
+  if (end === "skip") return undefined;
+  const until = devices > fewDevices ? new Date(Math.ceil(end.getTime() / fullHourMs) * fullHourMs) : end;
+  return until < expiresAt ? until : undefined;
 };
