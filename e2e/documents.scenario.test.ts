@@ -191,6 +191,14 @@ test("the page on kinds works as written: what a person switched off is skipped,
   expect(nightly.body.data.delayed).toEqual([
     { until: expect.stringMatching(/T08:00:00\.000Z$/), reason: "quiet-hours", devices: 1 },
   ]);
+  const said = await run(
+    "herald",
+    "send --title Hello --kind tips --to user:u-17 --dry-run --at".split(" ").concat(night),
+    {
+      env: { ...shell, ...env },
+    },
+  );
+  expect(said.stdout).toMatch(/^delayed until \S+T08:00:00\.000Z: 1 quiet-hours$/m);
   expect(await skipsOf({ kind: "security" })).toEqual({});
   expect(await skipsOf({ kind: "tips", silent: true, title: undefined, data: { tip: "1" } })).toEqual({});
 });

@@ -102,13 +102,16 @@ test("devices whose clocks have passed the time are skipped, with a reason every
   clock.set(at(8));
   const tokyo = await inZone("Asia/Tokyo");
   const lagos = await inZone("Africa/Lagos");
-  const { id } = await project.send({
+  const content = {
     title: "Late",
     targets: [`device:${tokyo}`, `device:${lagos}`],
     send_at: `${day}T10:00:00`,
     time_zone: "device",
-    past: "skip",
-  });
+    past: "skip" as const,
+  };
+  const dry = await project.call("POST /notifications", { body: { notification: { ...content, dry_run: true } } });
+  expect(dry.body.data).toMatchObject({ skips: { "past-local-time": 1 }, delayed: [], not_judged: [] });
+  const { id } = await project.send(content);
   clock.set(new Date(at(9).getTime() + minute));
   const final = await project.final(id);
   expect(final).toMatchObject({ counts: { accepted: 1, skipped: 1 }, skips: { "past-local-time": 1 } });

@@ -119,6 +119,10 @@ export const goals: readonly Goal[] = [
   beside("a topic's devices, each with values of its own", "× the same text", "device-values", 0.5, 0.8),
   beside("a topic's devices with a cap, quiet hours and a tenth muted", "× without", "rules-broadcast", 0.5, 0.7),
   beside("a capped single send by `user:`", "× without", "rules-singles", 0.7, 0.85),
+  {
+    ...atMost("a topic's devices in 40 time zones at a local time, CPU of all", "× at once", "waves-cpu", 1.2, 1.1),
+    digits: 2,
+  },
   beside("a single send from a template", "× plain", "template", 0.95, 1),
   beside("a topic's devices, asked for receipts that come in", "× without", "receipts-broadcast-ratio", 0.8, 1),
   { ...atMost("a state of an activity, PATCH to push, p50", "× a send", "activities-latency", 2, 1.5), digits: 2 },

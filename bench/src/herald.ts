@@ -130,7 +130,9 @@ const createSender = (
       provider: Provider,
       topic: string,
       devices: number,
-      describe: (index: number) => Pick<SeedDevice, "user" | "metadata" | "capabilities" | "further"> = () => ({}),
+      describe: (
+        index: number,
+      ) => Pick<SeedDevice, "user" | "metadata" | "identifiers" | "capabilities" | "further"> = () => ({}),
     ): Promise<readonly string[]> => {
       const wanted = function* () {
         for (let index = 0; index < devices; index++) {
@@ -225,7 +227,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     tokenOf: async ({ id }: Project, scope: "export" | "templates"): Promise<string> =>
       (await admin.tokens.create(id, { name: scope, scopes: [scope] })).token ?? "",
     /** The database of a service, for data that would take too long to create through the API. */
-    database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
+    database: (service: "registry" | "dispatch" | "analytics") => mongo.db(`herald_${service}`),
     mongoUrl: local.mongo.url,
     stop: async (): Promise<void> => {
       await mongo.close();

@@ -18,6 +18,7 @@ export type Figure =
   | "template"
   | "device-values"
   | `rules-${"broadcast" | "singles"}`
+  | "waves-cpu"
   | `receipts-${"broadcast" | "direct" | "opens"}-ratio`
   | "exports"
   | "idle-memory"

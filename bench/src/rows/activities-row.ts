@@ -1,4 +1,5 @@
-import { broadcast, largeSend } from "../broadcast.ts";
+import { type Broadcast, broadcast, largeSend, linesOfEach } from "../broadcast.ts";
+import { partLines, sumOf } from "../cost.ts";
 import type { System } from "../herald.ts";
 import type { Context, Row } from "../row.ts";
 import { type Singles, sendThroughHerald, warmUpHerald } from "../sends.ts";
@@ -49,7 +50,7 @@ const singlesOf = async ({ system, sinks, runs, singles }: Context) => {
     updates.push(await sendThroughHerald(ofActivities, sink, states));
   }
   for (const id of ids) await system.herald.activities.end(id);
-  return { plain: plain.map(({ perSecond }) => perSecond), updates: updates.map(({ perSecond }) => perSecond) };
+  return { plain, updates };
 };
 
 const latencyOf = async ({ system, sinks, runs }: Context) => {
@@ -87,15 +88,23 @@ const broadcastOf = async (context: Context) => {
     return notification_id;
   });
   await broadcast(system, sinks.apns, topic, devices);
-  const [plain, updates]: [number[], number[]] = [[], []];
+  const [plain, updates]: [Broadcast[], Broadcast[]] = [[], []];
   for (let run = 0; run < runs; run++) {
-    plain.push((await broadcast(system, sinks.apns, topic, devices)).pushesPerSecond);
+    plain.push(await broadcast(system, sinks.apns, topic, devices));
     const update = async () =>
       (await system.herald.activities.update(id, { content_state: { n: run + 1 } })).notification_id;
-    updates.push((await largeSend(system, sinks.apns, devices, update)).pushesPerSecond);
+    updates.push(await largeSend(system, sinks.apns, devices, update));
   }
   return { devices, plain, updates };
 };
+
+const pushes = (broadcasts: readonly Broadcast[]) => broadcasts.map(({ pushesPerSecond }) => pushesPerSecond);
+const speeds = (singles: readonly Singles[]) => singles.map(({ perSecond }) => perSecond);
+const linesOfCosts = (singles: readonly Singles[]) =>
+  partLines(
+    singles.map(({ cost }) => cost),
+    "µs a state",
+  );
 
 const ratios = (above: readonly number[], below: readonly number[]) =>
   above.map((value, run) => value / (below[run] ?? 1));
@@ -117,18 +126,29 @@ export const activitiesRow: Row = {
     yield {
       title: "Live Activities: new states on one device each, from the first request to the last push",
       lines: [
-        { label: "states/s, pushed", values: updates },
-        { label: "single sends/s, pushed", values: plain },
-        { label: "ratio", values: ratios(updates, plain), digits: 2, figure: "activities-singles" },
+        { label: "states/s, pushed", values: speeds(updates) },
+        { label: "single sends/s, pushed", values: speeds(plain) },
+        { label: "ratio", values: ratios(speeds(updates), speeds(plain)), digits: 2, figure: "activities-singles" },
+        { label: "CPU of all, µs a state", values: updates.map(({ cost }) => sumOf(cost)) },
+        { label: "of a single send, µs", values: plain.map(({ cost }) => sumOf(cost)) },
+        ...linesOfCosts(updates),
       ],
     };
     const large = await broadcastOf(context);
     yield {
       title: `Live Activities: a new state on ${large.devices} devices of a topic, from the request to the last push`,
       lines: [
-        { label: "pushes/s", values: large.updates },
-        { label: "a send to the topic, pushes/s", values: large.plain },
-        { label: "ratio", values: ratios(large.updates, large.plain), digits: 2, figure: "activities-broadcast" },
+        { label: "pushes/s", values: pushes(large.updates) },
+        { label: "a send to the topic, pushes/s", values: pushes(large.plain) },
+        {
+          label: "ratio",
+          values: ratios(pushes(large.updates), pushes(large.plain)),
+          digits: 2,
+          figure: "activities-broadcast",
+        },
+        { label: "CPU of all, µs a push", values: large.updates.map(({ cost }) => sumOf(cost)) },
+        { label: "the topic's, µs a push", values: large.plain.map(({ cost }) => sumOf(cost)) },
+        ...linesOfEach(large.updates),
       ],
     };
   },

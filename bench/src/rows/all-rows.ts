@@ -24,6 +24,7 @@ import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
 import { templateRow } from "./template-row.ts";
 import { userLookupsRow } from "./user-lookups-row.ts";
+import { wavesRow } from "./waves-row.ts";
 
 /** Every row, in the order in which they are measured. */
 export const allRows: readonly Row[] = [
@@ -47,6 +48,7 @@ export const allRows: readonly Row[] = [
   deviceValuesRow,
   receiptsRow,
   rulesRow,
+  wavesRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,

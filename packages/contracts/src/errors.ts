@@ -101,7 +101,8 @@ export const errors = {
     log: "warn",
   },
   overloaded: { status: 503, title: "Too many requests are in progress", retry: "unavailable", log: "warn" },
-  "queue-full": { status: 503, title: "The queue is full", retry: "unavailable", log: "warn" },
+  // An upload is slowed down by it, ten times a second.
+  "queue-full": { status: 503, title: "The queue is full", retry: "unavailable", log: "info" },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errors;

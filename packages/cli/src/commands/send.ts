@@ -138,9 +138,7 @@ const dryRunWords = (
       ],
       terminal,
     ),
-    ...delayed.map(
-      ({ until, reason, devices: count }) => `delayed until ${until}: ${formatNumber(count)} devices (${reason})`,
-    ),
+    ...delayed.map(({ until, reason, devices: count }) => `delayed until ${until}: ${reasons({ [reason]: count })}`),
     ...(schedule ?? []).map(({ at, devices: count }) => `at ${at}: ${formatNumber(count)} devices`),
     ...Object.entries(rendered).map(([name, payload]) => {
       const size = sizes[name as keyof typeof sizes];

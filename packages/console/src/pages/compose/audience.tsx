@@ -49,12 +49,12 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
               ))}
             </ul>
             {Object.entries(data.skips ?? {}).map(([reason, devices]) => (
-              <Text key={reason} c="dimmed">
+              <Text key={reason} c="dimmed" mt={8}>
                 {count(devices)} skipped: {reason}
               </Text>
             ))}
             {data.delayed?.map(({ until, reason, devices }) => (
-              <Text key={until} c="dimmed">
+              <Text key={until} c="dimmed" mt={8}>
                 {count(devices)} delayed until {exactTime(until)}: {reason}
               </Text>
             ))}
