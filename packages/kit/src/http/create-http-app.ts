@@ -19,18 +19,8 @@ export const createHttpApp = (log: Logger, routes: ServeRoutes, ...middleware: R
   const app = express();
   app.set("etag", false);
   app.disable("x-powered-by");
-  const steps: RequestHandler[] = [observe, setSecurityHeaders(), ...middleware, requireHost];
-  // As one middleware: with one each, express would spend more time between them than most of them take.
-  app.use(
-    steps.reduceRight<RequestHandler>(
-      (then, step) => (request, response, next) =>
-        step(request, response, (error?: unknown) => {
-          if (error === undefined) return then(request, response, next);
-          return next(error);
-        }),
-      (request, response, next) => routes(request, response).catch(next),
-    ),
-  );
+  app.use(observe, setSecurityHeaders(), ...middleware, requireHost);
+  app.use((request, response) => routes(request, response));
   app.use(((error, _request, response, _next) => handleError(error, response)) satisfies ErrorRequestHandler);
   const invalidTarget = new HeraldError("malformed-request", "path: is not a valid request target");
   // Express skips all middleware if it finds no path in the request target.

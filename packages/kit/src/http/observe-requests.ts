@@ -73,7 +73,10 @@ export const observeRequests = (log: Logger) => {
 /** Data of a request for logs, spans and metrics, beside its status. `route` is a pattern, so its cardinality is low. */
 type RequestOutcome = { route: string; code?: ErrorCode };
 
-const outcome = Symbol("outcome");
+const outcomes = new WeakMap<ServerResponse, RequestOutcome>();
 
-export const outcomeOf = (response: ServerResponse & { [outcome]?: RequestOutcome }): RequestOutcome =>
-  (response[outcome] ??= { route: "unmatched" });
+export const outcomeOf = (response: ServerResponse): RequestOutcome => {
+  const outcome = outcomes.get(response) ?? { route: "unmatched" };
+  outcomes.set(response, outcome);
+  return outcome;
+};

@@ -138,17 +138,19 @@ export const createRateLimits = (config: GatewayConfig, { forAll, part }: Pick<L
      * becomes rate-limited.
      */
     runUnverified: async (address: string, work: () => Promise<void>) => {
-      const share = await failures.takeSome(address, 1);
+      const over = await failures.count(address).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
       try {
         await work();
       } catch (error) {
         // A failure on our side does not count against the address.
-        const refused = error instanceof HeraldError && errors[error.code].status < 500;
-        if (refused) throw share.granted > 0 ? error : share.refusal;
-        await share.refund(share.granted);
+        if (error instanceof HeraldError && errors[error.code].status < 500) throw over ?? error;
+        await failures.refund(address);
         throw error;
       }
-      await share.refund(share.granted);
+      await failures.refund(address);
     },
     /** Counts a request without a credential. Throws rate-limited after too many. */
     countAnonymous: async (address: string) => void (await anonymous.count(address)),

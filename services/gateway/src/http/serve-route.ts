@@ -68,8 +68,7 @@ const parseBoth = (route: Route, search: URLSearchParams, sent: unknown): { quer
       return undefined;
     }
   };
-  const withoutQuery = route.query === undefined && search.size === 0;
-  const parsed = withoutQuery ? {} : attempt(() => parseQuery(route.query ?? noQuery, search));
+  const parsed = attempt(() => parseQuery(route.query ?? noQuery, search));
   const { body: schema } = route;
   if (schema === undefined && !isEmpty(sent))
     problems.push({ name: "body", detail: "this route takes no body", code: "unknown-field", pointer: "#" });
