@@ -100,8 +100,11 @@ const limitRest = (request: IncomingMessage, response: ServerResponse, withinMs:
   const { socket } = request;
   response.once("prefinish", () => {
     if (request.complete) return;
-    // Node calls it after the last response of a connection: the client learns of the end, and may still send.
-    socket.destroySoon = () => socket.end();
+    // Node calls it after the last response of a connection: the client learns of the end, and may still send, but not stay.
+    socket.destroySoon = () => {
+      socket.end();
+      setTimeout(() => socket.destroy(), withinMs).unref();
+    };
     // An iterator that has stopped reading would keep the body paused.
     request.removeAllListeners("readable").resume();
   });

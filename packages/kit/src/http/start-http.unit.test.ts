@@ -113,6 +113,22 @@ test.each(["keep-alive", "close"])(
   },
 );
 
+test("a client that ends its request after the early response, but not its connection, is disconnected", async () => {
+  const timeouts = { headersMs: 60_000, requestMs: 60_000, responseMs: 60_000, restMs: 100, keepAliveMs: 60_000 };
+  const server = await startHttp((_, response) => response.writeHead(409, { connection: "close" }).end("refused"), {
+    ...local,
+    timeouts,
+  });
+  const socket = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.on("error", () => {});
+  socket.write("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  await once(socket, "data");
+  socket.write("0\r\n\r\n");
+  await expect.poll(() => server.connections()).toBe(0);
+  socket.destroy();
+  await server.stop(100);
+});
+
 test("slow headers and slow bodies are cut off with a 408", async () => {
   const server = await startHttp((request, response) => request.resume().on("end", () => response.end()), {
     ...local,
