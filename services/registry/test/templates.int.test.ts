@@ -98,8 +98,9 @@ describe("a template", () => {
     await publish("gone");
     await registry.ask(DeleteTemplate, { projectId, name: "gone" });
     expect(await record("gone")).toBeUndefined();
-    for (const asked of [get("gone"), publish("gone"), registry.ask(DeleteTemplate, { projectId, name: "gone" })])
-      expect(await failure(asked)).toMatchObject({ code: "template-not-found" });
+    const remove = () => registry.ask(DeleteTemplate, { projectId, name: "gone" });
+    for (const ask of [() => get("gone"), () => publish("gone"), remove])
+      expect(await failure(ask())).toMatchObject({ code: "template-not-found" });
     expect(await put("gone", "b")).toMatchObject({ created: true });
     expect(await publish("gone")).toEqual({ version: 1 });
   });
