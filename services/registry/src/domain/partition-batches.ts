@@ -8,6 +8,7 @@ import {
   type Served,
   servingProvider,
 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 
 /** Both bounds are inclusive. */
 export type BucketRange = { readonly from: number; readonly to: number };
@@ -38,10 +39,15 @@ export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => 
   return { from: to + 1, to: Math.min(to + (to - from + 1), bucketCount - 1) };
 };
 
-/** How many buckets each page has, derived from any page. The last page may have fewer. */
+/**
+ * How many buckets each page has, derived from any page. The last page may have fewer.
+ * @throws HeraldError `schema` for a range that no page with this number has.
+ */
 export const pageBuckets = (page: number, { from, to }: BucketRange): number => {
   const inWave = page % pagesOfWave;
-  return inWave === 0 ? to - from + 1 : from / inWave;
+  const buckets = inWave === 0 ? to - from + 1 : from / inWave;
+  if (Number.isInteger(buckets) && buckets > 0) return buckets;
+  throw new HeraldError("schema", `fromBucket: no page ${page} has the buckets ${from} to ${to}`);
 };
 
 /** Undefined for all buckets: the query then needs no filter. */

@@ -1,4 +1,4 @@
-import { batchLimits, bucketCount, type DeviceId, newDeviceId, type Platform } from "@herald/contracts";
+import { batchLimits, bucketCount, type DeviceId, newDeviceId, type Platform, pagesOfWave } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -10,6 +10,7 @@ import {
   firstPage,
   nextPage,
   type Partitionable,
+  pageBuckets,
   partitionBatches,
   repartitionBatches,
   sampledBuckets,
@@ -45,6 +46,21 @@ test("pages cover every bucket once, whatever the size", () => {
     }),
     { numRuns: 50 },
   );
+});
+
+test("the width of the pages follows from any page, and from none that does not exist", () => {
+  const pages = pagesFrom({ from: 0, to: 99 });
+  for (const [at, range] of pages.slice(0, -1).entries()) {
+    expect(pageBuckets(at, range)).toBe(100);
+    expect(pageBuckets(3 * pagesOfWave + at, range)).toBe(100);
+  }
+  // Tried again, it would never succeed.
+  for (const [page, from] of [
+    [1_142_632_896, 3_072],
+    [7, 100],
+    [1, 0],
+  ] as const)
+    expect(() => pageBuckets(page, { from, to: 4_095 })).toThrow(expect.objectContaining({ code: "schema" }));
 });
 
 test("a page of all buckets has no filter, another one its buckets", () => {
