@@ -8,7 +8,6 @@ import {
   type Served,
   servingProvider,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
 
 /** Both bounds are inclusive. */
 export type BucketRange = { readonly from: number; readonly to: number };
@@ -39,15 +38,11 @@ export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => 
   return { from: to + 1, to: Math.min(to + (to - from + 1), bucketCount - 1) };
 };
 
-/**
- * How many buckets each page has, derived from any page. The last page may have fewer.
- * @throws HeraldError `schema` for a range that no page with this number has.
- */
-export const pageBuckets = (page: number, { from, to }: BucketRange): number => {
+/** How many buckets each page has, derived from any page; undefined: no page with this number has them. The last page may have fewer. */
+export const pageBuckets = (page: number, { from, to }: BucketRange): number | undefined => {
   const inWave = page % pagesOfWave;
   const buckets = inWave === 0 ? to - from + 1 : from / inWave;
-  if (Number.isInteger(buckets) && buckets > 0) return buckets;
-  throw new HeraldError("schema", `fromBucket: no page ${page} has the buckets ${from} to ${to}`);
+  return Number.isInteger(buckets) && buckets > 0 ? buckets : undefined;
 };
 
 /** Undefined for all buckets: the query then needs no filter. */

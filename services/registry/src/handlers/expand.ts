@@ -86,16 +86,20 @@ type PartitionedPage = {
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 type Hold = MessageDelivery<ExpandV1>["hold"];
 
-/** Undefined when the notification has ended. */
+/** Undefined when the notification has ended. @throws HeraldError `schema` for a range that no page with its number has. */
 const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<PartitionedPage | undefined> => {
   const { recipients: kind } = data;
   if (kind !== undefined) return hold(() => partitionRecipients(deps, data, kind));
   const { range, byZone, ...page } = await partitionPage(deps, data);
+  const buckets = pageBuckets(data.page, range);
+  // Tried again, it would never succeed.
+  if (buckets === undefined)
+    throw new HeraldError("schema", `fromBucket: no page ${data.page} has the buckets ${range.from} to ${range.to}`);
   const next = nextPage(range);
   return {
     ...page,
     next: next && { fromBucket: next.from, toBucket: next.to, ...(data.wave && { wave: { ...data.wave, byZone } }) },
-    buckets: pageBuckets(data.page, range),
+    buckets,
   };
 };
 
