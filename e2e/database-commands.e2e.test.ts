@@ -77,13 +77,13 @@ test("rules cost a send of a project without rules no database command", async (
 });
 
 test("with a cap, a send also reads and takes its slot, and reads its devices no further time", async () => {
-  for (const kind of ["offers", "known"]) {
+  for (const kind of ["offers", "tips", "known"]) {
     const body = { kind: { title: kind, frequency_cap: { count: 50, per: "week" } } };
     expectStatus(await system.admin(`PUT /projects/${project.id}/kinds/${kind}`, { body }), 201);
   }
-  const capped = ["dispatch: find caps", "dispatch: update caps"];
+  const capped = ["dispatch: find caps", "dispatch: insert caps"];
   // Processes know the last kind after a moment, and the first one with it.
   await eventually(async () => expect(commandsIn(await traced("user:ann", "known"))).toContain(capped[0]));
   expect(await commandsOf("user:ann", "offers")).toEqual([...small, ...capped].sort());
-  expect(await commandsOf("topic:news", "offers")).toEqual([...large, ...capped].sort());
+  expect(await commandsOf("topic:news", "tips")).toEqual([...large, ...capped].sort());
 });

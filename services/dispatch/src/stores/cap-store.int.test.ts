@@ -92,6 +92,15 @@ test("a person never gets more than the cap in a window, whatever two replicas r
   }
 });
 
+test("a large cap is filled to its last slot, and no further", async () => {
+  const projectId = newProjectId(new Date());
+  const cap = { count: 50, per: "day" as const };
+  const sends = Array.from({ length: 60 }, () => wanted({ projectId, subjects: ["ann"], cap }));
+  const held = await Promise.all(sends.map((send, at) => take(send, at % 2)));
+  expect(held.filter(({ size }) => size === 1)).toHaveLength(50);
+  for (const [at, send] of sends.entries()) expect(await take(send)).toEqual(held[at]);
+});
+
 test("a large batch takes its slots at once", async () => {
   const projectId = newProjectId(new Date());
   const subjects = Array.from({ length: 1_000 }, (_, at) => `person-${at}`);
@@ -114,7 +123,7 @@ test("the slots of an erased user, a deleted project and past weeks are removed"
   const caps = database.client.db(database.name).collection("caps");
   const left = async () =>
     (await caps.find({ projectId: { $in: [projectId, deleted] } }).toArray()).map(({ _id }) => _id).sort();
-  const ids = ["2030-01-10", "2030-01-15", "2030-01-18"].map((day) => `${day}/${projectId}/bob/offers/day/00:00`);
+  const ids = ["2030-01-10", "2030-01-15", "2030-01-18"].map((day) => `${day}/${projectId}/bob/offers/day/00:00/0`);
   expect(await left()).toEqual(ids);
   await stores[0]?.removeOld(later(1));
   expect(await left()).toEqual(ids.slice(2));

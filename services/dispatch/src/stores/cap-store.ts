@@ -4,16 +4,16 @@ import { anyOf, beginsWith, findByIds, guardStore, inOneCommand, insertNew, remo
 import type { Collection, Db } from "mongodb";
 import type { Erased } from "../domain/erase-targets.ts";
 
-/** The slots of a person, or of a device without a user, for notifications of a kind in one window. */
+/** One of the slots of a person, or of a device without a user, for notifications of a kind in one window. */
 type CapDocument = {
   /**
-   * `<day>/<project>/<subject>/<kind>/<hour, day or week>/<time>`: the day and the time of day in UTC when the window began. The day comes
-   * first, so that old documents need no index of their own, which would double the cost of every write.
+   * `<day>/<project>/<subject>/<kind>/<hour, day or week>/<time>/<slot>`: the day and the time of day in UTC when the window began. The day
+   * comes first, so that old documents need no index of their own, which would double the cost of every write. Slots count from 0.
    */
   _id: string;
   projectId: ProjectId;
-  /** The notifications that took them. */
-  s: NotificationId[];
+  /** Which took it. */
+  notificationId: NotificationId;
 };
 
 /** Slots are kept longer than a week, the longest window. */
@@ -35,9 +35,6 @@ export type WantedSlots = {
 export const subjectOf = (projectId: ProjectId, { id, userId }: { id: string; userId?: string | undefined }): string =>
   userId === undefined ? id : userKey(projectId, userId);
 
-const byKey = (one: { readonly key: string }, other: { readonly key: string }): number =>
-  one.key < other.key ? -1 : 1;
-
 /** Of a time in ISO 8601. */
 const dayEnds = "2030-01-31".length;
 const timeEnds = "2030-01-31T09:00".length;
@@ -46,91 +43,83 @@ const dayOf = (at: Date): string => at.toISOString().slice(0, dayEnds);
 const keyOf = ({ projectId, kind, cap, window }: WantedSlots, subject: string): string =>
   [dayOf(window), projectId, subject, kind, cap.per, window.toISOString().slice(dayEnds + 1, timeEnds)].join("/");
 
-/** Each round gives a slot to one of those that want it, or finds it full. */
-const maxRounds = 50;
-
-/** Up to this many slots of a notification are taken together with those of others. */
-const fewSubjects = 20;
+/** More than the rounds of the largest cap: each gives a subject's next slot to one that wants it. */
+const maxRounds = 200;
+/** How many slots of each subject the first round reads. Caps are mostly small; each further part is twice as large. */
+const firstSlots = 4;
 
 /**
- * Slots of frequency caps. One atomic write takes a slot and names the notification: so a repeat takes none, and two processes cannot
- * both take the last one. No upsert, because DocumentDB loses concurrent ones. No slot is returned.
+ * Slots of frequency caps. One insert takes a slot and names the notification: so two processes cannot both take it. Slots are taken in
+ * their order, so a repeat meets the one that it has before a free one. No upsert, because DocumentDB loses concurrent ones; no update,
+ * which costs PostgreSQL twice an insert. No slot is returned.
  */
 export const createCapStore = (db: Db) => {
   const caps: Collection<CapDocument> = db.collection("caps");
 
-  type Open = { readonly wanted: WantedSlots; readonly subject: string; readonly key: string };
-
-  const takeFree = ({ projectId, notificationId, cap }: WantedSlots, _id: string | { $in: string[] }) => ({
-    filter: { projectId, _id, s: { $ne: notificationId }, [`s.${cap.count - 1}`]: { $exists: false } },
-    update: { $push: { s: notificationId } },
-  });
-
-  /**
-   * True if all of them got a slot, false if perhaps some did. Always in the order of the keys: writers of the same keys in different
-   * orders deadlock in FerretDB.
-   */
-  const update = async (open: readonly Open[]): Promise<boolean> => {
-    let taken = 0;
-    const few: Open[] = [];
-    for (const [wanted, of] of Map.groupBy(open, (one) => one.wanted)) {
-      if (of.length <= fewSubjects) few.push(...of);
-      else {
-        const { filter, update } = takeFree(wanted, anyOf(of.map(({ key }) => key)));
-        taken += (await caps.updateMany(filter, update)).matchedCount;
-      }
-    }
-    few.sort(byKey);
-    if (few.length > 0)
-      taken += (await caps.bulkWrite(few.map(({ wanted, key }) => ({ updateOne: takeFree(wanted, key) }))))
-        .matchedCount;
-    return taken === open.length;
+  /** A slot that is wanted. All before `from` are taken by others. */
+  type Open = {
+    readonly wanted: WantedSlots;
+    readonly subject: string;
+    readonly key: string;
+    readonly from: number;
+    readonly width: number;
   };
 
-  const read = async (open: readonly Open[]): Promise<Map<string, CapDocument["s"]>> => {
+  const idsOf = ({ key, from, width, wanted }: Open): string[] =>
+    Array.from({ length: Math.min(width, wanted.cap.count - from) }, (_, at) => `${key}/${from + at}`);
+
+  const read = async (open: readonly Open[]): Promise<Map<string, NotificationId>> => {
     const projectId = anyOf(open.map(({ wanted }) => wanted.projectId));
-    const keys = new Set(open.map(({ key }) => key));
-    const found = await findByIds(caps, keys, { projectId }, { projection: { s: 1 } });
-    return new Map(found.map(({ _id, s }) => [_id, s]));
+    const ids = new Set(open.flatMap(idsOf));
+    const found = await findByIds(caps, ids, { projectId }, { projection: { notificationId: 1 } });
+    return new Map(found.map(({ _id, notificationId }) => [_id, notificationId]));
   };
 
-  /** Inserts the documents of subjects without one. Resolves to those that got a slot by it; of several for one key, the first may. */
-  const insert = async (open: readonly Open[]): Promise<Set<Open>> => {
-    const first = [...new Map(open.toReversed().map((one) => [one.key, one])).values()];
-    const refused = await insertNew(
-      caps,
-      first.map(
-        ({ key, wanted: { projectId, notificationId } }): CapDocument => ({ _id: key, projectId, s: [notificationId] }),
-      ),
-    );
-    const others = new Set(refused.map(({ _id }) => _id));
-    return new Set(first.filter(({ key }) => !others.has(key)));
+  /** Resolves to those whose slot was free. Of several notifications for one slot, the first may take it, for all that want it for it. */
+  const insert = async (free: ReadonlyMap<Open, string>): Promise<Set<Open>> => {
+    const documents = new Map<string, CapDocument>();
+    for (const [{ wanted }, _id] of free) {
+      const { projectId, notificationId } = wanted;
+      if (!documents.has(_id)) documents.set(_id, { _id, projectId, notificationId });
+    }
+    for (const { _id } of await insertNew(caps, [...documents.values()])) documents.delete(_id);
+    const took = ([{ wanted }, _id]: [Open, string]) => documents.get(_id)?.notificationId === wanted.notificationId;
+    return new Set([...free].filter(took).map(([one]) => one));
   };
 
-  /** What a round reads decides what it writes. What other processes wrote between the two shows the next round. */
+  /** What a round reads decides what it inserts. What other processes took between the two shows the next round. */
   const take = async (all: readonly WantedSlots[]): Promise<ReadonlySet<string>[]> => {
     const slots = new Map(all.map((wanted) => [wanted, new Set<string>()]));
     const hold = ({ wanted, subject }: Open) => slots.get(wanted)?.add(subject);
     let open: Open[] = all.flatMap((wanted) =>
-      [...new Set(wanted.subjects)].map((subject) => ({ wanted, subject, key: keyOf(wanted, subject) })),
+      [...new Set(wanted.subjects)].map((subject) => {
+        return { wanted, subject, key: keyOf(wanted, subject), from: 0, width: firstSlots };
+      }),
     );
     for (let round = 0; open.length > 0; round++) {
       if (round === maxRounds)
         throw new HeraldError("database-unavailable", "the counts of frequency caps change too often");
-      const found = await read(open);
-      const stateOf = ({ key, wanted: { notificationId, cap } }: Open) => {
-        const taken = found.get(key);
-        if (taken === undefined) return "missing";
-        if (taken.includes(notificationId)) return "held";
-        return taken.length >= cap.count ? "full" : "free";
-      };
-      const { held = [], missing = [], free = [] } = Object.groupBy(open, stateOf);
-      held.forEach(hold);
-      const inserted = missing.length > 0 ? await insert(missing) : new Set<Open>();
+      const taken = await read(open);
+      const free = new Map<Open, string>();
+      const full: Open[] = [];
+      for (const one of open) {
+        const ids = idsOf(one);
+        const { notificationId } = one.wanted;
+        if (ids.some((id) => taken.get(id) === notificationId)) hold(one);
+        else {
+          const next = ids.find((id) => !taken.has(id));
+          if (next === undefined) full.push(one);
+          else free.set(one, next);
+        }
+      }
+      const inserted = free.size > 0 ? await insert(free) : new Set<Open>();
       inserted.forEach(hold);
-      const gotAll = free.length > 0 && (await update(free));
-      if (gotAll) free.forEach(hold);
-      open = [...missing.filter((one) => !inserted.has(one)), ...(gotAll ? [] : free)];
+      open = [
+        ...[...free.keys()].filter((one) => !inserted.has(one)),
+        ...full
+          .map((one) => ({ ...one, from: one.from + one.width, width: one.width * 2 }))
+          .filter(({ from, wanted }) => from < wanted.cap.count),
+      ];
     }
     return all.map((wanted) => slots.get(wanted) ?? new Set());
   };
