@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import type { RecipientError, Recipients } from "@herald/contracts";
-import { expectStatus } from "@herald/testing";
+import { newDeviceId, type RecipientError, type Recipients } from "@herald/contracts";
+import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { percentile } from "../../bench/src/table.ts";
 import type { Content, Project } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
@@ -37,8 +38,9 @@ const upload = (
   id: string,
   body: ReadableStream | Uint8Array,
   signal?: AbortSignal,
+  query = "",
 ): Promise<Response> =>
-  fetch(`${system.gateway}/api/v1/notifications/${id}/recipients`, {
+  fetch(`${system.gateway}/api/v1/notifications/${id}/recipients${query}`, {
     ...{ method: "PUT", duplex: "half", body, signal: signal ?? null },
     headers: { authorization: `Bearer ${project.token}`, "content-type": "application/x-ndjson" },
   } as RequestInit);
@@ -131,4 +133,80 @@ test("a gzip bomb as upload, and one that trickles, take nothing from others", a
   show(task, { "bytes of gzip": bomb.length, "another's reads meanwhile, p99 ms": p99 });
   expect([status, (await read(project, id)).lines_stored]).toEqual([413, 0]);
   isServed(p99);
+});
+
+type Endless = { readonly perPiece: number; readonly pauseMs: number; readonly signal: AbortSignal };
+
+/** Lines of known devices, then of ever new ones: `perPiece` at a time, with a pause before each piece, until the signal. */
+const endless = (known: readonly string[], { perPiece, pauseMs, signal }: Endless): ReadableStream => {
+  let next = 0;
+  const line = () => {
+    const n = next++;
+    return `${JSON.stringify({ target: `device:${known[n] ?? newDeviceId(new Date())}`, variables: { n: `${n}` } })}\n`;
+  };
+  return new ReadableStream({
+    async pull(controller) {
+      await delay(pauseMs);
+      // `fetch` reads a stream to its end, even after it was aborted.
+      if (signal.aborted) return controller.close();
+      controller.enqueue(Buffer.from(Array.from({ length: perPiece }, line).join("")));
+    },
+  });
+};
+
+test("uploads of one project that never end, as many as it may have, hold up no single send of another", async ({
+  task,
+}) => {
+  const project = await system.project("Endless");
+  const known = (await seed(system, project, 2_000)).map(({ id }) => id);
+  const [device] = await seed(system, quiet, 1);
+  const arrived = system.simulators.follow();
+  let noise = 0;
+  /** Sends one after another for a time. Resolves to the times from each POST to its push, in ms. */
+  const sendsFor = async (ms: number): Promise<number[]> => {
+    const sentAt = new Map<string, number>();
+    for (const until = performance.now() + ms; performance.now() < until; await delay(50)) {
+      const at = Date.now();
+      sentAt.set((await quiet.send({ title: "Code", targets: [`device:${device?.id}`] })).id, at);
+    }
+    const times: number[] = [];
+    await eventually(async () => {
+      for (const push of await arrived()) {
+        const since = sentAt.get(payloadOf(push).notification_id);
+        if (since === undefined) noise++;
+        else times.push(Date.parse(push.at) - since);
+      }
+      expect(times).toHaveLength(sentAt.size);
+    });
+    return times;
+  };
+  const alone = percentile(await sendsFor(scale(10_000, 2_000)), 50);
+  const recipients = { upload: "device" };
+  const ids: string[] = [];
+  for (let n = 0; n < 4; n++) ids.push(await open(project, { recipients }));
+  const end = new AbortController();
+  const { signal } = end;
+  const fast = { perPiece: 500, pauseMs: 0, signal };
+  const paces = [fast, fast, { perPiece: 1, pauseMs: 20, signal }, fast];
+  const uploads = paces.map((pace, at) =>
+    upload(project, `${ids[at]}`, endless(known, pace), signal, at === 3 ? "?dry_run=true" : "").catch(() => undefined),
+  );
+  const during = await sendsFor(scale(60_000, 8_000));
+  const stored = await Promise.all(ids.map(async (id) => (await read(project, id)).lines_stored));
+  end.abort();
+  await Promise.all(uploads);
+  const [p50, p99] = [percentile(during, 50), percentile(during, 99)];
+  show(task, {
+    "lines stored of 4 uploads": stored.join(" "),
+    "pushes to their users": noise,
+    "another's sends meanwhile": during.length,
+    "from its POST to the push, p50 ms": p50,
+    "p99 ms": p99,
+    "p50 at rest, ms": alone,
+  });
+  // The third waits for the end of its first chunk, and the fourth stores nothing.
+  expect(stored.map((lines) => lines > 0)).toEqual([true, true, false, false]);
+  expect(p50).toBeLessThan(Math.max(200, 5 * alone));
+  // The few sends of a short run make this the slowest of them.
+  expect(p99).toBeLessThan(3_000);
 });

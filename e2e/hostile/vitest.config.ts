@@ -17,6 +17,7 @@ const measuring = [
   "neighbour",
   "operator-floods",
   "queues",
+  "recipients",
   "requests",
   "shares",
 ];
