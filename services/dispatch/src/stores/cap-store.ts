@@ -62,11 +62,13 @@ export const createCapStore = (db: Db) => {
     readonly subject: string;
     readonly key: string;
     readonly from: number;
-    readonly width: number;
   };
 
-  const idsOf = ({ key, from, width, wanted }: Open): string[] =>
-    Array.from({ length: Math.min(width, wanted.cap.count - from) }, (_, at) => `${key}/${from + at}`);
+  /** The slots from `from` to this one are read together: twice as many as the round before. */
+  const readTo = (from: number): number => 2 * from + firstSlots;
+
+  const idsOf = ({ key, from, wanted }: Open): string[] =>
+    Array.from({ length: Math.min(readTo(from), wanted.cap.count) - from }, (_, at) => `${key}/${from + at}`);
 
   const read = async (open: readonly Open[]): Promise<Map<string, NotificationId>> => {
     const projectId = anyOf(open.map(({ wanted }) => wanted.projectId));
@@ -92,9 +94,7 @@ export const createCapStore = (db: Db) => {
     const slots = new Map(all.map((wanted) => [wanted, new Set<string>()]));
     const hold = ({ wanted, subject }: Open) => slots.get(wanted)?.add(subject);
     let open: Open[] = all.flatMap((wanted) =>
-      [...new Set(wanted.subjects)].map((subject) => {
-        return { wanted, subject, key: keyOf(wanted, subject), from: 0, width: firstSlots };
-      }),
+      [...new Set(wanted.subjects)].map((subject) => ({ wanted, subject, key: keyOf(wanted, subject), from: 0 })),
     );
     for (let round = 0; open.length > 0; round++) {
       if (round === maxRounds)
@@ -117,7 +117,7 @@ export const createCapStore = (db: Db) => {
       open = [
         ...[...free.keys()].filter((one) => !inserted.has(one)),
         ...full
-          .map((one) => ({ ...one, from: one.from + one.width, width: one.width * 2 }))
+          .map((one) => ({ ...one, from: readTo(one.from) }))
           .filter(({ from, wanted }) => from < wanted.cap.count),
       ];
     }
