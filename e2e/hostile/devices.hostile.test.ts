@@ -141,8 +141,13 @@ test("installation ids that make FCM fail do not open the circuit breaker for to
     expect((await seen({ provider: "fcm", status: 500 })).length).toBeGreaterThanOrEqual(20),
   );
   const [first] = await seed(system, project, 1, { platform: "android" });
-  const { id } = await project.send({ title: "To a token", targets: [first?.id ?? ""], ttl: 4 });
+  const { id } = await project.send({ title: "To a token", targets: [first?.id ?? ""] });
   expect((await project.final(id)).counts).toMatchObject({ accepted: 1 });
+  // A send leaves its notification for rows of its own when a device must wait.
+  const { client, prefix } = system.registryDatabase;
+  const rows = client.db(`${prefix}_dispatch`).collection("deliveries");
+  expect(await rows.countDocuments({ notificationId: before.id })).toBeGreaterThan(0);
+  expect(await rows.countDocuments({ notificationId: id })).toBe(0);
   show(task, { strangers: strangers.length, "others reached": "1 of 1" });
 });
 

@@ -21,7 +21,12 @@ const knowsCap = async (project: Project): Promise<void> => {
 
 /** Registers a device for each user. Resolves to the push tokens. */
 const registerUsers = async (project: Project, users: readonly string[], topic: string): Promise<string[]> => {
-  const devices = users.map((userId) => ({ platform: "ios" as const, token: apnsToken(), user_id: userId, topics: [topic] }));
+  const devices = users.map((userId) => ({
+    platform: "ios" as const,
+    token: apnsToken(),
+    user_id: userId,
+    topics: [topic],
+  }));
   await registerAll(project, devices);
   return devices.map(({ token }) => token);
 };
