@@ -93,7 +93,7 @@ test("Ctrl-C ends a waiting command with 130, and prints what continues", async 
   const large = await system.project("Large");
   await seed(system, large, 5_000);
   const { terminal, shell } = await signedIn(system, "large", large);
-  const proxy = await stallingProxy(system.gateway, 300_000);
+  const proxy = await stallingProxy(system.gateway, { answers: 300_000 });
   const list = terminal(`herald device list --all --url ${proxy.url} > /dev/null`);
   await eventually(() => expect(list.written.stdout).toContain("rows…"));
   list.type(ctrlC);

@@ -150,7 +150,7 @@ test("the command line writes files and pipes, and says how to resume", async ()
   expect(rowsOf(head.stdout).map(({ id }) => id)).toEqual(ids.slice(0, 1));
 
   const part = join(system.folder, "part.ndjson");
-  const proxy = await stallingProxy(system.gateway, 600_000);
+  const proxy = await stallingProxy(system.gateway, { answers: 600_000 });
   const stopped = cli.terminal(`herald device export ${part} --url ${proxy.url}`);
   await eventually(() => expect(stopped.written.stdout).toContain("rows…"));
   stopped.type("\u0003");
