@@ -84,7 +84,12 @@ export type DeviceLookup = (
    * `also`: of these devices only those that have this one, too, which fewer have. `checked`: only those that have this one, too, which more
    * have; the database reads the devices to see it.
    */
-  | { readonly by: "facets"; readonly facets: readonly string[]; readonly also?: string; readonly checked?: string | undefined }
+  | {
+      readonly by: "facets";
+      readonly facets: readonly string[];
+      readonly also?: string;
+      readonly checked?: string | undefined;
+    }
   | {
       /** Conditions, and values that are too long for a facet. */
       readonly by: "conditions";
