@@ -11,9 +11,9 @@ import {
   repartitionBatches,
 } from "../domain/partition-batches.ts";
 import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
-import { queryOfWave } from "../requests/zone-audience.ts";
+import { type QueryOfWave, queryOfWave } from "../requests/zone-audience.ts";
 import type { ExpansionDocument } from "../stores/expansion-store.ts";
-import { partitionRecipients } from "./recipients-page.ts";
+import { createPartitionRecipients } from "./recipients-page.ts";
 
 /**
  * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the
@@ -48,9 +48,10 @@ export const partitionPage = async (
 ) => {
   const { projectId, notificationId, page, fromBucket, toBucket, wave } = message;
   const whole = await audienceQuery(projectId, message);
-  const { query, byZone } = wave ? await queryOfWave(audience, whole, wave) : { query: whole };
+  const { query, byZone, first }: QueryOfWave = wave ? await queryOfWave(audience, whole, wave) : { query: whole };
   const chosen = byZone === undefined ? {} : { byZone };
-  const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
+  const range =
+    toBucket === undefined ? (first ?? (await firstRange(audience, query))) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched };
@@ -84,12 +85,17 @@ type PartitionedPage = {
 };
 
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
+type PartitionDeps = { readonly partitionRecipients: ReturnType<typeof createPartitionRecipients> };
 type Hold = MessageDelivery<ExpandV1>["hold"];
 
 /** Undefined when the notification has ended. @throws HeraldError `schema` for a range that no page with its number has. */
-const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<PartitionedPage | undefined> => {
+const partition = async (
+  deps: ExpandDeps & PartitionDeps,
+  data: ExpandV1,
+  hold: Hold,
+): Promise<PartitionedPage | undefined> => {
   const { recipients: kind } = data;
-  if (kind !== undefined) return hold(() => partitionRecipients(deps, data, kind));
+  if (kind !== undefined) return hold(() => deps.partitionRecipients(data, kind));
   const { range, byZone, ...page } = await partitionPage(deps, data);
   const buckets = pageBuckets(data.page, range);
   // Tried again, it would never succeed.
@@ -106,6 +112,7 @@ const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<
 /** Publishes one page of an audience as delivery batches, then the command for the next page, or `ExpandedV1` after the last. */
 export const expand = (deps: ExpandDeps) => {
   const fullQueues = createFullQueues();
+  const partitionRecipients = createPartitionRecipients(deps);
   return defineHandler({
     durable: "registry-expand", // renaming a durable replays its stream
     message: ExpandV1,
@@ -115,7 +122,7 @@ export const expand = (deps: ExpandDeps) => {
       try {
         // The page is read only when its queue has room: a waiting page costs nothing but its message.
         await hold(async () => fullQueues.check(queue, pageName));
-        const page = await partition(deps, data, hold);
+        const page = await partition({ ...deps, partitionRecipients }, data, hold);
         if (page === undefined) return;
         await publishBatches(deps, data, page.batches, hold, { fullQueues, queue, pageName });
         if (page.record) await hold(page.record);
