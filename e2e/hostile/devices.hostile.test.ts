@@ -211,12 +211,15 @@ const onScreen = (pushes: readonly Push[]): number => {
   return new Set(tags).size;
 };
 
+/** Of push tokens whose first push is broken off. */
+const once = "0ce0";
+
 test.for(["android", "web"] as const)("a repeat on %s replaces the first notification", async (platform, { task }) => {
   const provider = platform === "android" ? "fcm" : "webpush";
   const project = await system.project("Repeats", [provider]);
-  const address = await newAddress(system.simulators, platform, "abc");
+  const address = await newAddress(system.simulators, platform, once);
   const { device } = await project.register({ ...address, platform });
-  await system.simulators.script([{ provider, rst: "INTERNAL_ERROR", times: 1 }]);
+  await system.simulators.script([{ provider, tokenPrefix: once, rst: "INTERNAL_ERROR", times: 1 }]);
   const { id } = await project.send({ title: "Once", targets: [device.id] });
   await project.final(id, withRepeat);
   const pushes = (await readable({ provider })).filter((push) => deviceOf(push) === device.id);
