@@ -124,7 +124,11 @@ const byName: Readonly<Record<LiquidFilterName, (call: Call) => Runtime>> = {
       timeZone: textOf(zone),
     };
     const problem = `the filter \`date\` does not know the zone ${JSON.stringify(textOf(zone)).slice(0, 100)}`;
-    const format = cached(`date/${locale}/${JSON.stringify(options)}`, () => new Intl.DateTimeFormat(locale, options), problem);
+    const format = cached(
+      `date/${locale}/${JSON.stringify(options)}`,
+      () => new Intl.DateTimeFormat(locale, options),
+      problem,
+    );
     return format.format(timeOf(value));
   },
   number: ({ value, args: [digits], locale }) => {
