@@ -146,7 +146,7 @@ test("a file brings a project from nothing to a push, and every later run finds 
   expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining("Add --yes")]);
   expect(await isValid(await content("reports.token"))).toBe(true);
   expect(await done("--prune", "--yes")).toMatch(/- token reports: tok_\w+\nMade 3 changes\.\n$/);
-  expect(await isValid(await content("reports.token"))).toBe(false);
+  await eventually(async () => expect(await isValid(await content("reports.token"))).toBe(false));
   expect(await done("--prune", "--check")).toMatch(/No difference/);
 }, 120_000);
 

@@ -82,6 +82,7 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`operator sign-out ${operator}`, /^Signed opr_\w+ out everywhere/m);
   await run(`operator token ${operator}`, /^token +hop_/m);
   await run(`operator delete ${operator} --yes`, /^Deleted opr_/m);
+  await eventually(async () => expect(await cli.json("audit", "list", "--action", "deleteOperator")).toHaveLength(1));
   await run("audit list --action deleteOperator", /deleteOperator/);
   await run("audit verify", /rows are unchanged/);
 

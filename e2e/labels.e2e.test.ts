@@ -76,15 +76,18 @@ describe("a notification with a kind and labels", () => {
     expect(await listed({ label: "campaign:spring/1", kind: "promotion", status: "completed" })).toEqual([small]);
     expect(await listed({ label: "campaign:spring" })).toEqual([]);
 
-    const events = await readPublished(system.broker, `push.evt.v1.${project.id}.>`);
-    const mine = events.filter(({ body }) => body.includes(small));
-    expect(mine.map(({ subject }) => subject.split(".").slice(4).join(".")).toSorted()).toEqual([
-      "delivery.accepted",
-      "notification.accepted",
-      "notification.completed",
-      "notification.opened",
-      "notification.opened",
-    ]);
+    const { events, mine } = await eventually(async () => {
+      const events = await readPublished(system.broker, `push.evt.v1.${project.id}.>`);
+      const mine = events.filter(({ body }) => body.includes(small));
+      expect(mine.map(({ subject }) => subject.split(".").slice(4).join(".")).toSorted()).toEqual([
+        "delivery.accepted",
+        "notification.accepted",
+        "notification.completed",
+        "notification.opened",
+        "notification.opened",
+      ]);
+      return { events, mine };
+    });
     for (const { body } of mine) expect(JSON.parse(body)).toMatchObject(tagged);
     for (const { body } of events.filter(({ body }) => body.includes(ids[2] ?? "none")))
       expect(JSON.parse(body)).not.toHaveProperty("labels");

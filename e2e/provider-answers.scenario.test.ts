@@ -187,7 +187,7 @@ describe.concurrent("what the provider says about one device", () => {
     const { id } = await project.send({ title: "Hello", targets: [device.id] });
     const [refused] = await eventually(async () => {
       const pushes = await pushesOf(id);
-      expect(pushes).toHaveLength(1);
+      expect(pushes).not.toEqual([]);
       return pushes;
     });
     const beside = await project.send({ title: "Beside", targets: [second.id] });

@@ -71,8 +71,11 @@ describe("traces", () => {
     ]);
     for (const consumer of all.filter(({ name }) => name.startsWith("process ")))
       expect(consumer.links, consumer.name).toMatchObject([{ traceId: trace.traceId, spanId: consumer.parentSpanId }]);
-    const traced = system.logs.lines.filter(({ traceId }) => traceId === trace.traceId).map(({ part }) => part);
-    expect(traced).toEqual(expect.arrayContaining(["gateway", "dispatch", "registry"]));
+    // A process writes its lines up to a tenth of a second later.
+    await eventually(() => {
+      const traced = system.logs.lines.filter(({ traceId }) => traceId === trace.traceId).map(({ part }) => part);
+      expect(traced).toEqual(expect.arrayContaining(["gateway", "dispatch", "registry"]));
+    });
   });
 
   test("the trace of a single send continues after its group is split", async () => {

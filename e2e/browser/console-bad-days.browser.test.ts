@@ -19,7 +19,7 @@ test("a draft outlives a reload", async () => {
   const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
   await page.getByLabel("Title").fill("Half written");
   await page.reload();
-  await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Half written");
+  await expect.poll(() => page.getByLabel("Title").inputValue()).toBe("Half written");
 });
 
 test("a used-up quota is shown with the time to retry, and the draft stays", async () => {
@@ -37,7 +37,7 @@ test("a used-up quota is shown with the time to retry, and the draft stays", asy
     .waitFor();
   expect(await page.getByLabel("Title").inputValue()).toBe("Nearly done");
   await page.reload();
-  await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Nearly done");
+  await expect.poll(() => page.getByLabel("Title").inputValue()).toBe("Nearly done");
   expectCalm(page);
 });
 
@@ -100,7 +100,7 @@ test("when a session ends, the page asks to sign in and keeps the draft", async 
   await page.getByLabel("Title").fill("Still here");
   expectStatus(await herald.system.admin(`DELETE /operators/${body.data.id}`), 204);
   const dialog = page.getByRole("dialog");
-  await dialog.getByText("Your session has ended").waitFor({ timeout: 40_000 });
+  await dialog.getByText("Your session has ended").waitFor();
   await dialog.getByLabel("Operator token").fill(herald.system.adminToken);
   await dialog.getByRole("button", { name: "Sign in" }).click();
   await dialog.waitFor({ state: "detached" });

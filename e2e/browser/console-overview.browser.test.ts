@@ -16,8 +16,8 @@ test("the overview names a provider that is paused, and one that cannot be reach
   await project.register({ platform: "android", token: "a-token-that-no-server-takes" });
   await project.send({ title: "Stuck", targets: ["all"] });
   const page = await herald.browser.signedIn(`/p/${project.id}`);
-  await page.getByRole("link", { name: "apns is paused" }).waitFor({ timeout: 40_000 });
-  await page.getByRole("link", { name: "fcm is unreachable" }).waitFor({ timeout: 40_000 });
+  await page.getByRole("link", { name: "apns is paused" }).waitFor();
+  await page.getByRole("link", { name: "fcm is unreachable" }).waitFor();
   expectCalm(page);
 });
 

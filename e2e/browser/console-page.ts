@@ -38,7 +38,7 @@ async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
     });
     contexts.push(context);
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(45_000); // three times as long as the longest pause between two reads of a page
     const complaints: string[] = [];
     const foreign: string[] = [];
     page.on("pageerror", (error) => complaints.push(String(error)));

@@ -12,6 +12,7 @@ import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { quietHours } from "./rows/quiet-hours.ts";
 import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
 import { rotate, rotateDatabasePassword, rotatePasswords } from "./rows/rotate.ts";
@@ -30,6 +31,7 @@ export const rows: readonly Row[] = [
   killedUpload,
   caps,
   waves,
+  quietHours,
   activities,
   threePlatforms,
   ...databaseRows,

@@ -20,9 +20,10 @@ const type = "OrderAttributes";
 const base = (targets: readonly string[], more: object = {}) => ({
   ...{ attributes_type: type, attributes: {}, content_state: { n: 1 }, start: false, targets, ...more },
 });
+/** The states that a card showed after the app's own. A join beside the activity's first send may push the same state twice. */
 const shown = async (token: string) =>
   (await system.simulators.instances(token)).flatMap((card) =>
-    card.arrived.map(({ contentState }) => (contentState as { n: unknown }).n),
+    card.shown.slice(1).map(({ contentState }) => (contentState as { n: unknown }).n),
   );
 
 /** A device with a card of an activity. */

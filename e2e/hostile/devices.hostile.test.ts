@@ -141,8 +141,13 @@ test("installation ids that make FCM fail do not open the circuit breaker for to
     expect((await seen({ provider: "fcm", status: 500 })).length).toBeGreaterThanOrEqual(20),
   );
   const [first] = await seed(system, project, 1, { platform: "android" });
-  const { id } = await project.send({ title: "To a token", targets: [first?.id ?? ""], ttl: 4 });
+  const { id } = await project.send({ title: "To a token", targets: [first?.id ?? ""] });
   expect((await project.final(id)).counts).toMatchObject({ accepted: 1 });
+  // A send leaves its notification for rows of its own when a device must wait.
+  const { client, prefix } = system.registryDatabase;
+  const rows = client.db(`${prefix}_dispatch`).collection("deliveries");
+  expect(await rows.countDocuments({ notificationId: before.id })).toBeGreaterThan(0);
+  expect(await rows.countDocuments({ notificationId: id })).toBe(0);
   show(task, { strangers: strangers.length, "others reached": "1 of 1" });
 });
 
@@ -206,12 +211,15 @@ const onScreen = (pushes: readonly Push[]): number => {
   return new Set(tags).size;
 };
 
+/** Of push tokens whose first push is broken off. */
+const once = "0ce0";
+
 test.for(["android", "web"] as const)("a repeat on %s replaces the first notification", async (platform, { task }) => {
   const provider = platform === "android" ? "fcm" : "webpush";
   const project = await system.project("Repeats", [provider]);
-  const address = await newAddress(system.simulators, platform, "abc");
+  const address = await newAddress(system.simulators, platform, once);
   const { device } = await project.register({ ...address, platform });
-  await system.simulators.script([{ provider, rst: "INTERNAL_ERROR", times: 1 }]);
+  await system.simulators.script([{ provider, tokenPrefix: once, rst: "INTERNAL_ERROR", times: 1 }]);
   const { id } = await project.send({ title: "Once", targets: [device.id] });
   await project.final(id, withRepeat);
   const pushes = (await readable({ provider })).filter((push) => deviceOf(push) === device.id);

@@ -102,14 +102,16 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   const project = await users.newProject("Waited");
   const moving = await users.phone(project, "ann");
   const staying = await users.phone(project, "ann");
-  await system.simulators.script([
-    { provider: "apns", tokenPrefix: moving.token.slice(0, 12), status: 503, reason: "ServiceUnavailable", times: 1 },
-    { provider: "apns", tokenPrefix: staying.token.slice(0, 12), status: 503, reason: "ServiceUnavailable", times: 1 },
-  ]);
+  // Until the phone has changed hands: the retry comes at a random time, which may be half a second.
+  await system.simulators.script(
+    [moving, staying].map(({ token }) => {
+      return { provider: "apns", tokenPrefix: token.slice(0, 12), status: 503, reason: "ServiceUnavailable" };
+    }),
+  );
   const sent = await project.send({ title: "Ann's balance", targets: ["user:ann"] });
   const waits = async () => {
     const rows = await project.deliveries(sent.id);
-    if (!rows.every(({ status, attempts }) => status === "pending" && attempts === 1))
+    if (rows.length < 2 || !rows.every(({ status, attempts }) => status === "pending" && attempts > 0))
       throw new Error(JSON.stringify(rows));
   };
   await eventually(waits, { timeoutMs: 20_000 });
@@ -119,6 +121,7 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
     await users.own(`PATCH /devices/${moving.id}`, moving.credential, { device: { user_token: next } }),
     200,
   );
+  await system.simulators.script([]);
   const scheduled = await project.send({
     title: "Ann's reminder",
     targets: ["user:ann"],
@@ -128,11 +131,12 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   expect(final.counts).toMatchObject({ devices: 2, accepted: 1, skipped: 1, pending: 0 });
   expect(final.skips).toEqual({ moved: 1 });
   const rows = await project.deliveries(sent.id);
+  const pushes = await system.simulators.pushes({ token: moving.token });
   expect(rows.find(({ device_id }) => device_id === moving.id)).toMatchObject({
     status: "skipped",
     reason: "moved",
     user_id: "ann",
-    attempts: 1,
+    attempts: pushes.length,
   });
   const trace = expectStatus(await project.call(`GET /notifications/${sent.id}/devices/${moving.id}`), 200).body.data;
   expect(trace).toMatchObject({ status: "skipped", user_id: "ann" });
@@ -141,8 +145,8 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   expect(explanation).toContain("The device belonged to the user `ann` then");
   expect(explanation).toContain("given to another user");
   expect((await project.final(scheduled.id, 60_000)).counts).toMatchObject({ devices: 1, accepted: 1 });
-  const pushes = await system.simulators.pushes({ token: moving.token });
-  expect(pushes.map(({ status }) => status)).toEqual([503]);
+  const later = await system.simulators.pushes({ token: moving.token });
+  expect(later.map(({ status }) => status)).toEqual(pushes.map(() => 503));
   expect(await users.reached(project, ["user:bob"])).toEqual([moving.id]);
 
   // The provider refuses the credential, so a push to Bob may wait for days. Meanwhile the phone becomes Carl's.

@@ -142,7 +142,8 @@ test("devices of one installation, registered by strangers, make no send dearer"
   });
   expect(sum(devices)).toBeGreaterThan(scale(20_000, 500));
   expect(cpuAfter).toBeLessThan(3 * cpuBefore + 5);
-  expect(percentile(times, 50)).toBeLessThan(3 * Math.max(10, percentile(atRest, 50)));
+  // A busy machine delays both; each send beside a queue of registrations would take seconds.
+  expect(percentile(times, 50)).toBeLessThan(Math.max(500, 10 * percentile(atRest, 50)));
   expect(maxMemory).toBeLessThan(300);
   expect(system.services.registry.pid).toBe(pid);
 });

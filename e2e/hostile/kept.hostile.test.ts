@@ -165,8 +165,11 @@ test("a device that changes in a loop evicts no events or statistics of other pr
       expectStatus(await patch(number), 200);
     },
   );
-  const [event] = (await eventsOf(attacker.id)).filter(({ subject }) => subject.endsWith("device.updated"));
-  if (!event) throw new Error("a change made no event");
+  const event = await eventually(async () => {
+    const found = (await eventsOf(attacker.id)).find(({ subject }) => subject.endsWith("device.updated"));
+    if (!found) throw new Error("a change made no event");
+    return found;
+  });
   await hands.limit("PUSH_EVENTS", limit);
   const bytes = JSON.stringify(event.headers).length + event.body.length + event.subject.length;
   const rounds = scale(20, 3);

@@ -41,40 +41,48 @@ test(`${sends} sends of one project that wait hold up no other's`, async ({ task
   const answers = (await accepted).flatMap(({ body }) => body.data);
   const waiting = answers.filter(({ id }) => id !== undefined).length;
   const sentAt = new Map<string, number>();
-  const times: number[] = [];
-  let [noise, max] = [0, before];
+  const arrivals: { sent: number; at: number }[] = [];
+  const noiseAt: number[] = [];
+  let max = before;
   const take = async () => {
     for (const push of await arrived()) {
-      const since = sentAt.get(payloadOf(push).notification_id);
-      if (since === undefined) noise++;
-      else times.push(Date.parse(push.at) - since);
+      const sent = sentAt.get(payloadOf(push).notification_id);
+      const at = Date.parse(push.at);
+      if (sent === undefined) noiseAt.push(at);
+      else arrivals.push({ sent, at });
     }
     max = Math.max(max, await memoryOf(system, "dispatch"));
   };
   const from = performance.now();
   const looks = sends / 100;
-  for (let look = 0; look < looks * 100 && (noise < waiting || times.length < sentAt.size); look++) {
+  for (let look = 0; look < looks * 100 && (noiseAt.length < waiting || arrivals.length < sentAt.size); look++) {
     const at = Date.now();
-    if (noise < waiting) {
+    if (noiseAt.length < waiting) {
       const { id } = await quiet.send({ title: "Code", targets: [`device:${device?.id}`] });
       sentAt.set(id, at);
     }
-    if (look % 10 === 9 || noise === waiting) await take();
+    if (look % 10 === 9 || noiseAt.length === waiting) await take();
     await new Promise((resolve) => setTimeout(resolve, Math.max(1, everyMs - (Date.now() - at))));
   }
+  const times = arrivals.map(({ sent, at }) => at - sent);
+  const overtaken = arrivals.map(({ sent, at }) => noiseAt.filter((one) => one > sent && one < at).length);
   show(task, {
     "accepted of the noisy project": waiting,
-    "its pushes a second": Math.round((1_000 * noise) / (performance.now() - from)),
+    "its pushes a second": Math.round((1_000 * noiseAt.length) / (performance.now() - from)),
     "another's sends meanwhile": sentAt.size,
     "from its POST to the push, p50 ms": percentile(times, 50),
     "p99 ms": percentile(times, 99),
+    "noisy pushes in between, p50": percentile(overtaken, 50),
+    "at most": Math.max(...overtaken),
     "dispatch's memory before, MB": before,
     "at max, MB": max,
   });
   expect(waiting).toBe(sends);
-  expect(noise).toBe(waiting);
-  expect(times).toHaveLength(sentAt.size);
-  expect(percentile(times, 99)).toBeLessThan(500);
+  expect(noiseAt).toHaveLength(waiting);
+  expect(arrivals).toHaveLength(sentAt.size);
+  // Behind all that waits, a send would come after thousands. Counted, because a busy machine slows both projects.
+  expect(percentile(overtaken, 50)).toBeLessThan(sends / 8);
+  expect(Math.max(...overtaken)).toBeLessThan(sends / 3);
   // Memory holds 16 MiB of groups, which take several times as much when parsed. More waiting sends need no more memory.
   expect(max).toBeLessThan(384);
 });

@@ -102,11 +102,15 @@ test("requests without a credential are limited by address", async ({ task }) =>
   for (const [name, [method, path, asked]] of Object.entries({ ...kinds, ...free })) {
     const one = newStranger();
     let came: Record<number, number> = {};
+    const begun = performance.now();
     await one.flood(20, method, path, asked); // compiles the code before the measurement
     figures[name] = await cpuFor(system, "gateway", count, async () => {
       came = await one.flood(count, method, path, asked);
     });
-    if (name in free ? (came[429] ?? 0) > 0 : (came[429] ?? 0) < count / 4)
+    const refused = came[429] ?? 0;
+    // A slow machine may need more than one window of ten seconds.
+    const windows = Math.floor((performance.now() - begun) / 10_000) + 1;
+    if (name in free ? refused > 0 : refused < count - windows * limits.clients)
       uncounted.push(`${name}: ${JSON.stringify(came)}`);
   }
   show(task, {

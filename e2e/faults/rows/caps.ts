@@ -1,19 +1,33 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { expectStatus } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { apnsToken, type Project } from "../../harness/project.ts";
+import { registerAll } from "../../harness/register-all.ts";
 import { payloadOf } from "../../harness/simulators.ts";
 import type { Row } from "../row.ts";
 import { randomMoment } from "../trial.ts";
 
 const cap = 2;
 const sendsOfEach = 5;
-const putAtOnce = 500;
+const sentAtOnce = 500;
+
+/** Waits until dispatch judges by the cap: a device that is sent to before would have no rules. */
+const knowsCap = async (project: Project): Promise<void> => {
+  await registerUsers(project, ["probe"], "probe");
+  await eventually(async () => {
+    const { id } = await project.send({ title: "Probe", kind: "offers", targets: ["user:probe"] });
+    const { skips } = await project.final(id);
+    if (!skips["frequency-cap"]) throw new Error("the cap is not known yet");
+  });
+};
 
 /** Registers a device for each user. Resolves to the push tokens. */
-const registerAll = async ({ call }: Project, users: readonly string[], topic: string): Promise<string[]> => {
-  const devices = users.map((userId) => ({ platform: "ios", token: apnsToken(), user_id: userId, topics: [topic] }));
-  for (let from = 0; from < devices.length; from += putAtOnce)
-    expectStatus(await call("PUT /devices", { body: { devices: devices.slice(from, from + putAtOnce) } }), 200);
+const registerUsers = async (project: Project, users: readonly string[], topic: string): Promise<string[]> => {
+  const devices = users.map((userId) => ({
+    platform: "ios" as const,
+    token: apnsToken(),
+    user_id: userId,
+    topics: [topic],
+  }));
+  await registerAll(project, devices);
   return devices.map(({ token }) => token);
 };
 
@@ -21,8 +35,8 @@ const registerAll = async ({ call }: Project, users: readonly string[], topic: s
 const sendRound = async ({ send, call }: Project, n: number, users: readonly string[]): Promise<string[]> => {
   const content = { title: `Offer ${n}`, kind: "offers" };
   const ids = [(await send({ ...content, targets: ["topic:together"] })).id];
-  for (let from = 0; from < users.length; from += putAtOnce) {
-    const targets = users.slice(from, from + putAtOnce).map((user) => [`user:${user}`]);
+  for (let from = 0; from < users.length; from += sentAtOnce) {
+    const targets = users.slice(from, from + sentAtOnce).map((user) => [`user:${user}`]);
     const notifications = targets.map((to) => ({ ...content, targets: to }));
     const { body } = expectStatus(await call("POST /notifications/batch", { body: { notifications } }), 202);
     ids.push(...body.data.map(({ id }: { id: string }) => id));
@@ -41,11 +55,10 @@ export const caps: Row = {
     const put = { kind: { title: "Offers", frequency_cap: { count: cap, per: "week" } } };
     expectStatus(await system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: put }), 201);
     const named = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}-${at}`);
-    const together = await registerAll(project, named("together", long ? 8_000 : 300), "together");
+    const together = await registerUsers(project, named("together", long ? 8_000 : 300), "together");
     const users = named("alone", long ? 2_000 : 100);
-    const alone = await registerAll(project, users, "alone");
-    // All processes know the cap by now: a device that is sent to before would have no rules.
-    await delay(1_000);
+    const alone = await registerUsers(project, users, "alone");
+    await knowsCap(project);
     const ids: string[] = [];
     for (let n = 0; n < sendsOfEach; n++) {
       const sending = sendRound(project, n, users);

@@ -1,9 +1,10 @@
-import { eventually, expectStatus } from "@herald/testing";
+import { eventually } from "@herald/testing";
 import { startBeside } from "../../harness/beside.ts";
 import { movableClock } from "../../harness/movable-clock.ts";
 import { apnsToken } from "../../harness/project.ts";
-import { deviceOf, payloadOf } from "../../harness/simulators.ts";
+import { registerAll } from "../../harness/register-all.ts";
 import { serviceNames } from "../../harness/system.ts";
+import { pushesAndRepeats } from "../repeats.ts";
 import type { Row } from "../row.ts";
 import { randomMoment } from "../trial.ts";
 
@@ -12,7 +13,6 @@ const hour = 3_600_000;
 const zones = Array.from({ length: 12 }, (_, at) => `Etc/GMT${at < 6 ? `-${6 - at}` : `+${at - 6}`}`).map((zone) =>
   zone === "Etc/GMT+0" ? "UTC" : zone,
 );
-const inAll = 1_000;
 
 export const waves: Row = {
   name: "waves",
@@ -30,17 +30,13 @@ export const waves: Row = {
     const perZone = long ? 500 : 50;
     const devices = zones.flatMap((zone) =>
       Array.from({ length: perZone }, () => ({
-        platform: "ios",
+        platform: "ios" as const,
         token: apnsToken(),
         topics: ["world"],
         identifiers: { current_time_zone: zone },
       })),
     );
-    for (let from = 0; from < devices.length; from += inAll / 2)
-      expectStatus(
-        await project.call("PUT /devices", { body: { devices: devices.slice(from, from + inAll / 2) } }),
-        200,
-      );
+    await registerAll(project, devices);
     // Clocks six hours ahead of UTC show it an hour after `base`.
     const local = new Date(base.getTime() + 7 * hour).toISOString().slice(0, 19);
     const { id } = await project.send({
@@ -82,19 +78,12 @@ export const waves: Row = {
     if (schedule.some((wave) => wave.devices !== perZone))
       problems.push(`the waves had ${schedule.map((wave) => wave.devices).join(", ")} devices`);
     if (counts.accepted !== devices.length) problems.push(`the counts are ${JSON.stringify(counts)}`);
-    const marked = new Set(
-      (await project.deliveries(id)).filter((row) => row.possible_repeat).map((row) => row.device_id as string),
-    );
-    const pushes = (await system.simulators.pushes({ provider: "apns", status: 200 })).filter(
-      (push) => payloadOf(push).notification_id === id,
-    );
-    const repeated = [...Map.groupBy(pushes, deviceOf)].filter(([, own]) => own.length > 1).map(([device]) => device);
-    const unmarked = repeated.filter((device) => !marked.has(device));
+    const { lost, repeated } = await pushesAndRepeats(system, project, id, devices.length);
     return {
       sent: devices.length,
       final: counts.devices - counts.pending,
-      lost: devices.length - new Set(pushes.map(deviceOf)).size,
-      repeated: { marked: repeated.length - unmarked.length, unmarked: unmarked.length },
+      lost,
+      repeated,
       recoveryMs: undefined,
       problems,
       notes: [`${schedule.length} waves`],

@@ -216,7 +216,8 @@ test("another process repeats the events of a message that was not settled, unde
 });
 
 test("a message is not delivered again while one of its events waits", async () => {
-  await shortenAckWait(t, "PUSH_EVENTS", durable, 600);
+  const ackWaitMs = 1_500;
+  await shortenAckWait(t, "PUSH_EVENTS", durable, ackWaitMs);
   const ids = await publishTogether(2);
   let unavailable = true;
   const handled = countIds();
@@ -231,7 +232,7 @@ test("a message is not delivered again while one of its events waits", async () 
   );
   await eventually(() => expect(handled.times.size).toBe(1));
   const beganAt = Date.now();
-  await eventually(() => expect(Date.now() - beganAt).toBeGreaterThan(3 * 600));
+  await eventually(() => expect(Date.now() - beganAt).toBeGreaterThan(2 * ackWaitMs));
   unavailable = false;
   await allSettled();
   expect([handled.times, deliveryCounts]).toEqual([new Map(ids.map((id) => [id, 1])), new Set([1])]);

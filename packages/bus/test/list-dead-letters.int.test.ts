@@ -216,7 +216,7 @@ test("fail soon while the broker is unavailable", async () => {
     ]);
     for (const one of cutOff) expect(one).toMatchObject({ status: "rejected", reason: unavailable });
     await proxy.heal();
-    await expect.poll(() => getDeadLetter(bus, id).then((letter) => letter.id, String), { timeout: 10_000 }).toBe(id);
+    await expect.poll(() => getDeadLetter(bus, id).then((letter) => letter.id, String)).toBe(id);
   } finally {
     await t.broker.thaw();
     await closeBus(bus);

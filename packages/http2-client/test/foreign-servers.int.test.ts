@@ -224,6 +224,7 @@ describe.each(foreignServers)("$name", { timeout: 120_000 }, (server) => {
       return answer.kind === "answered" && answer.status < 500 ? times !== 1 : times > 1;
     });
     expect(wrong).toEqual([]);
-    expect(kinds(answers).answered).toBeGreaterThan(1_000);
+    // Those that were under way at the stop may have no answer.
+    expect(kinds(answers).answered).toBeGreaterThan(500);
   });
 });

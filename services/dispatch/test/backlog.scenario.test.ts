@@ -49,8 +49,8 @@ const empty = (projectId: ProjectId) =>
     expect(await readStream(dispatch().broker, "PUSH_DRAIN")).toEqual([]);
   });
 
-/** Accepts 20 sends for which APNs takes a second or longer, so that later sends wait. */
-const slowly = async (projectId: ProjectId, delayMs = 1_000) => {
+/** Accepts 20 sends for which APNs takes seconds, so that later sends wait for as long as a busy machine needs to look at them. */
+const slowly = async (projectId: ProjectId, delayMs = 2_000) => {
   dispatch().simulators.script([{ provider: "apns", tokenPrefix: "aa", delayMs }]);
   await acceptAll(sendsOf(projectId, devices(20, "aa")));
 };
@@ -126,7 +126,7 @@ const nextTo = (sends: readonly GroupedSend[]): NotificationId =>
 
 test("a crash between push and outcome sends again only what has no outcome, marked", async () => {
   const projectId = await dispatch().project();
-  dispatch().simulators.script([{ provider: "apns", tokenPrefix: "aa", delayMs: 500 }]);
+  dispatch().simulators.script([{ provider: "apns", tokenPrefix: "aa", delayMs: 1_500 }]);
   const some = devices(60, "aa");
   const ids = await acceptAll(sendsOf(projectId, some));
   await eventually(async () => expect(await waiting(projectId)).toBeGreaterThan(20));

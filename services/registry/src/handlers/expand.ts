@@ -13,7 +13,7 @@ import {
 import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
 import { queryOfWave } from "../requests/zone-audience.ts";
 import type { ExpansionDocument } from "../stores/expansion-store.ts";
-import { partitionRecipients } from "./recipients-page.ts";
+import { createPartitionRecipients } from "./recipients-page.ts";
 
 /**
  * Full delivery queues, each with the one page that may retry it. If every waiting page retried, their batches would cross the
@@ -84,12 +84,17 @@ type PartitionedPage = {
 };
 
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
+type PartitionDeps = { readonly partitionRecipients: ReturnType<typeof createPartitionRecipients> };
 type Hold = MessageDelivery<ExpandV1>["hold"];
 
 /** Undefined when the notification has ended. @throws HeraldError `schema` for a range that no page with its number has. */
-const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<PartitionedPage | undefined> => {
+const partition = async (
+  deps: ExpandDeps & PartitionDeps,
+  data: ExpandV1,
+  hold: Hold,
+): Promise<PartitionedPage | undefined> => {
   const { recipients: kind } = data;
-  if (kind !== undefined) return hold(() => partitionRecipients(deps, data, kind));
+  if (kind !== undefined) return hold(() => deps.partitionRecipients(data, kind));
   const { range, byZone, ...page } = await partitionPage(deps, data);
   const buckets = pageBuckets(data.page, range);
   // Tried again, it would never succeed.
@@ -106,6 +111,7 @@ const partition = async (deps: ExpandDeps, data: ExpandV1, hold: Hold): Promise<
 /** Publishes one page of an audience as delivery batches, then the command for the next page, or `ExpandedV1` after the last. */
 export const expand = (deps: ExpandDeps) => {
   const fullQueues = createFullQueues();
+  const partitionRecipients = createPartitionRecipients(deps);
   return defineHandler({
     durable: "registry-expand", // renaming a durable replays its stream
     message: ExpandV1,
@@ -115,7 +121,7 @@ export const expand = (deps: ExpandDeps) => {
       try {
         // The page is read only when its queue has room: a waiting page costs nothing but its message.
         await hold(async () => fullQueues.check(queue, pageName));
-        const page = await partition(deps, data, hold);
+        const page = await partition({ ...deps, partitionRecipients }, data, hold);
         if (page === undefined) return;
         await publishBatches(deps, data, page.batches, hold, { fullQueues, queue, pageName });
         if (page.record) await hold(page.record);

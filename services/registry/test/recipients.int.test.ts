@@ -1,0 +1,132 @@
+import { handleRequest, type RequestListener } from "@herald/bus";
+import {
+  type DeviceId,
+  type ExpandV1,
+  type NotificationId,
+  ReadRecipients,
+  type RecipientLine,
+  RecordRecipients,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type ExpandTest, sorted, startExpandTest } from "./expand-fixture.ts";
+
+type Chunk = { readonly lines: readonly RecipientLine[]; readonly last: boolean };
+
+/** The chunks that dispatch has; absent: not stored yet. */
+let chunks: (Chunk | undefined)[] = [];
+/** The pages that registry read and recorded, in order. */
+let reads: number[] = [];
+let recorded: { readonly page: number; readonly unmatched: readonly number[] }[] = [];
+/** What dispatch does before it records a page. */
+let onRecord: (page: number) => Promise<void> = async () => {};
+
+let t: ExpandTest;
+let listeners: RequestListener[] = [];
+beforeAll(async () => {
+  t = await startExpandTest();
+  listeners = [
+    handleRequest(t.registry.bus, ReadRecipients, async ({ page }) => {
+      reads.push(page);
+      const chunk = chunks[page];
+      if (!chunk) return { state: "waiting" as const };
+      return { state: "stored" as const, lines: JSON.stringify(chunk.lines), last: chunk.last };
+    }),
+    handleRequest(t.registry.bus, RecordRecipients, async ({ page, unmatched }) => {
+      await onRecord(page);
+      recorded.push({ page, unmatched });
+      return {};
+    }),
+  ];
+});
+afterAll(async () => {
+  await Promise.all(listeners.map((listener) => listener.stop()));
+  await t.stop();
+});
+beforeEach(async () => {
+  await t.newProject();
+  [chunks, reads, recorded] = [[], [], []];
+  onRecord = async () => {};
+});
+
+const line = (n: number): RecipientLine => ({ n, key: `u${n}`, values: { n } });
+const chunkOf = (from: number, to: number, last = false): Chunk => ({
+  lines: Array.from({ length: to - from + 1 }, (_, at) => line(from + at)),
+  last,
+});
+const seedUsers = (count: number) =>
+  t.seed(
+    Array.from({ length: count }, (_, at) => ({
+      token: `t${at + 1}`,
+      platform: "ios" as const,
+      user: { by: "project" as const, userId: `u${at + 1}` },
+    })),
+  );
+
+const send = async (): Promise<NotificationId> => {
+  const data: ExpandV1 = t.message([], { recipients: "user" });
+  await t.send(data);
+  return data.notificationId;
+};
+/** The devices of each page's batches, and the sums of the notification. */
+const expanded = (notificationId: NotificationId) =>
+  eventually(
+    () => {
+      const end = t.expanded.find((one) => one.notificationId === notificationId);
+      const batches = t.batches.filter((one) => one.notificationId === notificationId);
+      if (!end || batches.length < end.batches) throw new Error("not expanded");
+      return { end, devices: batches.flatMap(({ devices }) => devices) };
+    },
+    { timeoutMs: 20_000 },
+  );
+
+test("each recipient gets its own values once, and the next chunk is read while a page is recorded", async () => {
+  const ids = await seedUsers(5);
+  chunks = [chunkOf(1, 3), chunkOf(4, 6, true)];
+  // Page 0 ends only after page 1 was read.
+  onRecord = async (page) => {
+    if (page === 0) await eventually(() => expect(reads).toContain(1), { timeoutMs: 4_000 });
+  };
+  const { end, devices } = await expanded(await send());
+  expect(end).toMatchObject({ batches: 2, devices: 5 });
+  expect(sorted(devices.map(({ id }) => id))).toEqual(sorted(ids));
+  expect(devices.map(({ userId, values }) => [userId, values?.n]).sort()).toEqual(
+    [1, 2, 3, 4, 5].map((n) => [`u${n}`, n]),
+  );
+  expect(recorded).toEqual([
+    { page: 0, unmatched: [] },
+    { page: 1, unmatched: [2] },
+  ]);
+  expect(reads).toEqual([0, 1]);
+});
+
+test("a chunk that is stored after it was asked for is read at its turn", async () => {
+  await seedUsers(2);
+  chunks = [chunkOf(1, 1)];
+  onRecord = async (page) => {
+    if (page !== 0) return;
+    await eventually(() => expect(reads).toEqual([0, 1]), { timeoutMs: 4_000 });
+    chunks.push(chunkOf(2, 2, true));
+  };
+  const { devices } = await expanded(await send());
+  expect(devices.map(({ userId }) => userId).sort()).toEqual(["u1", "u2"]);
+  expect(reads).toEqual([0, 1, 1]);
+});
+
+test("devices that were read more than two seconds ago are read again", async () => {
+  const [first, second] = (await seedUsers(2)) as [DeviceId, DeviceId];
+  chunks = [chunkOf(1, 1), chunkOf(2, 2, true)];
+  let readAt: number | undefined;
+  onRecord = async (page) => {
+    if (page !== 0) return;
+    if (readAt === undefined) {
+      await eventually(() => expect(reads).toContain(1), { timeoutMs: 4_000 });
+      readAt = performance.now();
+    } else await t.setStatus([second], "inactive");
+    if (performance.now() < readAt + 2_500) throw new HeraldError("service-unavailable", "dispatch restarts");
+  };
+  const { end, devices } = await expanded(await send());
+  expect(end).toMatchObject({ devices: 1 });
+  expect(devices.map(({ id }) => id)).toEqual([first]);
+});
