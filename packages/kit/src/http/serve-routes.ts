@@ -42,7 +42,7 @@ const entryOf = (pattern: string, routes: readonly HttpRoute[]) => {
 
 /**
  * Finds the route of a request in a tree of patterns and serves it. Throws route-not-found, method-not-allowed, malformed-request, and the
- * errors of the route. Uses a tree: trying all routes one after another costs more than most handlers.
+ * errors of the route. Uses a tree because express tries all routes one after another.
  */
 export const serveRoutes = (
   routes: readonly HttpRoute[],

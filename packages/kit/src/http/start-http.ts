@@ -83,31 +83,31 @@ const handleClientError = (error: Error & { code?: string }, socket: Socket): vo
   respondOnSocket(socket, new HeraldError("malformed-request", String(problem)), Number(status));
 };
 
-/**
- * Disconnects a client that does not read its complete response, which would otherwise stay in memory. Reads the rest of a request that was
- * answered before its end, such as a refused upload, and disconnects a client that goes on sending: a connection that is closed with unread
- * bytes is reset, and the client may lose the response.
- */
-const limitTimes = (request: IncomingMessage, response: ServerResponse, timeouts: typeof defaultTimeouts): void => {
-  const { socket } = request;
+/** Disconnects a client that does not read its complete response, which would otherwise stay in memory. */
+const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: number): void => {
   response.once("prefinish", () => {
-    if (socket.writableLength > 0) {
-      const timer = setTimeout(() => socket.destroy(), timeouts.responseMs);
-      response.once("close", () => clearTimeout(timer));
-    }
-    if (!request.complete) limitRest(request, response, timeouts.restMs);
+    if (socket.writableLength === 0) return;
+    const timer = setTimeout(() => socket.destroy(), withinMs);
+    response.once("close", () => clearTimeout(timer));
   });
 };
 
+/**
+ * Reads the rest of a request that was answered before its end, such as a refused upload, and disconnects a client that goes on sending. A
+ * connection that is closed with unread bytes is reset, and the client may lose the response.
+ */
 const limitRest = (request: IncomingMessage, response: ServerResponse, withinMs: number): void => {
   const { socket } = request;
-  // Node calls it after the last response of a connection: the client learns of the end, and may still send, but not stay.
-  socket.destroySoon = () => {
-    socket.end();
-    setTimeout(() => socket.destroy(), withinMs).unref();
-  };
-  // An iterator that has stopped reading would keep the body paused.
-  request.removeAllListeners("readable").resume();
+  response.once("prefinish", () => {
+    if (request.complete) return;
+    // Node calls it after the last response of a connection: the client learns of the end, and may still send, but not stay.
+    socket.destroySoon = () => {
+      socket.end();
+      setTimeout(() => socket.destroy(), withinMs).unref();
+    };
+    // An iterator that has stopped reading would keep the body paused.
+    request.removeAllListeners("readable").resume();
+  });
   response.once("finish", () => {
     if (request.complete) return;
     const timer = setTimeout(() => socket.destroy(), withinMs);
@@ -142,7 +142,8 @@ export const startHttp = async (
       // The connection was refused, and its response is being sent.
       if (!connections.beginRequest(request.socket, response)) return;
       if (stopping) response.setHeader("connection", "close");
-      limitTimes(request, response, timeouts);
+      limitResponseTime(response, request.socket, timeouts.responseMs);
+      limitRest(request, response, timeouts.restMs);
       app(request, response);
     },
   );

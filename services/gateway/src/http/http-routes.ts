@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeraldError, type HttpRoute, meter, serveRoutes } from "@herald/kit";
-import express, { type Request, type Response } from "express";
+import type { Request, Response } from "express";
 import { type Route, routePattern } from "./route.ts";
 import { consoleRoutes } from "./serve-console.ts";
 
@@ -18,16 +18,6 @@ const frontPage: PublicPage = {
   },
 };
 
-/** Express serves a page alone: its features are for browsers, and requests of the API would pay for them. */
-const pageApp = ({ render }: PublicPage) => {
-  const app = express();
-  app.set("etag", false);
-  app.disable("x-powered-by");
-  app.use((request, response) => render(request, response));
-  // The types do not have the callback, which gets what `render` throws.
-  return app as unknown as (request: IncomingMessage, response: ServerResponse, fail: (error: unknown) => void) => void;
-};
-
 /**
  * Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. `consoleFolder` has the
  * console's files; without it there is no console.
@@ -39,20 +29,14 @@ export const serveGateway = (
   count: (request: IncomingMessage) => Promise<void>,
   consoleFolder?: string,
 ) => {
-  const servePage = (page: PublicPage): HttpRoute => {
-    const app = pageApp(page);
-    return {
-      method: "GET",
-      pattern: page.path,
-      serve: async (request, response) => {
-        await count(request);
-        await new Promise<void>((resolve, reject) => {
-          response.once("close", resolve);
-          app(request, response, reject);
-        });
-      },
-    };
-  };
+  const servePage = ({ path, render }: PublicPage): HttpRoute => ({
+    method: "GET",
+    pattern: path,
+    serve: async (request, response) => {
+      await count(request);
+      render(request as Request, response as Response);
+    },
+  });
   return serveRoutes(
     [
       ...[...declared].map(([route, serve]) => ({
