@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { freePort } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CommandLine, signedIn } from "./harness/command-line.ts";
 import { seed } from "./harness/seed.ts";
+import { stallingProxy } from "./harness/stalling-proxy.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 let system: System;
@@ -92,11 +93,12 @@ test("Ctrl-C ends a waiting command with 130, and prints what continues", async 
   const large = await system.project("Large");
   await seed(system, large, 5_000);
   const { terminal, shell } = await signedIn(system, "large", large);
-  const list = terminal("herald device list --all > /dev/null");
-  // It has to be stopped before it ends.
-  await vi.waitFor(() => expect(list.written.stdout).toContain("rows…"), { interval: 1, timeout: 20_000 });
+  const proxy = await stallingProxy(system.gateway, { answers: 300_000 });
+  const list = terminal(`herald device list --all --url ${proxy.url} > /dev/null`);
+  await eventually(() => expect(list.written.stdout).toContain("rows…"));
   list.type(ctrlC);
   expect(await list.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Stopped.") });
+  proxy.stop();
 
   // head closes the pipe after two lines.
   const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();

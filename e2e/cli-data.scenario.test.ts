@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { SystemStatus } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CommandLine, commandLine } from "./harness/command-line.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
+import { stallingProxy } from "./harness/stalling-proxy.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 let system: System;
@@ -148,11 +149,12 @@ test("Ctrl-C during an import prints how to resume it, and resuming loses nothin
   const file = join(system.folder, "many.ndjson");
   await writeFile(file, lines(count).join(""));
   const { terminal, json } = commandLine({ ...environment, HERALD_TOKEN: mine.token });
-  const running = terminal(`herald device import ${file} --format herald`, 200);
-  // It has to be stopped before it ends.
-  await vi.waitFor(() => expect(running.written.stdout).toContain("lines"), { interval: 1, timeout: 20_000 });
+  const proxy = await stallingProxy(system.gateway, { requests: 300_000 });
+  const running = terminal(`herald device import ${file} --format herald --url ${proxy.url}`, 200);
+  await eventually(() => expect(running.written.stdout).toContain("lines"));
   running.type(ctrlC);
   const { exitCode, stdout } = await running.ended();
+  proxy.stop();
   const id = /Continue with: herald device import \S+ --resume (imp_\w+)/.exec(stdout)?.[1] ?? "";
   expect([exitCode, id], stdout).toEqual([130, expect.stringMatching(/^imp_/)]);
   const resumed = await json("device", "import", file, "--resume", id);

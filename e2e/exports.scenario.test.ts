@@ -5,13 +5,14 @@ import { promisify } from "node:util";
 import { Herald } from "@herald/client";
 import { Scope } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { commandLine } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
 import { newAddress, seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf } from "./harness/simulators.ts";
+import { stallingProxy } from "./harness/stalling-proxy.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -149,14 +150,15 @@ test("the command line writes files and pipes, and says how to resume", async ()
   expect(rowsOf(head.stdout).map(({ id }) => id)).toEqual(ids.slice(0, 1));
 
   const part = join(system.folder, "part.ndjson");
-  const stopped = cli.terminal(`herald device export ${part}`);
-  // It has to be stopped before it ends.
-  await vi.waitFor(() => expect(stopped.written.stdout).toContain("rows…"), { interval: 1, timeout: 20_000 });
+  const proxy = await stallingProxy(system.gateway, { answers: 600_000 });
+  const stopped = cli.terminal(`herald device export ${part} --url ${proxy.url}`);
+  await eventually(() => expect(stopped.written.stdout).toContain("rows…"));
   stopped.type("\u0003");
   expect(await stopped.ended()).toMatchObject({
     exitCode: 130,
     stdout: expect.stringMatching(/Wrote [\d,]+ rows\. `--after dev_\w+` resumes here/),
   });
+  proxy.stop();
   const written = rowsOf(await readFile(part, "utf8")).map(({ id }) => id);
   expect(await cli.herald("device", "export", part, "--after", written.at(-1))).toMatchObject({ exitCode: 0 });
   expect(rowsOf(await readFile(part, "utf8")).map(({ id }) => id)).toEqual(ids);

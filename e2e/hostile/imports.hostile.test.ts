@@ -19,7 +19,7 @@ let sockets: Socket[] = [];
 /** The 99th percentile of another project's reads, at rest and with an attack, in ms. */
 let rest = 0;
 const readsDuring = (during: () => Promise<unknown>) => latencyDuring(() => quiet.call("GET /devices?page=1"), during);
-/** A busy machine delays both; what holds up the event loop of a service does so for many seconds. */
+/** A busy machine delays both, so this notices only what holds up a service for seconds. */
 const isServed = (p99: number) => expect(p99).toBeLessThan(Math.max(3_000, 20 * rest));
 /** Of one gateway; a project may have two of them. */
 const exportsOpen = 8;

@@ -98,7 +98,12 @@ const full: Row = {
     await trial.broadcastUnderWay();
     const streams = ["PUSH_CMD", "PUSH_SEND"] as const;
     const before = await Promise.all(streams.map((stream) => hands.limit(stream, 1)));
-    await delay(500);
+    const refused = () => trial.load.answers.get(503) ?? 0;
+    const alreadyRefused = refused();
+    // The load sends one at a time: none that was taken before is still to be answered then.
+    await eventually(() => {
+      if (refused() === alreadyRefused) throw new Error("the load meets no refusal");
+    }).catch((error: Error) => trial.problem(error.message));
     const accepted = trial.load.promised.length;
     for (const target of ["topic:empty", "user:unknown"]) {
       const notification = { title: "No room", targets: [target] };

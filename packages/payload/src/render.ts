@@ -38,26 +38,39 @@ export const wordsOf = (content: NotificationContent, localization: string | und
 /** Locales whose choice is cached: more than really exist, and few enough if clients invent them. */
 const maxChosen = 1_000;
 
-/** Renders each localization once, when the first device needs it. */
-export const perLocalization = <Rendered>(
+/** Renders once for each key of `localizations`, and for none of them, when the first device needs it. */
+export const perLocalizationKey = <Rendered>(
   content: NotificationContent,
-  render: (words: Words) => Rendered,
+  render: (key: string | undefined) => Rendered,
 ): ((locale: string | undefined) => Rendered) => {
+  if (content.localizations === undefined) {
+    let only: { readonly rendered: Rendered } | undefined;
+    return () => {
+      only ??= { rendered: render(undefined) };
+      return only.rendered;
+    };
+  }
   const rendered = new Map<string | undefined, Rendered>();
   const chosen = new Map<string, string | undefined>();
   return (locale) => {
     let key: string | undefined;
-    if (locale !== undefined && content.localizations !== undefined) {
+    if (locale !== undefined) {
       key = chosen.has(locale) ? chosen.get(locale) : chooseLocalization(content, locale);
       if (chosen.size < maxChosen) chosen.set(locale, key);
     }
     const known = rendered.get(key);
     if (known !== undefined) return known;
-    const fresh = render(wordsOf(content, key));
+    const fresh = render(key);
     rendered.set(key, fresh);
     return fresh;
   };
 };
+
+/** Renders each localization once, when the first device needs it. */
+export const perLocalization = <Rendered>(
+  content: NotificationContent,
+  render: (words: Words) => Rendered,
+): ((locale: string | undefined) => Rendered) => perLocalizationKey(content, (key) => render(wordsOf(content, key)));
 
 /** The notification that a payload belongs to. The device needs these ids to report an open. */
 export type PushOrigin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };

@@ -113,7 +113,8 @@ test("the database goes away and comes back: they wait in the stream", async () 
   const sent = group();
   await t.proxy.cut();
   await report(sent);
-  expect(await t.hands.left("PUSH_RECEIPTS", "analytics-receipt-groups")).toBe(1);
+  // The stream tells its consumers of a message after it has acked it.
+  await eventually(async () => expect(await t.hands.left("PUSH_RECEIPTS", "analytics-receipt-groups")).toBe(1));
   await t.proxy.heal();
   await eventually(async () => expect(await counts(sent.one)).toEqual({ received: 3, dismissed: 1 }), {
     timeoutMs: 30_000,

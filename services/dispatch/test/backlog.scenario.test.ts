@@ -79,11 +79,13 @@ test("sends beyond a project's share wait in its backlog, and each is pushed onc
   expect(pushesTo(some)).toEqual(some.map(() => 1));
   await empty(projectId);
   for (const id of [ids[0], last] as NotificationId[])
-    expect((await eventsOf(projectId, id)).toSorted()).toEqual([
-      "delivery.accepted",
-      "notification.accepted",
-      "notification.completed",
-    ]);
+    await eventually(async () =>
+      expect((await eventsOf(projectId, id)).toSorted()).toEqual([
+        "delivery.accepted",
+        "notification.accepted",
+        "notification.completed",
+      ]),
+    );
 });
 
 test("another project's send does not wait behind them", async () => {

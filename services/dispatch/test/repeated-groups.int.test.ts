@@ -125,7 +125,7 @@ describe("a group that comes again", () => {
     expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { devices: 90, accepted: 90 } });
     const all = await dispatch().deliveries(projectId, id);
     expect(all.every(({ possible_repeat }) => possible_repeat)).toBe(true);
-    expect(await eventsOf(projectId, id)).toContain("delivery.accepted");
+    await eventually(async () => expect(await eventsOf(projectId, id)).toContain("delivery.accepted"));
   });
 
   test("while the database was unavailable: every send is final afterwards, and none is pushed twice", async () => {

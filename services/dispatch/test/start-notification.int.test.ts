@@ -39,7 +39,7 @@ test("a command that is delivered three times creates one notification", async (
 test("a scheduled one waits for its time, on the broker's clock", async () => {
   const { project, send, get, now, bus, partition, final, lastEvent } = dispatch;
   const projectId = await project();
-  const sendAt = new Date(now().getTime() + 4_000).toISOString();
+  const sendAt = new Date(now().getTime() + 8_000).toISOString();
   const id = await send(projectId, { sendAt });
   await eventually(async () =>
     expect(await lastEvent(projectId, NotificationAcceptedV1)).toMatchObject({ send_at: sendAt }),

@@ -14,7 +14,7 @@ import {
 import type { GatewayConfig } from "./config.ts";
 import { createRouteDeps, type GatewayOverrides } from "./create-route-deps.ts";
 import { docsPages } from "./docs/docs-pages.ts";
-import { allowBrowsers, registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
+import { allowBrowsers, registerLoadMetrics, serveGateway, takeTurns } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";
 import { builtConsole } from "./http/serve-console.ts";
@@ -56,7 +56,7 @@ export const createApp = (
       (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
     );
     const serve = serveGateway(new Map(served), docsPages(routes), health.routes, count, folder);
-    return createHttpApp(log, serve, allowBrowsers(routes));
+    return createHttpApp(log, serve, allowBrowsers(routes), takeTurns(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = openDoor(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);

@@ -47,7 +47,9 @@ describe("limits", () => {
 
   test("a batch for which the rate limit has no room is refused as a whole", async () => {
     const invalid = Array.from({ length: 500 }, () => 1);
-    for (let index = 0; index < 4; index++) expect((await post(invalid)).status).toBe(422);
+    // At once, so that a slow machine does not need a second window of ten seconds.
+    for (const { status } of await Promise.all(Array.from({ length: 4 }, () => post(invalid))))
+      expect(status).toBe(422);
     const last = await post(smalls(400));
     expect(last.headers.get("ratelimit")).toMatch(/^"token";r=\d{1,3};/);
     const refused = await post(smalls(499));

@@ -135,11 +135,13 @@ test("requests by client identity are limited for each address, others are not",
   try {
     const own = await createWorld(limited);
     const body = () => ({ project_id: own.project.id, identifier: apnsToken(), platform: "ios" });
-    const answers = [];
-    for (let index = 0; index < 6; index++)
-      answers.push(await limited.call("PUT /api/v1/identification", { body: body() }));
-    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 429]);
-    expect(answers.at(-1)?.headers.get("ratelimit-policy")).toBe('"clients";q=5;w=10');
+    // At once, so that a slow machine does not need a second window of ten seconds.
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () => limited.call("PUT /api/v1/identification", { body: body() })),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 201, 201, 201, 201, 429]);
+    const refused = answers.find(({ status }) => status === 429);
+    expect(refused?.headers.get("ratelimit-policy")).toBe('"clients";q=5;w=10');
     const byCredential = await limited.call("PATCH /api/v1/metadata", {
       token: own.credential,
       body: { metadata: {} },
@@ -163,10 +165,14 @@ test("behind a proxy that is trusted, each client has its own limit", async () =
         body: { project_id: own.id, identifier: apnsToken(), platform: "ios" },
         headers: { "x-forwarded-for": address },
       });
-    expect((await from("203.0.113.9")).status).toBe(201);
-    expect((await from("203.0.113.9")).status).toBe(429);
-    expect((await from("198.51.100.1, 203.0.113.9")).status).toBe(429);
-    expect((await from("203.0.113.10")).status).toBe(201);
+    const [first, again, forged, other] = await Promise.all([
+      from("203.0.113.9"),
+      from("203.0.113.9"),
+      from("198.51.100.1, 203.0.113.9"),
+      from("203.0.113.10"),
+    ]);
+    expect([first, again, forged].map(({ status }) => status).toSorted()).toEqual([201, 429, 429]);
+    expect(other.status).toBe(201);
   } finally {
     await limited.stop();
   }

@@ -161,7 +161,7 @@ test("a key with an unreadable record is refused, because its request may have s
     errors: ["Idempotency-Key: its record cannot be read; use a new key"],
   });
   expect((await send(randomUUID())).status).toBe(202);
-  expect(commandsOf(first.body.data.id)).toHaveLength(1);
+  await eventually(() => expect(commandsOf(first.body.data.id)).toHaveLength(1));
 });
 
 test("a request whose response has no room is performed again under the same id, at once", async () => {

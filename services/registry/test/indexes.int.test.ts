@@ -95,6 +95,7 @@ const everyLookup = [
   ...lookups(...many.map((token) => `token:${token}`)),
   ...lookups("all"),
   ...lookups("condition:'a' in topics && metadata.b > 1", "condition:platform == 'ios' && metadata.b.c != 2"),
+  { lookup: { by: "facets", facets: ["z:UTC"], checked: "t:a", targets: [0] } as const, targets: targetsOf("a") },
 ];
 const buckets = { from: 10, to: 70 };
 const needed = neededBy(targetsOf("news", "condition:metadata.b > 1"));

@@ -46,12 +46,32 @@ describe("a wave", () => {
     expect(sorted(found)).toEqual(sorted(ids.filter((_, at) => fits(at))));
   });
 
-  test.each([true, false])("has the same devices by either index (%s), also if a page is repeated", async (byZone) => {
+  test.each([
+    [true, "topic:news", () => true],
+    [false, "topic:news", () => true],
+    [true, "topic:rare", (at: number) => at % 3 === 0],
+    [false, "topic:rare", (at: number) => at % 3 === 0],
+  ])("has the same devices by either index (%s) of %s", async (byZone, target, fits) => {
     const ids = await t.seed(zoned(4_000));
     const wave = { n: 3, zones: ["Asia/Tokyo"], byZone, skip: "past-local-time" };
-    const { batches, devices } = await t.expand(["topic:news"], { page: 3 * pagesOfWave, wave });
-    expect(sorted(devices)).toEqual(sorted(ids.filter((_, at) => zoneAt(at) === "Asia/Tokyo")));
+    const { batches, devices, end } = await t.expand([target], { page: 3 * pagesOfWave, wave });
+    expect(sorted(devices)).toEqual(sorted(ids.filter((_, at) => fits(at) && zoneAt(at) === "Asia/Tokyo")));
     expect(batches.every(({ skip }) => skip === "past-local-time")).toBe(true);
+    expect(end.unmatched).toEqual([]);
+  });
+
+  test("finds no device in its zones that a target matches, by either index", async () => {
+    await t.seed([...zoned(50), { token: "other", platform: "ios", topics: ["elsewhere"] }]);
+    for (const [n, byZone] of [true, false].entries()) {
+      const { devices, end } = await t.expand(["topic:elsewhere"], { wave: { n, zones: ["Asia/Tokyo"], byZone } });
+      expect({ devices, unmatched: end.unmatched }).toEqual({ devices: [], unmatched: ["topic:elsewhere"] });
+    }
+  });
+
+  test("says which of several targets matched a device", async () => {
+    await t.seed(zoned(50));
+    const { end } = await t.expand(["all", "topic:none"], { wave: { n: 0, zones: ["Asia/Tokyo"] } });
+    expect(end.unmatched).toEqual(["topic:none"]);
   });
 
   test("reaches single devices and tokens in its zones alone", async () => {

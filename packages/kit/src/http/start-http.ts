@@ -83,13 +83,19 @@ const handleClientError = (error: Error & { code?: string }, socket: Socket): vo
   respondOnSocket(socket, new HeraldError("malformed-request", String(problem)), Number(status));
 };
 
+/** Limits the time that a client takes to read the response, and to send the rest of its request. One listener does for both. */
+const limitTimes = (request: IncomingMessage, response: ServerResponse, timeouts: typeof defaultTimeouts): void => {
+  response.once("prefinish", () => {
+    limitResponseTime(response, request.socket, timeouts.responseMs);
+    if (!request.complete) limitRest(request, response, timeouts.restMs);
+  });
+};
+
 /** Disconnects a client that does not read its complete response, which would otherwise stay in memory. */
 const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: number): void => {
-  response.once("prefinish", () => {
-    if (socket.writableLength === 0) return;
-    const timer = setTimeout(() => socket.destroy(), withinMs);
-    response.once("close", () => clearTimeout(timer));
-  });
+  if (socket.writableLength === 0) return;
+  const timer = setTimeout(() => socket.destroy(), withinMs);
+  response.once("close", () => clearTimeout(timer));
 };
 
 /**
@@ -98,16 +104,13 @@ const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: n
  */
 const limitRest = (request: IncomingMessage, response: ServerResponse, withinMs: number): void => {
   const { socket } = request;
-  response.once("prefinish", () => {
-    if (request.complete) return;
-    // Node calls it after the last response of a connection: the client learns of the end, and may still send, but not stay.
-    socket.destroySoon = () => {
-      socket.end();
-      setTimeout(() => socket.destroy(), withinMs).unref();
-    };
-    // An iterator that has stopped reading would keep the body paused.
-    request.removeAllListeners("readable").resume();
-  });
+  // Node calls it after the last response of a connection: the client learns of the end, and may still send, but not stay.
+  socket.destroySoon = () => {
+    socket.end();
+    setTimeout(() => socket.destroy(), withinMs).unref();
+  };
+  // An iterator that has stopped reading would keep the body paused.
+  request.removeAllListeners("readable").resume();
   response.once("finish", () => {
     if (request.complete) return;
     const timer = setTimeout(() => socket.destroy(), withinMs);
@@ -142,8 +145,7 @@ export const startHttp = async (
       // The connection was refused, and its response is being sent.
       if (!connections.beginRequest(request.socket, response)) return;
       if (stopping) response.setHeader("connection", "close");
-      limitResponseTime(response, request.socket, timeouts.responseMs);
-      limitRest(request, response, timeouts.restMs);
+      limitTimes(request, response, timeouts);
       app(request, response);
     },
   );

@@ -55,8 +55,8 @@ const truncate = (value: Runtime, length: number, ending: string): Runtime => {
 const maxFormats = 500;
 const formats = new Map<string, unknown>();
 
-const cached = <Format>(key: readonly unknown[], create: () => Format, what: string): Format => {
-  const name = JSON.stringify(key);
+/** `name`: of the filter, the locale and the arguments. */
+const cached = <Format>(name: string, create: () => Format, what: string): Format => {
   const known = formats.get(name);
   if (known !== undefined) return known as Format;
   try {
@@ -124,24 +124,28 @@ const byName: Readonly<Record<LiquidFilterName, (call: Call) => Runtime>> = {
       timeZone: textOf(zone),
     };
     const problem = `the filter \`date\` does not know the zone ${JSON.stringify(textOf(zone)).slice(0, 100)}`;
-    const format = cached(["date", locale, options], () => new Intl.DateTimeFormat(locale, options), problem);
+    const format = cached(
+      `date/${locale}/${JSON.stringify(options)}`,
+      () => new Intl.DateTimeFormat(locale, options),
+      problem,
+    );
     return format.format(timeOf(value));
   },
   number: ({ value, args: [digits], locale }) => {
     const places = digits === undefined ? undefined : numberOf(digits);
     const options = places === undefined ? {} : { minimumFractionDigits: places, maximumFractionDigits: places };
     const problem = "the filter `number` shows 0 to 100 decimal places";
-    const format = cached(["number", locale, places], () => new Intl.NumberFormat(locale, options), problem);
+    const format = cached(`number/${locale}/${places}`, () => new Intl.NumberFormat(locale, options), problem);
     return format.format(numeric(value, "number"));
   },
   currency: ({ value, args: [code], locale }) => {
     const currency = textOf(code);
     const problem = `the filter \`currency\` needs a code such as EUR, not ${JSON.stringify(currency).slice(0, 100)}`;
     const create = () => new Intl.NumberFormat(locale, { style: "currency", currency });
-    return cached(["currency", locale, currency], create, problem).format(numeric(value, "currency"));
+    return cached(`currency/${locale}/${currency}`, create, problem).format(numeric(value, "currency"));
   },
   plural: ({ value, named, locale }) => {
-    const rules = cached(["plural", locale], () => new Intl.PluralRules(locale), "");
+    const rules = cached(`plural/${locale}`, () => new Intl.PluralRules(locale), "");
     return named[rules.select(numeric(value, "plural"))] ?? named.other;
   },
 };

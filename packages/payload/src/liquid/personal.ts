@@ -5,7 +5,7 @@ import {
   type PersonalTexts,
   words,
 } from "@herald/contracts";
-import { chooseLocalization } from "../render.ts";
+import { perLocalizationKey } from "../render.ts";
 import type { LiquidValues } from "./evaluate.ts";
 import { LiquidRenderError } from "./filters.ts";
 import { type CompiledText, mapTexts, renderText, type Texts } from "./texts.ts";
@@ -41,7 +41,7 @@ export const createRenderPersonal = (
 ): RenderPersonal => {
   const { localizations = {}, ...own } = texts;
   // Only the keys decide which of them a device gets.
-  const keys = { ...content, localizations: localizations as NotificationContent["localizations"] };
+  const keys = { ...content, localizations: texts.localizations as NotificationContent["localizations"] };
   const { localizations: _, ...plain } = content;
   /** What all devices of a localization have in common, and what is rendered for each. */
   const textsIn = (chosen: string | undefined) => {
@@ -58,12 +58,10 @@ export const createRenderPersonal = (
     );
     return { common: { ...plain, ...common }, rendered };
   };
-  const prepared = new Map<string | undefined, ReturnType<typeof textsIn>>();
+  const textsFor = perLocalizationKey(keys, textsIn);
 
   return (values, deviceLocale) => {
-    const chosen = chooseLocalization(keys, deviceLocale);
-    const found = prepared.get(chosen) ?? textsIn(chosen);
-    prepared.set(chosen, found);
+    const found = textsFor(deviceLocale);
     const { data } = found.common;
     const own: Record<string, unknown> = { ...found.common };
     const ownData: Record<string, string> | undefined = data && { ...data };

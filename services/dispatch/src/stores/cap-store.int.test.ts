@@ -110,6 +110,32 @@ test("a large batch takes its slots at once", async () => {
   expect(held.reduce((sum, { size }) => sum + size, 0)).toBe(1_000);
 });
 
+test("first slots that are free are taken without a look, also by a repeat; later ones are looked for", async () => {
+  const watched = new MongoClient(database.url, { monitorCommands: true });
+  let commands: string[] = [];
+  watched.on("commandStarted", ({ commandName }) => commands.push(commandName));
+  const store = createCapStore(watched.db(database.name));
+  const projectId = newProjectId(new Date());
+  const taking = async (one: WantedSlots) => {
+    commands = [];
+    const held = [...(await store.take(one))].sort();
+    return { held, commands: commands.filter((name) => name === "find" || name === "insert") };
+  };
+  const [both, next] = [
+    ["ann", "bob"],
+    ["cleo", "dan"],
+  ];
+  const sent = wanted({ projectId, subjects: next });
+  expect(await taking(wanted({ projectId, subjects: both }))).toEqual({ held: both, commands: ["find", "insert"] });
+  expect(await taking(sent)).toEqual({ held: next, commands: ["insert"] });
+  expect(await taking(sent)).toEqual({ held: next, commands: ["insert", "find"] });
+  expect(await taking(sent)).toEqual({ held: next, commands: ["find"] });
+  const second = wanted({ projectId, subjects: [...both, ...next] });
+  expect((await taking(second)).held).toEqual([...both, ...next]);
+  expect((await taking(wanted({ projectId, subjects: [...next, "eve"] }))).held).toEqual(["eve"]);
+  await watched.close();
+});
+
 test("the slots of an erased user, a deleted project and past weeks are removed", async () => {
   const [projectId, deleted] = [newProjectId(new Date()), newProjectId(new Date())];
   const key = userKey(projectId, "ann");

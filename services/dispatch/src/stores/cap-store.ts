@@ -1,5 +1,5 @@
 import { type CapWindow, type NotificationId, type ProjectId, userKey } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, LRUCache } from "@herald/kit";
 import { anyOf, beginsWith, findByIds, guardStore, inOneCommand, insertNew, removeOldest } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { Erased } from "../domain/erase-targets.ts";
@@ -40,13 +40,16 @@ const dayEnds = "2030-01-31".length;
 const timeEnds = "2030-01-31T09:00".length;
 const dayOf = (at: Date): string => at.toISOString().slice(0, dayEnds);
 
-const keyOf = ({ projectId, kind, cap, window }: WantedSlots, subject: string): string =>
-  [dayOf(window), projectId, subject, kind, cap.per, window.toISOString().slice(dayEnds + 1, timeEnds)].join("/");
+/** The parts of a slot's id before and after the subject. */
+const keyParts = ({ projectId, kind, cap, window }: WantedSlots) =>
+  [`${dayOf(window)}/${projectId}`, `${kind}/${cap.per}/${window.toISOString().slice(dayEnds + 1, timeEnds)}`] as const;
 
 /** More than the rounds of the largest cap: each gives a subject's next slot to one that wants it. */
 const maxRounds = 200;
-/** How many slots of each subject the first round reads. Caps are mostly small; each further part is twice as large. */
+/** How many slots of each subject the first round reads of a window that is not known. Caps are mostly small; each further part is larger. */
 const firstSlots = 4;
+/** Windows of kinds of which a process knows how many slots of most people are taken. */
+const maxWindows = 10_000;
 
 /**
  * Slots of frequency caps. One insert takes a slot and names the notification: so two processes cannot both take it. Slots are taken in
@@ -60,19 +63,25 @@ export const createCapStore = (db: Db) => {
   type Open = {
     readonly wanted: WantedSlots;
     readonly subject: string;
+    /** The id of a slot, without its number. */
     readonly key: string;
+    /** What the subjects of a kind and window have in common. */
+    readonly window: string;
     readonly from: number;
+    /** The slots from there that are read together. None: the first slot is probably free, and is taken without a look. */
+    readonly ids: readonly string[];
   };
 
-  /** The slots from `from` to this one are read together: twice as many as the round before. */
-  const readTo = (from: number): number => 2 * from + firstSlots;
-
-  const idsOf = ({ key, from, wanted }: Open): string[] =>
-    Array.from({ length: Math.min(readTo(from), wanted.cap.count) - from }, (_, at) => `${key}/${from + at}`);
+  const openAt = (one: Omit<Open, "ids">, count: number): Open => {
+    const { key, from, wanted } = one;
+    const some = Math.max(0, Math.min(count, wanted.cap.count - from));
+    return { ...one, ids: Array.from({ length: some }, (_, at) => `${key}/${from + at}`) };
+  };
 
   const read = async (open: readonly Open[]): Promise<Map<string, NotificationId>> => {
+    const ids = new Set(open.flatMap((one) => one.ids));
+    if (ids.size === 0) return new Map();
     const projectId = anyOf(open.map(({ wanted }) => wanted.projectId));
-    const ids = new Set(open.flatMap(idsOf));
     const found = await findByIds(caps, ids, { projectId }, { projection: { notificationId: 1 } });
     return new Map(found.map(({ _id, notificationId }) => [_id, notificationId]));
   };
@@ -89,13 +98,36 @@ export const createCapStore = (db: Db) => {
     return new Set([...free].filter(took).map(([one]) => one));
   };
 
+  /**
+   * How many slots of a window to read first, by the slots that were taken of those asked about last: one more than most have. An id that is
+   * not needed costs PostgreSQL 3 µs, and none is read while every first slot is free.
+   */
+  const toRead = new LRUCache<string, number>({ max: maxWindows });
+
+  const openAll = (all: readonly WantedSlots[]): Open[] =>
+    all.flatMap((wanted) => {
+      const [before, after] = keyParts(wanted);
+      const window = `${before}/${after}`;
+      const count = toRead.get(window) ?? firstSlots;
+      return [...new Set(wanted.subjects)].map((subject) =>
+        openAt({ wanted, subject, key: `${before}/${subject}/${after}`, window, from: 0 }, count),
+      );
+    });
+
+  const learn = (open: readonly Open[], taken: ReadonlyMap<string, unknown>, refused: ReadonlySet<Open>): void => {
+    const takenOf = (one: Open): number =>
+      one.ids.length === 0 ? Number(refused.has(one)) : one.ids.filter((id) => taken.has(id)).length;
+    for (const [window, some] of Map.groupBy(open, (one) => one.window)) {
+      const mean = some.reduce((sum, one) => sum + takenOf(one), 0) / some.length;
+      toRead.set(window, mean === 0 ? 0 : Math.round(mean) + 1);
+    }
+  };
+
   /** What a round reads decides what it inserts. What other processes took between the two shows the next round. */
   const take = async (all: readonly WantedSlots[]): Promise<ReadonlySet<string>[]> => {
     const slots = new Map(all.map((wanted) => [wanted, new Set<string>()]));
     const hold = ({ wanted, subject }: Open) => slots.get(wanted)?.add(subject);
-    let open: Open[] = all.flatMap((wanted) =>
-      [...new Set(wanted.subjects)].map((subject) => ({ wanted, subject, key: keyOf(wanted, subject), from: 0 })),
-    );
+    let open = openAll(all);
     for (let round = 0; open.length > 0; round++) {
       if (round === maxRounds)
         throw new HeraldError("database-unavailable", "the counts of frequency caps change too often");
@@ -103,22 +135,23 @@ export const createCapStore = (db: Db) => {
       const free = new Map<Open, string>();
       const full: Open[] = [];
       for (const one of open) {
-        const ids = idsOf(one);
-        const { notificationId } = one.wanted;
-        if (ids.some((id) => taken.get(id) === notificationId)) hold(one);
+        const { key, from, ids, wanted } = one;
+        if (ids.some((id) => taken.get(id) === wanted.notificationId)) hold(one);
         else {
-          const next = ids.find((id) => !taken.has(id));
+          const next = ids.length === 0 ? `${key}/${from}` : ids.find((id) => !taken.has(id));
           if (next === undefined) full.push(one);
           else free.set(one, next);
         }
       }
       const inserted = free.size > 0 ? await insert(free) : new Set<Open>();
       inserted.forEach(hold);
+      const refused = [...free.keys()].filter((one) => !inserted.has(one));
+      if (round === 0) learn(open, taken, new Set(refused));
       open = [
-        ...[...free.keys()].filter((one) => !inserted.has(one)),
+        ...refused.map((one) => openAt(one, Math.max(one.ids.length, firstSlots))),
         ...full
-          .map((one) => ({ ...one, from: readTo(one.from) }))
-          .filter(({ from, wanted }) => from < wanted.cap.count),
+          .map((one) => openAt({ ...one, from: one.from + one.ids.length }, one.from + one.ids.length + firstSlots))
+          .filter(({ ids }) => ids.length > 0),
       ];
     }
     return all.map((wanted) => slots.get(wanted) ?? new Set());

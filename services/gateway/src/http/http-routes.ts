@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HeraldError, type HttpRoute, meter, serveRoutes } from "@herald/kit";
 import type { Request, Response } from "express";
@@ -58,19 +59,50 @@ const preflightSeconds = 7_200;
 
 const exposed = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy";
 
+/** Tests whether a URL is of one of the routes, whatever its query. */
+const urlsOf = (routes: readonly Route[]): RegExp => {
+  const paths = routes.map(({ path }) => path.replaceAll(/\{\w+\}/g, "[^/?]+"));
+  return new RegExp(`^(?:${[...new Set(paths)].join("|")})/?(?:\\?|$)`);
+};
+
 /**
  * Middleware that lets pages of any origin read the responses of routes for browsers, problems included. `*` is safe because there are
  * no cookies.
  */
 export const allowBrowsers = (routes: readonly Route[]) => {
-  const paths = routes.filter(({ cors }) => cors).map(({ path }) => path.replaceAll(/\{\w+\}/g, "[^/?]+"));
-  const open = new RegExp(`^(?:${[...new Set(paths)].join("|")})/?(?:\\?|$)`);
+  const open = urlsOf(routes.filter(({ cors }) => cors));
   return ({ url = "" }: IncomingMessage, response: ServerResponse, next: () => void): void => {
     if (open.test(url)) {
       response.setHeader("access-control-allow-origin", "*");
       response.setHeader("access-control-expose-headers", exposed);
     }
     next();
+  };
+};
+
+/** About four milliseconds of work. */
+const perTurn = 32;
+
+/**
+ * Middleware that serves requests of low priority in turns of the event loop, a few in each and in their order. After a broadcast hundreds of
+ * receipts arrive at the same moment, and a send needs several turns: it would wait behind all of them in each.
+ */
+export const takeTurns = (routes: readonly Route[]) => {
+  const late = urlsOf(routes.filter(({ lowPriority }) => lowPriority));
+  const waiting: { readonly request: IncomingMessage; readonly next: () => void }[] = [];
+  const serveSome = (): void => {
+    // The clients of the others have disconnected.
+    for (const { request, next } of waiting.splice(0, perTurn)) if (!request.destroyed) next();
+    if (waiting.length > 0) setImmediate(serveSome);
+  };
+  return (request: IncomingMessage, _response: ServerResponse, next: () => void): void => {
+    if (!late.test(request.url ?? "")) {
+      next();
+      return;
+    }
+    if (waiting.length === 0) setImmediate(serveSome);
+    // With the request's own id and span: the turn is one of all.
+    waiting.push({ request, next: AsyncLocalStorage.bind(next) });
   };
 };
 

@@ -1,10 +1,12 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import type { HttpRoute, RouteMatch } from "@herald/kit";
 import { expect, test } from "vitest";
 import { docsPages } from "../docs/docs-pages.ts";
 import { allRoutes } from "../routes/all-routes.ts";
-import { serveGateway } from "./http-routes.ts";
+import { serveGateway, takeTurns } from "./http-routes.ts";
 import { type Route, routePattern } from "./route.ts";
 
 type Served = { readonly route: Route; readonly match: RouteMatch };
@@ -94,4 +96,31 @@ test("counts OPTIONS, but not a browser's preflight", async () => {
   };
   expect(await options("/api/v1/notifications/ntf_1/open")).toEqual({ status: 204, counted: false });
   expect(await options("/api/v1/devices")).toEqual({ status: 204, counted: true });
+});
+
+test("receipts are served a few in each turn, in their order, and other requests and opens at once", async () => {
+  const requestIds = new AsyncLocalStorage<string>();
+  const inTurns = takeTurns(allRoutes);
+  const begun: (string | undefined)[] = [];
+  const pass = (method: string, path: string, id: string): IncomingMessage => {
+    const request = Object.assign(new IncomingMessage(new Socket()), { method, url: path });
+    requestIds.run(id, () => inTurns(request, new ServerResponse(request), () => begun.push(requestIds.getStore())));
+    return request;
+  };
+  const receipts = Array.from({ length: 40 }, (_, at) => `receipt ${at}`);
+  const [first] = receipts.map((id, at) =>
+    pass("PUT", `/api/v1/notifications/ntf_1/${at % 2 ? "received?x=1" : "dismissed/"}`, id),
+  );
+  pass("POST", "/api/v1/notifications", "send");
+  pass("PUT", "/api/v1/notifications/ntf_1/open", "open");
+  first?.destroy();
+
+  expect(begun).toEqual(["send", "open"]);
+  await setImmediate();
+  expect(begun.slice(2)).toEqual(receipts.slice(1, 32));
+  await setImmediate();
+  expect(begun.slice(2)).toEqual(receipts.slice(1));
+  pass("PUT", "/api/v1/notifications/ntf_1/received", "a later one");
+  await setImmediate();
+  expect(begun.at(-1)).toBe("a later one");
 });

@@ -118,6 +118,8 @@ type Declaration<
   readonly bodyMaxValues?: number;
   /** Instead of `body`: the media types of a body of any size that the handler reads itself. */
   readonly upload?: readonly string[];
+  /** Its requests let those of other routes go first: they come in thousands, and no one waits for their answer. */
+  readonly lowPriority?: true;
   readonly responses: A;
   /** Errors of this route. Errors of credential, parameters and body are added. */
   readonly errors?: readonly ErrorCode[];

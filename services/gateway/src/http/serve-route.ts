@@ -68,7 +68,8 @@ const parseBoth = (route: Route, search: URLSearchParams, sent: unknown): { quer
       return undefined;
     }
   };
-  const parsed = attempt(() => parseQuery(route.query ?? noQuery, search));
+  // Most requests have no query, and their route takes none.
+  const parsed = route.query || search.size > 0 ? attempt(() => parseQuery(route.query ?? noQuery, search)) : {};
   const { body: schema } = route;
   if (schema === undefined && !isEmpty(sent))
     problems.push({ name: "body", detail: "this route takes no body", code: "unknown-field", pointer: "#" });

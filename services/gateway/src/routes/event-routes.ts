@@ -84,6 +84,7 @@ const receiptRoute = (kind: ReceiptKind, operation: "notificationReceived" | "no
     summary: `Report that a notification was ${kind}`,
     description: `${text} Send \`project_id\` and \`token\` from the payload, at a random time within its \`receipt\` seconds. Counts once per device and notification, also if the device was not asked.`,
     body: ReportNotification,
+    lowPriority: true,
     responses: { 204: { description: "The report is recorded" } },
     handle: async (deps, { params, body }) => {
       await deps.recordReceipt(body.project_id, { ...verifyReport(deps, params.id, body), kind });

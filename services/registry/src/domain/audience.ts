@@ -80,8 +80,16 @@ export type DeviceLookup = (
   | { readonly by: "all" }
   | { readonly by: "ids"; readonly ids: readonly DeviceId[] }
   | { readonly by: "tokens"; readonly hashes: readonly string[] }
-  /** `also`: of these devices only those that have this one, too, which fewer have. */
-  | { readonly by: "facets"; readonly facets: readonly string[]; readonly also?: string }
+  /**
+   * `also`: of these devices only those that have this one, too, which fewer have. `checked`: only those that have this one, too, which more
+   * have; the database reads the devices to see it.
+   */
+  | {
+      readonly by: "facets";
+      readonly facets: readonly string[];
+      readonly also?: string;
+      readonly checked?: string | undefined;
+    }
   | {
       /** Conditions, and values that are too long for a facet. */
       readonly by: "conditions";

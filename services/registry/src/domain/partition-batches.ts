@@ -72,13 +72,30 @@ const appBytes = 9;
 const capabilityBytes = 64;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
+/** The bytes of a text's JSON. */
+const weighText = (text: string): number =>
+  plainAscii.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text));
+
+/** The bytes of `{ values }` as JSON, at a third of the cost. */
+const weighValues = (values: NonNullable<Recipient["values"]>): number => {
+  let bytes = '{"values":{}'.length;
+  for (const name in values) {
+    const value = values[name];
+    // A colon and a comma.
+    bytes += weighText(name) + 2;
+    if (typeof value === "string") bytes += weighText(value);
+    else bytes += typeof value === "object" ? Buffer.byteLength(JSON.stringify(value)) : String(value).length;
+  }
+  return bytes;
+};
+
 /** An upper bound of the recipient's JSON in bytes. It avoids serializing every device of every send. */
 const weigh = ({ token, keys, vapidKeyId, userId, app, capabilities, values }: Recipient): number =>
   fixedBytes +
-  (values === undefined ? 0 : Buffer.byteLength(JSON.stringify({ values }))) +
+  (values === undefined ? 0 : weighValues(values)) +
   (app === undefined ? 0 : app.length + appBytes) +
   (capabilities === undefined ? 0 : capabilityBytes) +
-  (userId === undefined ? 0 : JSON.stringify({ userId }).length) +
+  (userId === undefined ? 0 : '{"userId":}'.length + weighText(userId)) +
   (plainAscii.test(token) ? token.length : Buffer.byteLength(JSON.stringify(token))) +
   (keys === undefined && vapidKeyId === undefined ? 0 : JSON.stringify({ keys, vapidKeyId }).length);
 

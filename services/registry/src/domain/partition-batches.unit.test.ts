@@ -152,6 +152,25 @@ describe("the first partition", () => {
     });
     for (const batch of partitionBatches(quoted)) expect(bytesOf(batch)).toBeLessThanOrEqual(batchLimits.bytes);
   });
+
+  test.each([
+    ["quoted", '"'.repeat(1_500)],
+    ["in another script", "名".repeat(1_000)],
+    ["below the device's", { metadata: { plan: "p".repeat(3_000), seats: 7 } }],
+    ["of few letters", true],
+    ["a long number", -1.2345678901234567e-100],
+  ])("values that are %s count as their JSON", (_, value) => {
+    const values = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`value_${at}`, value]));
+    const many = Array.from({ length: 900 }, (_, at) => {
+      const { recipient, ...rest } = device(at);
+      return { ...rest, recipient: { ...recipient, userId: `"${at}"`, values } };
+    });
+    const batches = partitionBatches(many);
+    expect(batches.length).toBeGreaterThan(1);
+    for (const batch of batches) expect(bytesOf(batch)).toBeLessThanOrEqual(batchLimits.bytes);
+    const size = Buffer.byteLength(JSON.stringify({ values, userId: '"0"' }));
+    expect(batches[0]?.devices.length).toBeGreaterThan(Math.floor(batchLimits.bytes / (size + 400)) - 2);
+  });
 });
 
 describe("a later partition", () => {

@@ -11,7 +11,7 @@ import {
   repartitionBatches,
 } from "../domain/partition-batches.ts";
 import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
-import { queryOfWave } from "../requests/zone-audience.ts";
+import { type QueryOfWave, queryOfWave } from "../requests/zone-audience.ts";
 import type { ExpansionDocument } from "../stores/expansion-store.ts";
 import { createPartitionRecipients } from "./recipients-page.ts";
 
@@ -48,9 +48,10 @@ export const partitionPage = async (
 ) => {
   const { projectId, notificationId, page, fromBucket, toBucket, wave } = message;
   const whole = await audienceQuery(projectId, message);
-  const { query, byZone } = wave ? await queryOfWave(audience, whole, wave) : { query: whole };
+  const { query, byZone, first }: QueryOfWave = wave ? await queryOfWave(audience, whole, wave) : { query: whole };
   const chosen = byZone === undefined ? {} : { byZone };
-  const range = toBucket === undefined ? await firstRange(audience, query) : { from: fromBucket, to: toBucket };
+  const range =
+    toBucket === undefined ? (first ?? (await firstRange(audience, query))) : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched };

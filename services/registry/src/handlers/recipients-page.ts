@@ -27,7 +27,7 @@ const readChunk = async (
   return { ...found, last: chunk.last };
 };
 
-/** Chunks that are read ahead, with their devices up to some 2 MB each. */
+/** Chunks that are read ahead, with their devices some 2 MB each. More uploads at a time need none: their pages overlap anyway. */
 const maxAhead = 8;
 /** A page takes some 100 ms. Devices that waited longer than this, because the page before had to, are read again: their users may differ. */
 const aheadMs = 2_000;
@@ -68,7 +68,7 @@ export const createPartitionRecipients = (deps: PageDeps) => {
       ...partition,
       at: now(),
     });
-    if (!last) {
+    if (!last && ahead.size < maxAhead) {
       const next = { ...data, page: page + 1 };
       // Whatever failed is tried again at the page's turn.
       const reading = readChunk(deps, next, kind).catch(() => undefined);

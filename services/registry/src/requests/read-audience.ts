@@ -189,24 +189,27 @@ const choosePushTokens = (
     return [{ platform, recipient: chosen, changedAt }];
   });
 
-/** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
-export const firstRange = async (audience: AudienceStore, query: ZonedQuery) => {
+/** How many devices lookups find. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
+export const sizeOf = async (audience: AudienceStore, query: ZonedQuery): Promise<number> => {
   const { lookups } = query;
-  if (isDirect(lookups)) return allBuckets;
   let size = 0;
   await each(lookups, async (lookup) => {
     if (size > smallAudience) return;
     const count = await audience.countUpTo(query, lookup, smallAudience + 1);
     size += count; // read after the wait: another lookup may have added to it
   });
-  if (size <= smallAudience) return allBuckets;
+  if (size <= smallAudience) return size;
   size = 0;
   await each(lookups, async (lookup) => {
     const estimate = await audience.estimate(query, lookup);
     size += estimate;
   });
-  return firstPage(size);
+  return size;
 };
+
+/** The buckets of the first page. */
+export const firstRange = async (audience: AudienceStore, query: ZonedQuery) =>
+  isDirect(query.lookups) ? allBuckets : firstPage(await sizeOf(audience, query));
 
 export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<AudienceRow, "facets">>>(row: Row) => ({
   ...row,

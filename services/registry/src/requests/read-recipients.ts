@@ -29,7 +29,8 @@ export const readRecipients = async (
   { projectId, kind, lines, app, devicePaths, rules }: Recipients,
 ): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
   // A user who was erased has no key.
-  const byKey = new Map(lines.flatMap((line) => (line.key === "" ? [] : [[line.key, line.values] as const])));
+  const byKey = new Map(lines.map(({ key, values }) => [key, values] as const));
+  byKey.delete("");
   // Sorted, and all in one query: FerretDB plans a query for milliseconds, and reads neighbours in an index together.
   const keys = [...byKey.keys()].sort();
   const found = await audience.ofRecipients(projectId, kind, keys, { devicePaths, rules });
@@ -39,14 +40,18 @@ export const readRecipients = async (
   const targets = doubtful.length === 0 ? [] : await parseTargets(keys.map((key) => `${kind}:${key}`));
   const twice = await reachedTwice(audience, { projectId, targets, app }, doubtful);
   const matched = new Set<string>();
-  const devices = rows.flatMap((row) => {
+  const devices: Partitionable[] = [];
+  for (const row of rows) {
     const key = keyOf[kind](row) ?? "";
     const values = byKey.get(key);
-    if (values === undefined) return [];
+    if (values === undefined) continue;
     matched.add(key);
-    if (twice.has(row._id)) return [];
+    if (twice.has(row._id)) continue;
     const device = partitionableOf(row, { devicePaths, rules });
-    return [{ ...device, recipient: { ...device.recipient, values: { ...values, ...device.recipient.values } } }];
-  });
+    const { recipient } = device;
+    // Not a copy: an upload has as many devices as a broadcast.
+    recipient.values = recipient.values === undefined ? values : { ...values, ...recipient.values };
+    devices.push(device);
+  }
   return { devices, unmatched: [...lines.keys()].filter((at) => !matched.has(lines[at]?.key ?? "")) };
 };
