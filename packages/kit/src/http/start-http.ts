@@ -19,6 +19,12 @@ const defaultTimeouts = {
   keepAliveMs: 65_000,
 };
 
+/**
+ * Connections that the system completes before the process accepts them, if its own limit allows as many. After a broadcast, phones connect
+ * by the thousand; with Node's 511, the others try again after one second or several.
+ */
+const backlog = 4_096;
+
 /** Room for a long credential, a trace and a proxy's additions; Node's own default. */
 const maxHeaderBytes = 16_384;
 /** Intervals of the checks for slow requests, and for idle connections during a stop. */
@@ -154,7 +160,7 @@ export const startHttp = async (
     if (refusal) respondOnSocket(socket, refusal);
   });
   server.on("clientError", (error: Error, socket) => handleClientError(error, socket as Socket));
-  server.listen(port, host);
+  server.listen({ port, host, backlog });
   await once(server, "listening");
   const { port: actual } = server.address() as AddressInfo;
   const name = host.includes(":") ? `[${host}]` : host;
