@@ -207,6 +207,6 @@ test("uploads of one project that never end, as many as it may have, hold up no 
   });
   // The third waits for the end of its first chunk, and the fourth stores nothing.
   expect(stored.map((lines) => lines > 0)).toEqual([true, true, false, false]);
-  // A busy machine delays both, and a few of them most; behind the lines of uploads, each send would wait for seconds.
-  expect(p50).toBeLessThan(Math.max(500, 10 * alone));
+  // A busy machine delays both, and a few of them most; behind lines that never end, each send would wait for many seconds.
+  expect(p50).toBeLessThan(Math.max(2_000, 10 * alone));
 });
