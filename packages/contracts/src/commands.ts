@@ -1,26 +1,16 @@
 import { z } from "zod";
 import { ActivityId } from "./activity-push.ts";
 import { AskedRules } from "./asked-rules.ts";
+import { DeliverBatchV1 } from "./deliver-batch.ts";
 import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
-import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
-import {
-  ApnsEnvironment,
-  AppId,
-  FcmTokenKind,
-  Lane,
-  Platform,
-  Provider,
-  platformOf,
-  type Served,
-  servingProvider,
-  WebPushKeys,
-} from "./platforms.ts";
+import { AppId, Lane } from "./platforms.ts";
 import { PushKey } from "./push-types.ts";
 import { PersonalTexts, RecipientKind, RecipientLine, targetOfRecipient } from "./recipients.ts";
+import { OpenGroupV1, ReceiptGroupV1 } from "./report-groups.ts";
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -152,89 +142,6 @@ export const ExpandedV1 = defineMessage(
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
 
-/** A device in a batch: its address, and the registration to which a token verdict would apply. */
-export const Recipient = z.object({
-  id: DeviceId,
-  token: z.string(),
-  /** Milliseconds since 1970 of the registration that gave the token. */
-  tokenAt: z.number().int(),
-  environment: ApnsEnvironment.optional(),
-  /** Absent: the app of the provider's settings. */
-  app: AppId.optional(),
-  tokenKind: FcmTokenKind.optional(),
-  keys: WebPushKeys.optional(),
-  /** The id of the subscription's VAPID key. */
-  vapidKeyId: z.string().optional(),
-  /** The token of a Live Activity that FCM passes to APNs, beside the device's own in `token`. */
-  liveToken: z.string().optional(),
-  /** The user of the device when the audience was read; absent: none. */
-  userId: z.string().optional(),
-  /** `identifiers.current_locale`, which selects the localization. */
-  locale: z.string().optional(),
-  /** The values of its texts; absent: they are the same for all devices. */
-  values: z.record(z.string(), z.unknown()).optional(),
-  /** What its app's kit can do, see `Capabilities`; absent: nothing. */
-  capabilities: z.string().optional(),
-  /** With {@link AskedRules}: a choice, or the default of the kind, is against the push. */
-  off: z.literal(true).optional(),
-  /** The canonical name of its time zone, if it was asked for; absent: none, so that of the project. */
-  zone: z.string().optional(),
-  /** With {@link AskedRules}: the quiet hours of its user, such as `22:00-07:00`; absent: none. */
-  quiet: z.string().optional(),
-});
-export type Recipient = z.infer<typeof Recipient>;
-
-const deliverBatch = z.object({
-  /** `<notification>/<page>/<n>`. */
-  batchId: z.string(),
-  projectId: ProjectId,
-  notificationId: NotificationId,
-  lane: Lane,
-  platform: Platform,
-  /** Absent: the platform's own. */
-  provider: Provider.optional(),
-  /** No chunk starts after this. Absent: the notification's `expiresAt`. */
-  expiresAt: time.optional(),
-  /** Nothing is sent to its devices, for this reason. */
-  skip: z.string().optional(),
-  devices: z.array(Recipient),
-});
-
-const batches = defineMessage(
-  "DeliverBatchV1",
-  "push.deliver.v1.:lane.:platform.:projectId",
-  deliverBatch,
-  plainBatch(deliverBatch, (device) => isPlainRecipient(Recipient, device)),
-);
-
-/**
- * A batch's queue among a project's queues for a platform; empty if there is only one. Direct sends have 32 queues, by the last character
- * of the notification id: a queue holds eight batches, too few when each has a single device.
- */
-export const deliveryLine = ({ lane, notificationId }: { lane: Lane; notificationId: NotificationId }): string =>
-  lane === "direct" ? notificationId.slice(-1) : "";
-
-/**
- * The platform in a batch's subject, which names the queue. Batches share the queue of their provider, because a slow or paused provider
- * holds up its queue.
- */
-export const deliveryQueue = (batch: Served): Platform => platformOf[servingProvider(batch)];
-
-/** At most 1,000 devices of one platform and provider and 512 KiB, sorted by id. Dispatch reads the content from the ledger. */
-export const DeliverBatchV1: typeof batches = {
-  ...batches,
-  filter: "push.deliver.v1.>",
-  subject: (batch) => {
-    const line = deliveryLine(batch);
-    const subject = batches.subject({ ...batch, platform: deliveryQueue(batch) });
-    return line === "" ? subject : `${subject}.${line}`;
-  },
-};
-export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;
-
-/** Each batch costs a message, a ledger row and an event, whatever its size. */
-export const batchLimits = { devices: 1_000, bytes: 524_288 } as const;
-
 /** A stored batch or notification is due. `key` is its id as one token of a subject. */
 export const DueV1 = defineMessage(
   "DueV1",
@@ -248,56 +155,6 @@ export const DueV1 = defineMessage(
   }),
 );
 export type DueV1 = DataOf<typeof DueV1>;
-
-/** Verified opens of one project that arrived within a few milliseconds of each other. */
-export const OpenGroupV1 = defineMessage(
-  "OpenGroupV1",
-  "push.opens.v1.:projectId",
-  z.object({
-    projectId: ProjectId,
-    opens: z
-      .array(
-        z.object({
-          notificationId: NotificationId,
-          deviceId: DeviceId,
-          /** Absent: unknown. */
-          platform: Platform.optional(),
-          openedAt: time,
-          /** The id of the button that was pressed, as the device says; absent: none. */
-          button: z.string().optional(),
-        }),
-      )
-      .min(1)
-      .max(100),
-  }),
-);
-export type OpenGroupV1 = DataOf<typeof OpenGroupV1>;
-
-/** What a device reports of a push beside its open. */
-export const ReceiptKind = z.enum(["received", "dismissed"]);
-export type ReceiptKind = z.infer<typeof ReceiptKind>;
-
-/** Verified receipts and dismissals of one project that arrived within a few milliseconds of each other. */
-export const ReceiptGroupV1 = defineMessage(
-  "ReceiptGroupV1",
-  "push.receipts.v1.:projectId",
-  z.object({
-    projectId: ProjectId,
-    receipts: z
-      .array(
-        z.object({
-          notificationId: NotificationId,
-          deviceId: DeviceId,
-          platform: Platform,
-          kind: ReceiptKind,
-          at: time,
-        }),
-      )
-      .min(1)
-      .max(100),
-  }),
-);
-export type ReceiptGroupV1 = DataOf<typeof ReceiptGroupV1>;
 
 /** A device has another token of an activity: dispatch sends it the current state, if the activity is for the device. */
 export const JoinActivityV1 = defineMessage(

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DeliverBatchV1 } from "./commands.ts";
+import { DeliverBatchV1 } from "./deliver-batch.ts";
 import { DeliveryAcceptedV1 } from "./events.ts";
 import { newDeviceId, newNotificationId, newProjectId } from "./ids.ts";
 

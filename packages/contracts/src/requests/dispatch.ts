@@ -1,14 +1,8 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
+import { Delivery, DeliveryAttempt, DeliveryStatus, DeviceNotification } from "../http/v1/deliveries.ts";
 import { ChangeNotification } from "../http/v1/local-time.ts";
-import {
-  Delivery,
-  DeliveryAttempt,
-  DeliveryStatus,
-  DeviceNotification,
-  Notification,
-  notificationFilterQuery,
-} from "../http/v1/notifications.ts";
+import { Notification, notificationFilterQuery } from "../http/v1/notifications.ts";
 import { KeysetRequest, keysetPageOf, ListRequest, PageRequest } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";

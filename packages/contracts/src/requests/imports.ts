@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
+import { DeliveryStatus } from "../http/v1/deliveries.ts";
 import { deviceFilterQuery } from "../http/v1/devices.ts";
 import { Import, ImportError, ImportFormat } from "../http/v1/imports.ts";
-import { DeliveryStatus, notificationFilterQuery } from "../http/v1/notifications.ts";
+import { notificationFilterQuery } from "../http/v1/notifications.ts";
 import { PageRequest, timeRange } from "../http/v1/pagination.ts";
 import { ImportId, NotificationId, ProjectId } from "../ids.ts";
 

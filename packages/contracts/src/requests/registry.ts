@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppData } from "../app-data.ts";
 import { AskedRules } from "../asked-rules.ts";
 import { CapabilityList } from "../capabilities.ts";
-import { Recipient } from "../commands.ts";
+import { Recipient } from "../deliver-batch.ts";
 import { defineList, defineRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { ChangeDevice } from "../http/v1/device-bodies.ts";

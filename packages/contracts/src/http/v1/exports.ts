@@ -1,11 +1,12 @@
 import { z } from "zod";
-import { ReceiptKind } from "../../commands.ts";
 import { DeviceId, NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Platform, WebPushKeys } from "../../platforms.ts";
+import { ReceiptKind } from "../../report-groups.ts";
+import { Delivery, DeliveryStatus } from "./deliveries.ts";
 import { checkMatch, Device, deviceFilterQuery } from "./devices.ts";
 import { NewTarget } from "./notification-limits.ts";
-import { Delivery, DeliveryStatus, Notification, notificationFilterQuery } from "./notifications.ts";
+import { Notification, notificationFilterQuery } from "./notifications.ts";
 import { timeRangeQuery } from "./pagination.ts";
 
 export const ExportFormat = z.enum(["ndjson", "csv"]).meta({ id: "ExportFormat" });
