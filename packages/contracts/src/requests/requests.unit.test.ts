@@ -3,7 +3,8 @@ import { newOperatorId, newProjectId, newTokenId, newTopicId } from "../ids.ts";
 import { secretHash } from "../secrets.ts";
 import { GetStats } from "./analytics.ts";
 import { CreateOperatorRequest, RotateOperatorToken } from "./operators.ts";
-import { CreateProjectRequest, CreateTokenRequest, CreateTopicRequest } from "./registry.ts";
+import { CreateProjectRequest, CreateTokenRequest } from "./projects.ts";
+import { CreateTopicRequest } from "./topics.ts";
 
 const projectId = newProjectId(new Date());
 

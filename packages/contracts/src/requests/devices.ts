@@ -1,0 +1,137 @@
+import { z } from "zod";
+import { AppData } from "../app-data.ts";
+import { CapabilityList } from "../capabilities.ts";
+import { defineRequest } from "../envelope.ts";
+import { ChangeDevice } from "../http/v1/device-bodies.ts";
+import { InstallationId, PushToken } from "../http/v1/device-fields.ts";
+import { Device, DeviceSummary, deviceFilterQuery } from "../http/v1/devices.ts";
+import { isDeepPage, ListRequest, pageOf } from "../http/v1/pagination.ts";
+import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { TopicName } from "../http/v1/topics.ts";
+import { DeviceId, ProjectId } from "../ids.ts";
+import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
+import { PushKey } from "../push-types.ts";
+import { UserId, UserToken } from "../users.ts";
+
+const project = { projectId: ProjectId };
+const device = { ...project, deviceId: DeviceId };
+const done = z.object({});
+
+/** The Web Push key of a subscription: the key that the app named, and the key to assume for a new subscription that names none. */
+const subscribedWith = { vapidKeyId: z.string().optional(), currentVapidKeyId: z.string().optional() };
+
+const registration = {
+  ...project,
+  platform: Platform,
+  provider: Provider.optional(),
+  token: PushToken,
+  installationId: InstallationId.optional(),
+  metadata: AppData.optional(),
+  identifiers: AppData.optional(),
+  environment: ApnsEnvironment.optional(),
+  app: AppId.optional(),
+  tokenKind: FcmTokenKind.optional(),
+  keys: WebPushKeys.optional(),
+  /** Absent: unchanged. */
+  capabilities: CapabilityList.optional(),
+  ...subscribedWith,
+};
+
+/** Upsert by (project, platform, provider, token). Always rotates the credential. */
+export const RegisterDeviceRequest = defineRequest(
+  "registry.devices.register",
+  { ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() },
+  z.object({ device: Device, credential: z.string(), created: z.boolean() }),
+);
+/**
+ * {@link RegisterDeviceRequest} for an unauthenticated client. A known device answers with a credential only if it has none yet and the
+ * user token is of the user whom its backend gave it.
+ */
+export const IdentifyDevice = defineRequest(
+  "registry.devices.identify",
+  {
+    ...registration,
+    previousToken: PushToken.optional(),
+    userToken: UserToken.optional(),
+    /** The device whose credential the request contained. */
+    provenDevice: DeviceId.optional(),
+    /** False: the address has registered too many new devices, so only a known device may register. */
+    mayCreate: z.boolean().optional(),
+  },
+  z.object({
+    device: DeviceSummary,
+    credential: z.string().optional(),
+    created: z.boolean(),
+    /** Fields as in the API that a known device changes only with proof. */
+    ignored: z.array(z.string()).optional(),
+  }),
+);
+/** Upserts up to 500 devices by (project, platform, token), each accepted or refused alone, in order. Creates and rotates no credential. */
+export const PutDevicesRequest = defineRequest(
+  "registry.devices.put",
+  { ...project, devices: z.array(z.unknown()).min(1).max(500) },
+  z.object({
+    results: z.array(
+      z.union([
+        z.object({ result: z.enum(["created", "updated", "unchanged"]), id: DeviceId }),
+        z.object({ result: z.literal("refused"), problems: z.array(DeviceProblem).min(1) }),
+      ]),
+    ),
+  }),
+  () => true,
+);
+export const ListDevices = defineRequest(
+  "registry.devices.list",
+  {
+    ...project,
+    ...deviceFilterQuery,
+    /** A target that the devices match; it requires paging by key. */
+    match: z.string().optional(),
+    page: ListRequest,
+  },
+  pageOf(Device),
+  ({ match, page }) => match !== undefined || isDeepPage({ page }),
+);
+export const GetDevice = defineRequest("registry.devices.get", device, Device);
+export const ChangeDeviceRequest = defineRequest(
+  "registry.devices.change",
+  {
+    ...device,
+    change: ChangeDevice.shape.device,
+    ...subscribedWith,
+    /** The device is not found unless it belongs to this user. */
+    ofUser: UserId.optional(),
+    /** The device itself sent the change, so it counts as seen. */
+    byApp: z.boolean().optional(),
+  },
+  Device,
+);
+/** By client identity: the device with this push token. `platform` and `provider` select one if two devices have it. */
+export const ChangeMetadataByToken = defineRequest(
+  "registry.devices.change-by-token",
+  {
+    ...project,
+    token: PushToken,
+    platform: Platform.optional(),
+    provider: Provider.optional(),
+    metadata: AppData,
+    userToken: UserToken.optional(),
+  },
+  DeviceSummary,
+);
+const furtherToken = { ...device, push: PushKey, byApp: z.boolean().optional() };
+/** Stores the token of a push type, or replaces it. */
+export const PutFurtherTokenRequest = defineRequest(
+  "registry.devices.put-token",
+  { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional() },
+  done,
+);
+/** Not an error if the device has none. */
+export const DeleteFurtherToken = defineRequest("registry.devices.delete-token", furtherToken, done);
+export const DeleteDevice = defineRequest("registry.devices.delete", device, done);
+/** Whether a credential is the device's current one. */
+export const AuthenticateDevice = defineRequest(
+  "registry.devices.authenticate",
+  { ...device, credentialHash: z.string() },
+  z.object({ valid: z.boolean() }),
+);
