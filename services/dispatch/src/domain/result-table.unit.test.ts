@@ -1,7 +1,7 @@
 import type { DeliveryReason } from "@herald/contracts";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createResultTable, type DeviceResult } from "./settle-row.ts";
+import { createResultTable, type DeviceResult } from "./result-table.ts";
 
 const accepted: DeviceResult = { status: "accepted", attempts: 1, possibleRepeat: false };
 const failed: DeviceResult = {

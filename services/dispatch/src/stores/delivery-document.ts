@@ -20,7 +20,8 @@ import { Binary, type Collection, type Db } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
 import type { Decided, Decision } from "../domain/decide.ts";
 import { emptyTally, type Failures, type Tally } from "../domain/notification-counts.ts";
-import type { DeviceResult, Sendable, Waiting } from "../domain/settle-row.ts";
+import type { DeviceResult } from "../domain/result-table.ts";
+import type { Sendable, Waiting } from "../domain/settle-row.ts";
 
 /** The batch of a row. */
 export type BatchFacts = {

@@ -10,7 +10,8 @@ import type {
 import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { decisionAt } from "../domain/decide.ts";
-import type { DeviceResult, Sendable } from "../domain/settle-row.ts";
+import type { DeviceResult } from "../domain/result-table.ts";
+import type { Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, decidedOf, ownersOf, packedAt, resultAt } from "./delivery-document.ts";
 import { deliveriesOf } from "./delivery-list.ts";
 import { notificationCollection } from "./notification-document.ts";

@@ -1,7 +1,7 @@
 import { newDeviceId } from "@herald/contracts";
 import { Binary } from "mongodb";
 import { describe, expect, test } from "vitest";
-import type { DeviceResult } from "../domain/settle-row.ts";
+import type { DeviceResult } from "../domain/result-table.ts";
 import { type DeliveryDocument, packDeviceIds, packNames } from "./delivery-document.ts";
 import { traceOf } from "./delivery-trace.ts";
 
