@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { eventually } from "@herald/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { provision } from "./provision.ts";
 
@@ -26,6 +27,8 @@ test("two at once build it once", async () => {
   let builds = 0;
   const build = async (folder: string) => {
     builds += 1;
+    // It ends only after the other one has found it.
+    await eventually(() => expect(lines).toHaveLength(1));
     await writeFile(join(folder, "file"), "whole");
   };
   const folders = await Promise.all([provision(where(), build), provision(where(), build)]);

@@ -110,7 +110,7 @@ test("a large batch takes its slots at once", async () => {
   expect(held.reduce((sum, { size }) => sum + size, 0)).toBe(1_000);
 });
 
-test("first slots that are free are taken without a look, also by a repeat; later ones are looked for", async () => {
+test("many first slots that are free are taken without a look, also by a repeat; later ones, and few, are looked for", async () => {
   const watched = new MongoClient(database.url, { monitorCommands: true });
   let commands: string[] = [];
   watched.on("commandStarted", ({ commandName }) => commands.push(commandName));
@@ -121,10 +121,8 @@ test("first slots that are free are taken without a look, also by a repeat; late
     const held = [...(await store.take(one))].sort();
     return { held, commands: commands.filter((name) => name === "find" || name === "insert") };
   };
-  const [both, next] = [
-    ["ann", "bob"],
-    ["cleo", "dan"],
-  ];
+  const many = (prefix: string) => Array.from({ length: 100 }, (_, at) => `${prefix}-${at}`).sort();
+  const [both, next] = [many("ann"), many("bob")];
   const sent = wanted({ projectId, subjects: next });
   expect(await taking(wanted({ projectId, subjects: both }))).toEqual({ held: both, commands: ["find", "insert"] });
   expect(await taking(sent)).toEqual({ held: next, commands: ["insert"] });
@@ -133,6 +131,9 @@ test("first slots that are free are taken without a look, also by a repeat; late
   const second = wanted({ projectId, subjects: [...both, ...next] });
   expect((await taking(second)).held).toEqual([...both, ...next]);
   expect((await taking(wanted({ projectId, subjects: [...next, "eve"] }))).held).toEqual(["eve"]);
+  const few = wanted({ projectId, subjects: ["cleo"], kind: "tips" });
+  await taking({ ...few, subjects: many("cleo") });
+  expect(await taking(few)).toEqual({ held: ["cleo"], commands: ["find", "insert"] });
   await watched.close();
 });
 

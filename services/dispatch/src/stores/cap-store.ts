@@ -48,6 +48,8 @@ const keyParts = ({ projectId, kind, cap, window }: WantedSlots) =>
 const maxRounds = 200;
 /** How many slots of each subject the first round reads of a window that is not known. Caps are mostly small; each further part is larger. */
 const firstSlots = 4;
+/** Fewer subjects of a notification say nothing about most people of the window. */
+const manySubjects = 100;
 /** Windows of kinds of which a process knows how many slots of most people are taken. */
 const maxWindows = 10_000;
 
@@ -98,9 +100,11 @@ export const createCapStore = (db: Db) => {
     return new Set([...free].filter(took).map(([one]) => one));
   };
 
+  const isLarge = ({ subjects }: WantedSlots): boolean => subjects.length >= manySubjects;
+
   /**
-   * How many slots of a window to read first, by the slots that were taken of those asked about last: one more than most have. An id that is
-   * not needed costs PostgreSQL 3 µs, and none is read while every first slot is free.
+   * How many slots of a window a large send reads first, by the slots that were taken of those that one asked about last: one more than most
+   * have. An id that is not needed costs PostgreSQL 3 µs, and none is read while every first slot is free.
    */
   const toRead = new LRUCache<string, number>({ max: maxWindows });
 
@@ -108,7 +112,7 @@ export const createCapStore = (db: Db) => {
     all.flatMap((wanted) => {
       const [before, after] = keyParts(wanted);
       const window = `${before}/${after}`;
-      const count = toRead.get(window) ?? firstSlots;
+      const count = isLarge(wanted) ? (toRead.get(window) ?? firstSlots) : firstSlots;
       return [...new Set(wanted.subjects)].map((subject) =>
         openAt({ wanted, subject, key: `${before}/${subject}/${after}`, window, from: 0 }, count),
       );
@@ -117,8 +121,9 @@ export const createCapStore = (db: Db) => {
   const learn = (open: readonly Open[], taken: ReadonlyMap<string, unknown>, refused: ReadonlySet<Open>): void => {
     const takenOf = (one: Open): number =>
       one.ids.length === 0 ? Number(refused.has(one)) : one.ids.filter((id) => taken.has(id)).length;
-    for (const [window, some] of Map.groupBy(open, (one) => one.window)) {
-      const mean = some.reduce((sum, one) => sum + takenOf(one), 0) / some.length;
+    const some = open.filter(({ wanted }) => isLarge(wanted));
+    for (const [window, asked] of Map.groupBy(some, (one) => one.window)) {
+      const mean = asked.reduce((sum, one) => sum + takenOf(one), 0) / asked.length;
       toRead.set(window, mean === 0 ? 0 : Math.round(mean) + 1);
     }
   };

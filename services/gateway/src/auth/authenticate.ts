@@ -1,35 +1,20 @@
-import { hash, timingSafeEqual } from "node:crypto";
-import type { IncomingMessage } from "node:http";
-import type { TLSSocket } from "node:tls";
 import {
   AuthenticateDevice,
   AuthenticateUser,
   isOperatorToken,
   isSessionSecret,
-  type OperatorRole,
-  operatorHeaders,
   ProjectId,
   parseDeviceCredential,
-  roleIncludes,
   type Scope,
-  sessionCookieName,
   UserToken,
 } from "@herald/contracts";
-import { HeraldError, hasCode, notFound } from "@herald/kit";
+import { HeraldError, hasCode } from "@herald/kit";
 import type { SendRequest } from "../bus-connection.ts";
-import {
-  type Access,
-  type ActingOperator,
-  type Caller,
-  type CallerKind,
-  invalidCredential,
-  type OperatorSession,
-  roleIn,
-  roleOf,
-  scopesOf,
-} from "./caller.ts";
+import { type Access, type Caller, type CallerKind, forbidden, invalidCredential } from "./caller.ts";
 import type { OperatorDirectory, ProjectDirectory, TokenDirectory } from "./directories.ts";
+import { checkSessionUse, permitOperator } from "./permit-operator.ts";
 import type { RateLimits } from "./rate-limits.ts";
+import type { RequestCredentials } from "./request-credentials.ts";
 import type { Sessions } from "./sessions.ts";
 
 type Deps = {
@@ -50,9 +35,6 @@ const wanted: Record<CallerKind, string> = {
 };
 
 const names = (access: Access): string => access.by.map((kind) => wanted[kind]).join(" or ");
-
-const forbidden = (message: string, headers?: Readonly<Record<string, string>>): HeraldError =>
-  new HeraldError("forbidden", `authorization: ${message}`, { headers });
 
 const quoted = (scopes: readonly Scope[]): string => scopes.map((scope) => `\`${scope}\``).join(", ");
 
@@ -179,133 +161,4 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
       "www-authenticate": `Bearer realm="herald", error="insufficient_scope", scope="${scopes.join(" ")}"`,
     });
   };
-};
-
-/** The credentials and origin of a request. */
-export type RequestCredentials = {
-  readonly authorization?: string | undefined;
-  /** The secret of the session cookie. */
-  readonly session?: string | undefined;
-  readonly csrfToken?: string | undefined;
-  /** The project that an operator acts for under `/api/v1`. */
-  readonly project?: string | undefined;
-  /** The project that a request under `/admin/v1` is about. */
-  readonly target?: string | undefined;
-  /** The request changes something. */
-  readonly changes?: boolean;
-  /** The request came through a port that operators do not use. */
-  readonly withoutOperators?: boolean;
-  /** A page of another origin made the request. */
-  readonly fromOtherOrigin?: boolean;
-};
-
-const headerOf = ({ headers }: IncomingMessage, name: string): string | undefined => {
-  const value = headers[name.toLowerCase()];
-  return value === undefined ? undefined : String(value);
-};
-
-export const cookieOf = (header: string | undefined, wanted: string): string | undefined => {
-  for (const pair of header?.split(";", 100) ?? []) {
-    const [name, value] = pair.split("=", 2);
-    if (name?.trim() === wanted) return value?.trim();
-  }
-  return undefined;
-};
-
-/**
- * Whether another origin sent the request, by the headers that browsers add. `SameSite=Strict` keeps the cookie from other sites; this
- * check also keeps it from other ports and subdomains of the same site. Other programs send neither header.
- */
-const isFromOtherOrigin = (request: IncomingMessage): boolean => {
-  const site = headerOf(request, "sec-fetch-site");
-  if (site !== undefined) return site !== "same-origin" && site !== "none";
-  const origin = headerOf(request, "origin");
-  if (origin === undefined) return false;
-  return !URL.canParse(origin) || new URL(origin).host !== request.headers.host;
-};
-
-/** The credentials of a request. `secure`: its connection is encrypted, see {@link isSecure}. */
-export const credentialsOf = (request: IncomingMessage, secure: boolean): RequestCredentials => {
-  const session = cookieOf(request.headers.cookie, sessionCookieName(secure));
-  return {
-    authorization: request.headers.authorization,
-    project: headerOf(request, operatorHeaders.project),
-    fromOtherOrigin: isFromOtherOrigin(request),
-    ...(session !== undefined && {
-      session,
-      csrfToken: headerOf(request, operatorHeaders.csrf),
-      changes: request.method !== "GET" && request.method !== "HEAD",
-    }),
-  };
-};
-
-/** Whether the browser's connection is encrypted: its connection to the gateway, or to the outermost trusted proxy. */
-export const isSecure = (request: IncomingMessage, proxies: number): boolean => {
-  if ((request.socket as Partial<TLSSocket>).encrypted === true) return true;
-  const [protocol] = proxies === 0 ? [] : (headerOf(request, "x-forwarded-proto")?.split(",", 1) ?? []);
-  return protocol?.trim().toLowerCase() === "https";
-};
-
-const digest = (text: string): Buffer => hash("sha256", text, "buffer");
-
-/** A page of another origin must not use the cookie, and cannot read the CSRF token. */
-const checkSessionUse = ({ csrfToken }: OperatorSession, sent: RequestCredentials): void => {
-  if (sent.fromOtherOrigin)
-    throw new HeraldError("forbidden", "cookie: pages of another origin may not use the session");
-  if (!sent.changes) return;
-  if (sent.csrfToken === undefined || !timingSafeEqual(digest(sent.csrfToken), digest(csrfToken)))
-    throw new HeraldError(
-      "csrf-token-invalid",
-      "Herald-Csrf: send the `csrf_token` of GET /admin/v1/sessions/current with every change",
-    );
-};
-
-/**
- * Decides alone what operators may do: under `/admin/v1` by the role for the installation or for the project that the request is about,
- * under `/api/v1` by the role in the project that the request names. To a member, other projects do not exist.
- * Throws forbidden, project-not-found or validation-failed.
- */
-const permitOperator =
-  (projects: Pick<ProjectDirectory, "settings">) =>
-  async (
-    who: { readonly operator: ActingOperator; readonly session?: OperatorSession },
-    access: Access,
-    sent: RequestCredentials,
-  ): Promise<Caller> => {
-    const { operator } = who;
-    if (sent.withoutOperators) throw forbidden("operators use the admin port");
-    const needed = roleOf(access);
-    if (needed === undefined) throw forbidden("operators cannot do this");
-    if (access.by.includes("operator")) {
-      checkRole(operator, needed, access.grant, sent.target);
-      return { kind: "operator", ...who };
-    }
-    if (sent.project === undefined) throw forbidden("an operator names the project in the header `Herald-Project`");
-    const projectId = ProjectId.safeParse(sent.project);
-    if (!projectId.success) throw new HeraldError("validation-failed", "Herald-Project: must be a project id, prj_…");
-    checkRole(operator, needed, needed, projectId.data);
-    await projects.settings(projectId.data);
-    return {
-      kind: "project",
-      projectId: projectId.data,
-      tokenId: operator.id,
-      scopes: scopesOf(roleIn(operator, projectId.data)),
-      operator,
-    };
-  };
-
-/** Checks for the role `needed` for the installation, or `inProject` for the project. */
-const checkRole = (
-  operator: ActingOperator,
-  needed: OperatorRole,
-  inProject: OperatorRole | undefined,
-  project: string | undefined,
-): void => {
-  const { name, role } = operator;
-  if (roleIncludes(role, needed)) return;
-  const own = roleIn(operator, project);
-  if (project !== undefined && own === "member") throw notFound("project-not-found", "project");
-  if (project !== undefined && inProject !== undefined && roleIncludes(own, inProject)) return;
-  const there = own === role ? "" : `, and \`${own}\` in this project`;
-  throw forbidden(`this needs the role \`${needed}\`; the operator ${name} has \`${role}\`${there}`);
 };

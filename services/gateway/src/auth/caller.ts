@@ -165,6 +165,9 @@ export const ownUser = (caller: CallerOf<"project" | "user">, id: string): strin
   return id;
 };
 
+export const forbidden = (message: string, headers?: Readonly<Record<string, string>>): HeraldError =>
+  new HeraldError("forbidden", `authorization: ${message}`, { headers });
+
 /** The error for a credential that is unknown or has expired (RFC 6750). */
 export const invalidCredential = (message: string): HeraldError =>
   new HeraldError("unauthenticated", message, {

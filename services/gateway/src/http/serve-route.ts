@@ -16,8 +16,8 @@ import {
   type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
-import { credentialsOf, isSecure } from "../auth/authenticate.ts";
 import type { Caller } from "../auth/caller.ts";
+import { credentialsOf, isSecure } from "../auth/request-credentials.ts";
 import type { RouteDeps } from "../deps.ts";
 import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";

@@ -11,8 +11,8 @@ import {
 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
-import { cookieOf } from "../auth/authenticate.ts";
 import { invalidCredential, noCredential } from "../auth/caller.ts";
+import { cookieOf } from "../auth/request-credentials.ts";
 import type { RouteDeps } from "../deps.ts";
 import { cookie, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
