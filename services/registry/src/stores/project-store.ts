@@ -26,12 +26,14 @@ import {
 import {
   type Counts,
   ensureIndexes,
+  findByIds,
   findPage,
   findSome,
   guardStore,
   having,
   type IndexSpec,
   indexName,
+  inOneCommand,
   insertMissing,
   isDuplicateKey,
   outboxIndex,
@@ -135,6 +137,12 @@ const known = <Found>(project: Found | null): Found => existing(project, project
 export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
   const projects = projectCollection(db);
   const knownToExist = new LRUCache<ProjectId, number>({ max: maxExistsCached });
+  /** Together, because many first registrations may arrive at the same moment. */
+  const exists = inOneCommand(async (ids: readonly ProjectId[]): Promise<boolean[]> => {
+    const found = await findByIds(projects, ids, notDeleted, { projection: { _id: 1 } });
+    const existing = new Set(found.map(({ _id }) => _id));
+    return ids.map((id) => existing.has(id));
+  });
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(projects, Object.values(indexes)),
@@ -150,7 +158,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
     requireExisting: async (id: ProjectId): Promise<void> => {
       const time = now().getTime();
       if ((knownToExist.get(id) ?? 0) > time - existsCacheMs) return;
-      known(await projects.findOne({ _id: id, ...notDeleted }, { projection: { _id: 1 } }));
+      if (!(await exists(id))) throw projectNotFound();
       knownToExist.set(id, time);
     },
 

@@ -74,6 +74,24 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     return insertMissing(topics, [{ _id: id, projectId, name, createdAt, ...(closed && { closed }), outbox }]);
   };
 
+  const creating = new Map<string, Promise<boolean>>();
+  /**
+   * Creates a topic if its name is free. Resolves to its id for the call that created it. Calls for the same name share one insert: the
+   * database would let each wait for the one before, and a busy one takes seconds for a hundred registrations of a new topic.
+   */
+  const create = async (context: EventContext, name: string): Promise<TopicId | undefined> => {
+    const key = `${context.projectId}/${name}`;
+    const other = creating.get(key);
+    if (other) {
+      await other;
+      return undefined;
+    }
+    const id = newTopicId(context.at);
+    const inserting = insert(context, { id, name }).finally(() => creating.delete(key));
+    creating.set(key, inserting);
+    return (await inserting) ? id : undefined;
+  };
+
   return guardStore({
     ...projectRows(topics, indexes, indexes.list),
 
@@ -87,14 +105,14 @@ export const createTopicStore = (db: Db, counts: Counts) => {
 
     /** The topics of these names; missing ones are created. A topic that is being deleted is left out: its name is not free yet. */
     ensure: async (context: EventContext, names: readonly string[]) => {
-      const { projectId, at } = context;
+      const { projectId } = context;
       const created: TopicId[] = [];
       let found = names.length === 0 ? [] : await findNamed({ projectId, names });
       const missing = names.filter((name) => !found.some((topic) => topic.name === name));
       if (missing.length > 0) {
         for (const name of missing) {
-          const id = newTopicId(at);
-          if (await insert(context, { id, name })) created.push(id);
+          const id = await create(context, name);
+          if (id !== undefined) created.push(id);
         }
         // Another process may have created some of them.
         found = await findNamed({ projectId, names });
