@@ -85,17 +85,10 @@ type PartitionedPage = {
 };
 
 type ExpandDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
-type PartitionDeps = { readonly partitionRecipients: ReturnType<typeof createPartitionRecipients> };
 type Hold = MessageDelivery<ExpandV1>["hold"];
 
-/** Undefined when the notification has ended. @throws HeraldError `schema` for a range that no page with its number has. */
-const partition = async (
-  deps: ExpandDeps & PartitionDeps,
-  data: ExpandV1,
-  hold: Hold,
-): Promise<PartitionedPage | undefined> => {
-  const { recipients: kind } = data;
-  if (kind !== undefined) return hold(() => deps.partitionRecipients(data, kind));
+/** @throws HeraldError `schema` for a range that no page with its number has. */
+const partitionTargets = async (deps: ExpandDeps, data: ExpandV1): Promise<PartitionedPage> => {
   const { range, byZone, ...page } = await partitionPage(deps, data);
   const buckets = pageBuckets(data.page, range);
   // Tried again, it would never succeed.
@@ -122,7 +115,10 @@ export const expand = (deps: ExpandDeps) => {
       try {
         // The page is read only when its queue has room: a waiting page costs nothing but its message.
         await hold(async () => fullQueues.check(queue, pageName));
-        const page = await partition({ ...deps, partitionRecipients }, data, hold);
+        const { recipients: kind } = data;
+        const page: PartitionedPage | undefined =
+          kind === undefined ? await partitionTargets(deps, data) : await hold(() => partitionRecipients(data, kind));
+        // The notification has ended.
         if (page === undefined) return;
         await publishBatches(deps, data, page.batches, hold, { fullQueues, queue, pageName });
         if (page.record) await hold(page.record);
