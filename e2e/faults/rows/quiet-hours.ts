@@ -1,13 +1,9 @@
 import { eventually, expectStatus } from "@herald/testing";
-import { startBeside } from "../../harness/beside.ts";
-import { movableClock } from "../../harness/movable-clock.ts";
-import { apnsToken } from "../../harness/project.ts";
-import { registerAll } from "../../harness/register-all.ts";
 import { pushesAndRepeats } from "../repeats.ts";
 import type { Row } from "../row.ts";
 import { randomMoment } from "../trial.ts";
+import { hour, startZoned } from "../zoned.ts";
 
-const hour = 3_600_000;
 /** Quiet hours end in the first zone at once, and in each of the others an hour later. */
 const zones = ["Etc/GMT-4", "Etc/GMT-3", "Etc/GMT-2", "Etc/GMT-1"];
 const victims = ["dispatch", "registry", "dispatch"] as const;
@@ -16,30 +12,18 @@ export const quietHours: Row = {
   name: "quiet-hours",
   fault: "kill -9 of dispatch and registry while devices of four zones wait for the end of their quiet hours",
   pass: "each device gets the push once or marked, and none before its own hours end, with two replicas of dispatch",
-  run: async ({ start, long, defer }) => {
-    const clock = movableClock();
-    const system = await start({ env: clock.env });
-    const beside = await startBeside(system, "dispatch");
-    defer(() => beside.stop());
-    await beside.ready();
-    const project = await system.project("Quiet hours under faults");
-    const base = Math.ceil((Date.now() + hour) / hour) * hour;
+  run: async (stage) => {
+    const perZone = stage.long ? 1_000 : 50;
+    const { clock, system, base, project, devices } = await startZoned(stage, "Quiet hours under faults", {
+      zones,
+      perZone,
+    });
     const clockAt = (hours: number) => new Date(base + hours * hour).toISOString().slice(11, 16);
     const hours = { from: clockAt(-1), to: clockAt(4), mode: "delay" };
     expectStatus(
       await system.admin(`PATCH /projects/${project.id}`, { body: { project: { quiet_hours: hours } } }),
       200,
     );
-    const perZone = long ? 1_000 : 50;
-    const devices = zones.flatMap((zone) =>
-      Array.from({ length: perZone }, () => ({
-        platform: "ios" as const,
-        token: apnsToken(),
-        topics: ["world"],
-        identifiers: { current_time_zone: zone },
-      })),
-    );
-    await registerAll(project, devices);
     // A minute after the hour, when the first zone's quiet hours are over.
     const passedHours = (count: number) => clock.set(new Date(base + count * hour + 60_000));
     passedHours(0);

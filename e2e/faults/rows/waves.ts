@@ -1,14 +1,10 @@
 import { eventually } from "@herald/testing";
-import { startBeside } from "../../harness/beside.ts";
-import { movableClock } from "../../harness/movable-clock.ts";
-import { apnsToken } from "../../harness/project.ts";
-import { registerAll } from "../../harness/register-all.ts";
 import { serviceNames } from "../../harness/system.ts";
 import { pushesAndRepeats } from "../repeats.ts";
 import type { Row } from "../row.ts";
 import { randomMoment } from "../trial.ts";
+import { hour, startZoned } from "../zoned.ts";
 
-const hour = 3_600_000;
 /** From east to west, an hour apart. */
 const zones = Array.from({ length: 12 }, (_, at) => `Etc/GMT${at < 6 ? `-${6 - at}` : `+${at - 6}`}`).map((zone) =>
   zone === "Etc/GMT+0" ? "UTC" : zone,
@@ -19,26 +15,11 @@ export const waves: Row = {
   fault:
     "kill -9 of a service at the beginning of each of twelve waves and between them, with two replicas of dispatch",
   pass: "each wave begins once, each device gets the push once or marked, and a late change is refused",
-  run: async ({ start, long, defer }) => {
-    const clock = movableClock();
-    const system = await start({ env: clock.env });
-    const beside = await startBeside(system, "dispatch");
-    defer(() => beside.stop());
-    await beside.ready();
-    const base = new Date(Math.ceil((Date.now() + hour) / hour) * hour);
-    const project = await system.project("Waves under faults");
-    const perZone = long ? 500 : 50;
-    const devices = zones.flatMap((zone) =>
-      Array.from({ length: perZone }, () => ({
-        platform: "ios" as const,
-        token: apnsToken(),
-        topics: ["world"],
-        identifiers: { current_time_zone: zone },
-      })),
-    );
-    await registerAll(project, devices);
+  run: async (stage) => {
+    const perZone = stage.long ? 500 : 50;
+    const { clock, system, base, project, devices } = await startZoned(stage, "Waves under faults", { zones, perZone });
     // Clocks six hours ahead of UTC show it an hour after `base`.
-    const local = new Date(base.getTime() + 7 * hour).toISOString().slice(0, 19);
+    const local = new Date(base + 7 * hour).toISOString().slice(0, 19);
     const { id } = await project.send({
       title: "Wave",
       targets: ["topic:world"],
@@ -58,7 +39,7 @@ export const waves: Row = {
         await system.services[victim].kill();
         await system.services[victim].ready();
       }
-      clock.set(new Date(base.getTime() + (at + 1) * hour + 1_000));
+      clock.set(new Date(base + (at + 1) * hour + 1_000));
       if (at % 2 === 1) {
         await randomMoment(2_500);
         await system.services[victim].kill();
