@@ -2,11 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { freePort } from "@herald/local-stack";
-import { eventually } from "@herald/testing";
+import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CommandLine, signedIn } from "./harness/command-line.ts";
 import { seed } from "./harness/seed.ts";
-import { stallingProxy } from "./harness/stalling-proxy.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 let system: System;
@@ -93,12 +92,12 @@ test("Ctrl-C ends a waiting command with 130, and prints what continues", async 
   const large = await system.project("Large");
   await seed(system, large, 5_000);
   const { terminal, shell } = await signedIn(system, "large", large);
-  const proxy = await stallingProxy(system.gateway, { answers: 300_000 });
+  const proxy = await faultyProxy(system.gateway, { answers: 300_000 });
   const list = terminal(`herald device list --all --url ${proxy.url} > /dev/null`);
   await eventually(() => expect(list.written.stdout).toContain("rows…"));
   list.type(ctrlC);
   expect(await list.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Stopped.") });
-  proxy.stop();
+  await proxy.stop();
 
   // head closes the pipe after two lines.
   const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();

@@ -2,11 +2,10 @@ import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { SystemStatus } from "@herald/contracts";
-import { eventually, expectStatus } from "@herald/testing";
+import { eventually, expectStatus, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CommandLine, commandLine } from "./harness/command-line.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
-import { stallingProxy } from "./harness/stalling-proxy.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 let system: System;
@@ -149,12 +148,12 @@ test("Ctrl-C during an import prints how to resume it, and resuming loses nothin
   const file = join(system.folder, "many.ndjson");
   await writeFile(file, lines(count).join(""));
   const { terminal, json } = commandLine({ ...environment, HERALD_TOKEN: mine.token });
-  const proxy = await stallingProxy(system.gateway, { requests: 300_000 });
+  const proxy = await faultyProxy(system.gateway, { requests: 300_000 });
   const running = terminal(`herald device import ${file} --format herald --url ${proxy.url}`, 200);
   await eventually(() => expect(running.written.stdout).toContain("lines"));
   running.type(ctrlC);
   const { exitCode, stdout } = await running.ended();
-  proxy.stop();
+  await proxy.stop();
   const id = /Continue with: herald device import \S+ --resume (imp_\w+)/.exec(stdout)?.[1] ?? "";
   expect([exitCode, id], stdout).toEqual([130, expect.stringMatching(/^imp_/)]);
   const resumed = await json("device", "import", file, "--resume", id);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Herald } from "@herald/client";
 import { Scope } from "@herald/contracts";
-import { eventually, expectStatus } from "@herald/testing";
+import { eventually, expectStatus, faultyProxy } from "@herald/testing";
 import { expect } from "vitest";
 import { commandLine } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
@@ -12,7 +12,6 @@ import { newAddress, seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { stallingProxy } from "./harness/stalling-proxy.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -150,7 +149,7 @@ test("the command line writes files and pipes, and says how to resume", async ()
   expect(rowsOf(head.stdout).map(({ id }) => id)).toEqual(ids.slice(0, 1));
 
   const part = join(system.folder, "part.ndjson");
-  const proxy = await stallingProxy(system.gateway, { answers: 600_000 });
+  const proxy = await faultyProxy(system.gateway, { answers: 600_000 });
   const stopped = cli.terminal(`herald device export ${part} --url ${proxy.url}`);
   await eventually(() => expect(stopped.written.stdout).toContain("rows…"));
   stopped.type("\u0003");
@@ -158,7 +157,7 @@ test("the command line writes files and pipes, and says how to resume", async ()
     exitCode: 130,
     stdout: expect.stringMatching(/Wrote [\d,]+ rows\. `--after dev_\w+` resumes here/),
   });
-  proxy.stop();
+  await proxy.stop();
   const written = rowsOf(await readFile(part, "utf8")).map(({ id }) => id);
   expect(await cli.herald("device", "export", part, "--after", written.at(-1))).toMatchObject({ exitCode: 0 });
   expect(rowsOf(await readFile(part, "utf8")).map(({ id }) => id)).toEqual(ids);

@@ -12,20 +12,34 @@ export type FaultyProxy = {
   readonly stop: () => Promise<void>;
 };
 
+/** Passes `bytes`, and then nothing more. */
+const passSome = (from: Socket, to: Socket, bytes: number): void => {
+  let left = bytes;
+  from.on("data", (chunk) => {
+    to.write(chunk);
+    left -= chunk.length;
+    if (left <= 0) from.pause();
+  });
+};
+
 /**
- * A proxy between a client and a broker or a database. A test can make the dependency unavailable for one client without affecting the
- * server that others use.
+ * A proxy between a client and a server. A test can make the server unavailable for one client without affecting others. With `requests`
+ * or `answers` each connection passes about so many bytes of them and then stalls, so that a test can interrupt an upload or a download in
+ * the middle.
  */
-export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
+export async function faultyProxy(
+  targetUrl: string,
+  { requests, answers }: { readonly requests?: number; readonly answers?: number } = {},
+): Promise<FaultyProxy> {
   const target = new URL(targetUrl);
   const defaultPort = target.protocol === "nats:" ? 4222 : 27017;
   const sockets = new Set<Socket>();
 
   const server = createServer((client) => {
     const upstream = connect(Number(target.port) || defaultPort, target.hostname);
-    for (const [socket, peer] of [
-      [client, upstream],
-      [upstream, client],
+    for (const [socket, peer, bytes] of [
+      [client, upstream, requests],
+      [upstream, client, answers],
     ] as const) {
       sockets.add(socket);
       socket.setNoDelay(true);
@@ -34,7 +48,8 @@ export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
         sockets.delete(socket);
         peer.destroy();
       });
-      socket.pipe(peer);
+      if (bytes === undefined) socket.pipe(peer);
+      else passSome(socket, peer, bytes);
     }
   });
   const port = await freePort(); // nobody else takes it during a cut
