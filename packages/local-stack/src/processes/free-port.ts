@@ -7,7 +7,7 @@ const [firstPort, blocks, blockSize] = [20_000, 120, 100];
 
 /**
  * Returns the port of 127.0.0.1 if it is free, or for 0 any free port. The system gives such a port to nobody, nor does another process
- * that asks here, so it stays free until a server takes it, and while that server restarts.
+ * that asks here, nor this one a second time, so it stays free until a server takes it, and while that server restarts.
  */
 export async function freePort(port = 0): Promise<number> {
   if (port > 0) {
@@ -15,21 +15,21 @@ export async function freePort(port = 0): Promise<number> {
     await once(server.close(), "close");
     return port;
   }
-  block ??= takeBlock();
-  const first = await block;
-  for (let tries = 1; tries < blockSize; tries++) {
-    given = (given % (blockSize - 1)) + 1;
-    const next = first + given;
+  for (;;) {
+    if (given === blockSize - 1) [block, given] = [undefined, 0];
+    block ??= takeBlock();
+    given += 1;
+    const [first, place] = [block, given]; // another call may change them while this one waits
+    const next = (await first) + place;
     if (await freePort(next).catch(() => undefined)) return next;
   }
-  throw new Error(`no port of 127.0.0.1 from ${first} to ${first + blockSize - 1} is free`);
 }
 
-/** The block of this process, and the place in it of the last port that was given. */
+/** The newest block of this process, and how many of its ports were given. */
 let block: Promise<number> | undefined;
 let given = 0;
 
-/** A process owns the block on whose first port it listens, for as long as it runs. */
+/** A process owns the blocks on whose first ports it listens, for as long as it runs. */
 async function takeBlock(): Promise<number> {
   const start = randomInt(blocks);
   for (let index = 0; index < blocks; index++) {
