@@ -125,7 +125,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     if (fate.crashes-- > 0) throw new Error("the process died");
     return 0.5;
   };
-  const app = createApp(config, { now, random, sweepEveryMs: 200, retentionEveryMs: 200, ...overrides });
+  const app = createApp(config, { now, random, sweepEveryMs: 200, ...overrides });
   await app.start();
   const parts = {
     fate,

@@ -167,9 +167,9 @@ describe("a replay of a dead letter that was not handled", () => {
 });
 
 describe("a dead letter that is handled after a replay", () => {
-  const slow = async () => {
+  const slow = async (answer: { status: number; delayMs: number } | { hang: true }) => {
     const { projectId, id } = await started();
-    dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 3_000 }]);
+    dispatch.simulators.script([{ provider: "apns", ...answer }]);
     const batch = batchOf(projectId, id, 0, 2);
     await dispatch.partition(projectId, id, [batch.devices]);
     const row = await eventually(async () => {
@@ -186,15 +186,17 @@ describe("a dead letter that is handled after a replay", () => {
   };
 
   test("leaves the batch to the replay", async () => {
-    const { projectId, id, batch, message } = await slow();
+    const { projectId, id, batch, message } = await slow({ status: 200, delayMs: 1_000 });
     // Another message, published in the same millisecond.
     await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { ...message, sequence: message.sequence - 1 });
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2, failed: 0 } });
   });
 
   test("claims the batch if its own message had started it", async () => {
-    const { projectId, id, batch, message } = await slow();
+    const { projectId, id, batch, message } = await slow({ hang: true });
     await die("dispatch-broadcast-ios", DeliverBatchV1, batch, message);
     expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { internal: 2 } });
+    // Ends the requests that hang, so that the stop need not wait for their timeout.
+    await dispatch.simulators.stop();
   });
 });

@@ -15,7 +15,7 @@ const day = 86_400_000;
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
-  dispatch = await startDispatchTest({ HERALD_DISPATCH_RETENTION: "40d" });
+  dispatch = await startDispatchTest({ HERALD_DISPATCH_RETENTION: "40d" }, { retentionEveryMs: 200 });
 });
 afterAll(() => dispatch.stop());
 
