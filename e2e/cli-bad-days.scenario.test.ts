@@ -1,18 +1,23 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import { SystemStatus } from "@herald/contracts";
 import { freePort } from "@herald/local-stack";
-import { eventually, faultyProxy } from "@herald/testing";
+import { eventually, expectStatus, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CommandLine, signedIn } from "./harness/command-line.ts";
+import { signedIn } from "./harness/command-line.ts";
+import type { Project } from "./harness/project.ts";
+import { type QuickCommandLine, quickSignedIn } from "./harness/quick-command-line.ts";
 import { seed } from "./harness/seed.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 let system: System;
-let cli: CommandLine;
+let project: Project;
+let cli: QuickCommandLine;
 beforeAll(async () => {
-  system = await startSystem();
-  cli = await signedIn(system, "person", await system.project("Bad days"));
+  system = await startSystem({ env: { HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "false" } });
+  project = await system.project("Bad days");
+  cli = await quickSignedIn(system, "person", project);
 });
 afterAll(() => system?.stop());
 logOnFailure(() => system);
@@ -44,12 +49,12 @@ test("an error has the API's own sentences, a hint and an exit code", async () =
   }
 
   const dryRun = ["send", "--title", "x", "--to", "all", "--dry-run", "--retries", "0"];
-  const project = await system.project("Limited");
-  const limited = await signedIn(system, "limited", project);
+  const few = await system.project("Limited");
+  const limited = await quickSignedIn(system, "limited", few);
   expect(await limited.herald(...dryRun)).toMatchObject({ exitCode: 0 });
   const body = { notification: { title: "x", targets: ["all"], dry_run: true } };
   // A project may have 60 in a minute.
-  await Promise.all(Array.from({ length: 59 }, () => project.call("POST /notifications", { body })));
+  await Promise.all(Array.from({ length: 59 }, () => few.call("POST /notifications", { body })));
   const second = await limited.herald(...dryRun);
   expect([second.exitCode, second.stderr]).toEqual([6, expect.stringContaining("(429 quota-exceeded)")]);
   expect(second.stderr).toMatch(/Try again in \d+ s/);
@@ -105,4 +110,59 @@ test("Ctrl-C ends a waiting command with 130, and prints what continues", async 
   expect(head.stdout.split("\n")).toHaveLength(3);
   // No process reads its errors.
   expect(await shell("set -o pipefail; herald topic get none 2>&1 | true").ended()).toMatchObject({ exitCode: 4 });
+});
+
+test("with the default guard, a webhook that leads to an internal address is refused", async () => {
+  const { herald, json } = cli;
+  const problems = [
+    ["http://127.0.0.1:9/inside", "the endpoint is not https"],
+    ["https://169.254.169.254/latest/meta-data/", "the endpoint's host is an address"],
+    ["https://[::1]/", "the endpoint's host is an address"],
+    ["https://0x7f000001/", "the endpoint's host is an address"],
+    ["https://gateway/", "the endpoint's host is not a full name"],
+    ["https://hooks.example.com:8443/", "the endpoint's port is not 443"],
+  ] as const;
+  for (const [url, problem] of problems) {
+    const { exitCode, stderr } = await herald("webhook", "create", url);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`webhook.url: ${problem}`)]);
+  }
+  const { id } = await json("webhook", "create", "https://hooks.example.com/");
+  const body = { webhook: { url: "https://localhost/" } };
+  expectStatus(await project.call(`PATCH /webhooks/${id}`, { body }), 422);
+});
+
+test("the status lists a process that was killed, and a service that does not answer", async () => {
+  const status = async () => SystemStatus.parse(expectStatus(await system.admin("GET /status"), 200).body.data);
+  const service = async (name: string) => (await status()).services.find((one) => one.name === name);
+  const patience = { timeoutMs: 60_000 };
+  const killed = await eventually(async () => {
+    expect((await service("analytics"))?.state).toBe("ready");
+    const found = await service("dispatch");
+    expect(found).toMatchObject({ state: "ready", replicas: [{ state: "ready" }] });
+    return found?.replicas[0]?.instance;
+  }, patience);
+  expect(await cli.screen("status")).toMatchObject({
+    exitCode: 0,
+    text: expect.stringMatching(/^dispatch .* ready /m),
+  });
+
+  // The supervisor restarts a killed service as a new instance, but does not touch a paused one.
+  await system.services.dispatch.kill();
+  const stopped = system.services.analytics.pid();
+  process.kill(stopped, "SIGSTOP");
+  try {
+    await eventually(async () => {
+      const found = await service("dispatch");
+      expect(found?.replicas.find(({ instance }) => instance === killed)?.state).toBe("not_answering");
+      expect([found?.state, found?.replicas.length]).toEqual(["ready", 2]);
+      expect((await service("analytics"))?.state).toBe("not_answering");
+    }, patience);
+    const { exitCode, text } = await cli.screen("status");
+    expect([exitCode, text]).toEqual([1, expect.stringMatching(/^analytics .* not_answering /m)]);
+    const ready = (await status()).services.filter(({ state }) => state === "ready").map(({ name }) => name);
+    expect(ready.toSorted()).toEqual(["dispatch", "gateway", "registry"]);
+  } finally {
+    process.kill(stopped, "SIGCONT");
+  }
+  await eventually(async () => expect((await service("analytics"))?.state).toBe("ready"), patience);
 });

@@ -1,38 +1,33 @@
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { stripVTControlCharacters } from "node:util";
-import { SystemStatus } from "@herald/contracts";
-import { eventually, expectStatus, faultyProxy } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CommandLine, commandLine } from "./harness/command-line.ts";
+import { eventually, faultyProxy } from "@herald/testing";
+import { expect } from "vitest";
+import { commandLine } from "./harness/command-line.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
-import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+import { type QuickCommandLine, quickCommandLine } from "./harness/quick-command-line.ts";
+import { test } from "./harness/shared-system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
 let environment: Record<string, string>;
-let cli: CommandLine;
+let cli: QuickCommandLine;
 
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Command line");
   environment = {
-    HOME: join(system.folder, "home"),
+    HOME: join(system.folder, "home-of-data"),
     HERALD_URL: system.gateway,
     HERALD_TOKEN: project.token,
     HERALD_ADMIN_TOKEN: system.adminToken,
     HERALD_PROJECT: project.id,
   };
-  cli = commandLine(environment);
+  cli = quickCommandLine(environment);
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
-/** The output of a command at a terminal with `columns` columns. */
-const screen = async (words: string, columns = 200) => {
-  const { exitCode, stdout } = await cli.terminal(`herald ${words}`, columns).ended();
-  return { exitCode, text: stripVTControlCharacters(stdout).replaceAll("\r", "") };
-};
+const screen = (words: string) => cli.screen(words);
 /** The cells of the first table row with this beginning. */
 const row = (text: string, begins: string): string[] | undefined =>
   text
@@ -144,11 +139,11 @@ test("device import shows its progress, and refused lines", async () => {
 
 test("Ctrl-C during an import prints how to resume it, and resuming loses nothing", async () => {
   const mine = await system.project("Interrupted");
-  const count = 8_000;
+  const count = 3_000;
   const file = join(system.folder, "many.ndjson");
   await writeFile(file, lines(count).join(""));
   const { terminal, json } = commandLine({ ...environment, HERALD_TOKEN: mine.token });
-  const proxy = await faultyProxy(system.gateway, { requests: 300_000 });
+  const proxy = await faultyProxy(system.gateway, { requests: 120_000 });
   const running = terminal(`herald device import ${file} --format herald --url ${proxy.url}`, 200);
   await eventually(() => expect(running.written.stdout).toContain("lines"));
   running.type(ctrlC);
@@ -223,37 +218,4 @@ test("project update changes a project, and switches the retirement of stale dev
     const { exitCode, stderr } = await herald(...update, ...words);
     expect([exitCode, stderr], stderr).toEqual([2, expect.stringMatching(/at least one|7d|on, off/)]);
   }
-});
-
-test("the status lists a process that was killed, and a service that does not answer", async () => {
-  const status = async () => SystemStatus.parse(expectStatus(await system.admin("GET /status"), 200).body.data);
-  const service = async (name: string) => (await status()).services.find((one) => one.name === name);
-  const patience = { timeoutMs: 60_000 };
-  const killed = await eventually(async () => {
-    expect((await service("analytics"))?.state).toBe("ready");
-    const found = await service("dispatch");
-    expect(found).toMatchObject({ state: "ready", replicas: [{ state: "ready" }] });
-    return found?.replicas[0]?.instance;
-  }, patience);
-  expect(await screen("status")).toMatchObject({ exitCode: 0, text: expect.stringMatching(/^dispatch .* ready /m) });
-
-  // The supervisor restarts a killed service as a new instance, but does not touch a paused one.
-  await system.services.dispatch.kill();
-  const stopped = system.services.analytics.pid();
-  process.kill(stopped, "SIGSTOP");
-  try {
-    await eventually(async () => {
-      const found = await service("dispatch");
-      expect(found?.replicas.find(({ instance }) => instance === killed)?.state).toBe("not_answering");
-      expect([found?.state, found?.replicas.length]).toEqual(["ready", 2]);
-      expect((await service("analytics"))?.state).toBe("not_answering");
-    }, patience);
-    const { exitCode, text } = await screen("status");
-    expect([exitCode, text]).toEqual([1, expect.stringMatching(/^analytics .* not_answering /m)]);
-    const ready = (await status()).services.filter(({ state }) => state === "ready").map(({ name }) => name);
-    expect(ready.toSorted()).toEqual(["dispatch", "gateway", "registry"]);
-  } finally {
-    process.kill(stopped, "SIGCONT");
-  }
-  await eventually(async () => expect((await service("analytics"))?.state).toBe("ready"), patience);
 });

@@ -3,26 +3,26 @@ import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify, stripVTControlCharacters } from "node:util";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CommandLine, commandLine, signedIn } from "./harness/command-line.ts";
-import type { Project } from "./harness/project.ts";
-import { apnsToken } from "./harness/project.ts";
+import { expect } from "vitest";
+import { commandLine } from "./harness/command-line.ts";
+import { apnsToken, type Project } from "./harness/project.ts";
 import { settingsFor } from "./harness/providers.ts";
-import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+import { type QuickCommandLine, quickSignedIn } from "./harness/quick-command-line.ts";
+import { test } from "./harness/shared-system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
 let system: System;
 let project: Project;
 let home: string;
-let cli: CommandLine;
+let cli: QuickCommandLine;
 
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   home = join(system.folder, "home");
   project = await system.project("Command line");
-  cli = await signedIn(system, "person", project);
+  cli = await quickSignedIn(system, "person", project);
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const ctrlC = "\u0003";
@@ -118,10 +118,10 @@ test("projects, tokens and providers are created, used and deleted", async () =>
   const shown = await herald("provider", "get", "apns", "--project", id);
   expect(shown.stdout).toContain("E2EKEY0001");
   expect(shown.stdout).not.toContain("PRIVATE KEY");
-  const test = ["provider", "test", "apns", "--project", id];
-  expect(await json(...test, "--push-token", apnsToken())).toMatchObject({ result: "accepted" });
+  const tried = ["provider", "test", "apns", "--project", id];
+  expect(await json(...tried, "--push-token", apnsToken())).toMatchObject({ result: "accepted" });
   await system.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 400, reason: "BadDeviceToken" }]);
-  const refused = await herald(...test, "--push-token", apnsToken("dead"));
+  const refused = await herald(...tried, "--push-token", apnsToken("dead"));
   expect(refused.stdout).toContain("BadDeviceToken");
   expect(refused.exitCode).toBe(1);
   await system.simulators.script([]);
@@ -162,7 +162,7 @@ test("devices, topics and users", async () => {
 });
 
 test("notifications are sent, watched, listed, traced and cancelled", async () => {
-  const { json, herald, shell, terminal } = cli;
+  const { json, herald, screen, shell, terminal } = cli;
   const { device } = await project.register({ topics: ["sport"] });
   const dry = await herald("send", "--title", "Hello", "--to", "topic:sport", "--dry-run");
   expect(dry.stdout).toMatch(/^devices\s+1$/m);
@@ -207,19 +207,17 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
   await eventually(async () => expect((await json("stats")).totals.sent).toBeGreaterThanOrEqual(3), {
     timeoutMs: 30_000,
   });
-  const labelled = `herald send --title Labelled --to ${device.id} --kind news --label campaign=spring --watch`;
-  expect(read((await terminal(labelled).ended()).stdout)).toMatch(/labels +campaign=spring\n/);
+  const labelled = await screen(`send --title Labelled --to ${device.id} --kind news --label campaign=spring --watch`);
+  expect(labelled.text).toMatch(/labels +campaign=spring\n/);
   await eventually(async () => {
-    expect(read((await terminal("herald stats --by label:campaign").ended()).stdout)).toMatch(/spring +1 +0/);
+    expect((await screen("stats --by label:campaign")).text).toMatch(/spring +1 +0/);
     expect((await json("stats", "--label", "campaign=spring")).totals.sent).toBe(1);
   });
   const narrow = read((await terminal("herald stats", 40).ended()).stdout);
   expect(narrow).toMatch(/^sent \d/m);
   expect(narrow).toContain("█");
   expect(Math.max(...narrow.split("\n").map((line) => line.length))).toBeLessThanOrEqual(40);
-  const table = read((await terminal("herald notification list", 40).ended()).stdout)
-    .trim()
-    .split("\n");
+  const table = (await screen("notification list", 40)).text.trim().split("\n");
   expect(table.slice(0, 2)).toEqual(["ID", expect.stringMatching(/^ {2}STATUS +DEVICES +FAILED/)]);
   expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(40);
 });

@@ -5,18 +5,18 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { eventually, expectStatus, request } from "@herald/testing";
 import { generate } from "selfsigned";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { runHttpFile } from "./harness/http-file.ts";
+import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
-import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
 const run = promisify(execFile);
 let system: System;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(({ system: shared }) => {
+  system = shared;
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 test("every request of api.http gets the status in its title", async () => {

@@ -133,7 +133,7 @@ test("the command line writes files and pipes, and says how to resume", async ()
     .toSorted();
   const token = await exportToken(project);
   const cli = commandLine({ HOME: system.folder, HERALD_URL: system.gateway, HERALD_TOKEN: token });
-  const file = join(system.folder, "devices.ndjson");
+  const file = join(system.folder, "exported-devices.ndjson");
   expect(await cli.herald("device", "export", file)).toMatchObject({
     exitCode: 0,
     stdout: expect.stringContaining("Wrote 12,000 rows"),
