@@ -141,11 +141,13 @@ export const adminTable: Record<string, Case> = {
   },
   deleteApnsProvider: {
     route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/apns`,
+    needs: ["apns"],
     status: 204,
     badQuery: "?x=1",
   },
   testApnsProvider: {
     route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/apns/test`,
+    needs: ["apns"],
     status: 200,
     body: () => ({ token: "a".repeat(64), environment: "sandbox" }),
     bad: { token: "a b" },
@@ -163,11 +165,13 @@ export const adminTable: Record<string, Case> = {
   },
   deleteFcmProvider: {
     route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/fcm`,
+    needs: ["fcm"],
     status: 204,
     badQuery: "?x=1",
   },
   testFcmProvider: {
     route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/fcm/test`,
+    needs: ["fcm"],
     status: 200,
     body: () => ({ token: "a-token" }),
     bad: { token: "a b" },
@@ -185,11 +189,13 @@ export const adminTable: Record<string, Case> = {
   },
   deleteWebPushProvider: {
     route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/webpush`,
+    needs: ["nextKey"],
     status: 204,
     badQuery: "?x=1",
   },
   testWebPushProvider: {
     route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/webpush/test`,
+    needs: ["nextKey"],
     status: 200,
     body: () => ({ token: "https://push.example/one", keys: { p256dh: "B".repeat(87), auth: "A".repeat(22) } }),
     bad: { token: "a b" },
@@ -201,6 +207,7 @@ export const adminTable: Record<string, Case> = {
   },
   stageVapidKey: {
     route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/webpush/keys`,
+    needs: ["nextKey"],
     status: 200,
     body: () => ({}),
     bad: { key: { public_key: "alone" } },

@@ -3,7 +3,7 @@ import { AuditRecordedV1, type DataOf } from "@herald/contracts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { createWorld } from "./new-world.ts";
+import { createWorld, partsOf } from "./new-world.ts";
 import type { World } from "./route-case.ts";
 import { table } from "./route-table.ts";
 
@@ -130,8 +130,8 @@ const changes = allRoutes.filter(({ method, path }) => path.startsWith("/admin/"
 test.each(changes.map((route) => [`${route.method.toUpperCase()} ${route.path}`, route] as const))(
   "%s has a row",
   async (_, route) => {
-    const world = await createWorld(system);
     const one = table[route.operationId];
+    const world = await createWorld(system, one ? partsOf(one) : []);
     const credential = one?.session ? { headers: await system.session(adminToken) } : { token: adminToken };
     const body = one?.body === undefined ? {} : { body: one.body(world) };
     await system.call(one?.route(world) ?? "", { ...credential, ...body });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 beforeEach(async () => {
-  world = await createWorld(system);
+  world = await createWorld(system, ["device", "credential"]);
 });
 
 const identify = (body: object) =>
@@ -133,7 +133,7 @@ describe.each(["PATCH", "PUT"])("%s /metadata", (method) => {
 test("requests by client identity are limited for each address, others are not", async () => {
   const limited = await startGatewayTest({ environment: { HERALD_GATEWAY_LIMIT_CLIENTS: "5" } });
   try {
-    const own = await createWorld(limited);
+    const own = await createWorld(limited, ["credential"]);
     const body = () => ({ project_id: own.project.id, identifier: apnsToken(), platform: "ios" });
     // At once, so that a slow machine does not need a second window of ten seconds.
     const answers = await Promise.all(

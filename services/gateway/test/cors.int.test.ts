@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { adminToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
-import { createWorld } from "./new-world.ts";
+import { createWorld, partsOf } from "./new-world.ts";
 import type { World } from "./route-case.ts";
 import { table } from "./route-table.ts";
 
@@ -98,7 +98,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
 
     const testIf = (concerns: boolean) => (concerns ? test : () => {});
     testIf(isOpen)("lets a page read its answer, with what is left of its limits", async () => {
-      const own = await createWorld(system);
+      const own = await createWorld(system, ["credential", ...(one ? partsOf(one) : [])]);
       const [, path = ""] = one?.route(own).split(" ") ?? [];
       const { device_id: _, ...body } = { device_id: "", ...(one?.body?.(own) as object) };
       const { status, headers } = await fetch(system.address() + path, {

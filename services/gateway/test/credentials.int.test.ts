@@ -71,7 +71,7 @@ describe("a project token", () => {
 
 describe("a device credential", () => {
   test("ends when the device registers again", async () => {
-    const { device, credential, project: owner } = await createWorld(system);
+    const { device, credential, project: owner } = await createWorld(system, ["device", "credential"]);
     const read = (token: string) => system.call(`GET /api/v1/devices/${device.id}`, { token });
     expect((await read(credential)).status).toBe(200);
     const again = await system.call("POST /api/v1/devices", {

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => system.stop());
 
 test("the delivery trace joins what dispatch, registry and analytics know, as data and in sentences", async () => {
-  const { project, notification, device } = await createWorld(system);
+  const { project, notification, device } = await createWorld(system, ["notification", "device"]);
   const at = new Date().toISOString();
   system.peers.opens.set(`${notification.id}/${device.id}`, at);
   const path = `GET /api/v1/notifications/${notification.id}/devices/${device.id}`;
@@ -33,7 +33,7 @@ test("the delivery trace joins what dispatch, registry and analytics know, as da
 });
 
 test("a device that got nothing has a delivery trace too; a device of no or another project has none", async () => {
-  const { project, notification, device } = await createWorld(system);
+  const { project, notification, device } = await createWorld(system, ["notification", "device"]);
   const { token } = project;
   await system.call(`PATCH /api/v1/devices/${device.id}`, { token, body: { device: { status: "inactive" } } });
   const traceOf = (id: string) => system.call(`GET /api/v1/notifications/${notification.id}/devices/${id}`, { token });

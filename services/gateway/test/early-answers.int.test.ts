@@ -8,7 +8,7 @@ let system: GatewayTest;
 let world: World;
 beforeAll(async () => {
   system = await startGatewayTest();
-  world = await createWorld(system);
+  world = await createWorld(system, ["importId", "recipientsId"]);
 });
 afterAll(() => system.stop());
 

@@ -6,8 +6,8 @@ import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { routeOf } from "./documented.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { createWorld } from "./new-world.ts";
-import type { Case, World } from "./route-case.ts";
+import { createWorld, partsOf } from "./new-world.ts";
+import type { Case, World, WorldPart } from "./route-case.ts";
 import { table } from "./route-table.ts";
 
 let system: GatewayTest;
@@ -19,7 +19,7 @@ beforeAll(async () => {
   system = await startGatewayTest({ environment: { HERALD_GATEWAY_LIMIT_FAILURES: "100000" } });
   const created = await system.project("Stranger");
   stranger = { ...created, token: await system.token(created, Scope.options) };
-  [shared, other] = [await createWorld(system), await createWorld(system)];
+  [shared, other] = [await createWorld(system), await createWorld(system, ["credential"])];
   for (const role of OperatorRole.options) operators.set(role, await system.operator(role));
 });
 afterAll(() => system.stop());
@@ -63,8 +63,9 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     const { by, scopes } = route.access;
     /** Tests that do not apply to a route are omitted instead of skipped. */
     const testIf = (concerns: boolean) => (concerns ? test : () => {});
-    /** Routes that only read use the shared world, because they leave it unchanged. */
-    const worldToUse = async (): Promise<World> => (route.method === "get" ? shared : createWorld(system));
+    /** Routes that only read use the shared world, because they leave it unchanged; others a new one with what they need, and `more`. */
+    const worldToUse = async (...more: WorldPart[]): Promise<World> =>
+      route.method === "get" ? shared : createWorld(system, [...partsOf(one), ...more]);
 
     test("answers a valid request with its documented status", async () => {
       const world = await worldToUse();
@@ -170,7 +171,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     testIf(by.includes("device") && route.path.includes("{id}"))("takes that device's credential alone", async () => {
-      const world = await worldToUse();
+      const world = await worldToUse("credential");
       const path = one.route(world);
       const body = bodyFor(one, world);
       expect((await system.call(path, { token: other.credential, ...body })).status).toBe(403);

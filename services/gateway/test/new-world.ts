@@ -1,9 +1,10 @@
 import { type Notification, Scope, SendV1 } from "@herald/contracts";
 import { parseOpenKeys } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
+import type { Request } from "@herald/testing";
 import { expect } from "vitest";
 import { adminToken, type GatewayTest, openKey } from "./gateway-fixture.ts";
-import type { World } from "./route-case.ts";
+import type { Case, World, WorldPart } from "./route-case.ts";
 import { newActivity, newDevice, table } from "./route-table.ts";
 import { writeDeadLetter } from "./write-dead-letter.ts";
 
@@ -14,77 +15,99 @@ export const openKeys = parsed.keys;
 /** Signs open tokens as dispatch does. */
 export const openTokens = createOpenTokens(openKeys);
 
-/** Creates a project with one of everything. */
-export const createWorld = async (system: GatewayTest): Promise<World> => {
-  const { call, peers } = system;
+const once = <Made>(make: () => Promise<Made>): (() => Promise<Made>) => {
+  let made: Promise<Made> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+};
+
+/** What a case needs: the fields of a world that its route and its body read, and what it names besides. */
+export const partsOf = ({ route, body, needs = [] }: Case): readonly WorldPart[] => {
+  const parts = [...needs];
+  const recording = new Proxy({} as World, {
+    get: (_, field: keyof World) => {
+      parts.push(field);
+      return { id: "", name: "" };
+    },
+  });
+  route(recording);
+  body?.(recording);
+  return parts;
+};
+
+/** Creates a project with one of everything, or with these parts alone. */
+export const createWorld = async (system: GatewayTest, parts?: readonly WorldPart[]): Promise<World> => {
+  const { peers } = system;
   const created = await system.project();
   const project = { ...created, token: await system.token(created, Scope.options) };
-  const { token } = project;
-  const user = "u_8412";
-  const registered = await call("POST /api/v1/devices", {
-    token,
-    body: { device: { ...newDevice().device, user_id: user } },
-  });
-  const topic = await call("POST /api/v1/topics", { token, body: { topic: { name: "news" } } });
-  const template = `welcome-${created.id.slice(-8)}`;
-  await call(`PUT /api/v1/templates/${template}`, { token, body: table.putTemplate?.body?.({} as World) });
-  await call(`POST /api/v1/templates/${template}/publish`, { token });
-  const sent = await call("POST /api/v1/notifications", {
-    token,
-    body: { notification: { title: "Hi", targets: ["all"] } },
-  });
-  const notification: Notification = sent.body.data;
-  peers.notifications.set(notification.id, { projectId: project.id, value: notification });
-  const activity = `order-${project.id.slice(-8)}`;
-  await call(`PUT /api/v1/activities/${activity}`, { token, body: newActivity() });
-  const tokens = await call(`GET /admin/v1/projects/${project.id}/tokens`, { token: adminToken });
-  for (const [provider, settings] of [
-    ["apns", table.putApnsProvider?.body],
-    ["fcm", table.putFcmProvider?.body],
-    ["webpush", table.putWebPushProvider?.body],
-  ] as const) {
-    const body = settings?.({} as World);
-    const put = await call(`PUT /admin/v1/projects/${project.id}/providers/${provider}`, { token: adminToken, body });
-    expect(put.status).toBe(200);
-  }
-  const keys = `POST /admin/v1/projects/${project.id}/providers/webpush/keys`;
-  const staged = await call(keys, { token: adminToken, body: {} });
-  expect(staged.status).toBe(201);
-  const identityKey = await call(`POST /admin/v1/projects/${project.id}/identity-keys`, {
-    token: adminToken,
-    body: {},
-  });
-  const operator = await call("POST /admin/v1/operators", {
-    token: adminToken,
-    body: { operator: { name: "Maria", role: "viewer" } },
-  });
-  expect(operator.status, operator.text).toBe(201);
-  const hook = await call("POST /api/v1/webhooks", { token, body: table.createWebhook?.body?.({} as World) });
-  const ping = await call(`POST /api/v1/webhooks/${hook.body.data.id}/ping`, { token });
-  const started = await call("POST /api/v1/imports", { token, body: { import: { format: "herald" } } });
-  const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
-  const content = { title: "Hi", targets: ["all"] };
-  const dead = { projectId: project.id, notificationId: notification.id, content, ...times };
-  const { id: deviceId, platform } = registered.body.data;
-  const claim = { projectId: project.id, notificationId: notification.id, deviceId, platform };
-  return {
-    project,
-    tokenId: tokens.body.data[0].id,
-    device: registered.body.data,
-    user,
-    credential: registered.body.credential,
-    importId: started.body.data.id,
-    recipientsId: notification.id,
-    topic: topic.body.data,
-    template,
-    notification,
-    activity,
-    webhook: hook.body.data.id,
-    webhookMessage: ping.body.data.id,
-    nextKey: staged.body.data.id,
-    operator: operator.body.data.id,
-    identityKey: identityKey.body.data.id,
-    deadLetter: await writeDeadLetter(system.bus, "dispatch-start", SendV1, dead),
-    openToken: openTokens.sign(claim, new Date()),
+  const call = async (route: string, one: Request) => {
+    const answer = await system.call(route, one);
+    expect(answer.status, `${route}: ${answer.text}`).toBeLessThan(300);
+    return answer;
   };
+  const byProject = (route: string, body?: unknown) => call(route, { token: project.token, body });
+  const byAdmin = (route: string, body?: unknown) => call(route, { token: adminToken, body });
+  const user = "u_8412";
+  const template = `welcome-${created.id.slice(-8)}`;
+  const activity = `order-${created.id.slice(-8)}`;
+  const bodyOf = (name: string) => table[name]?.body?.({} as World);
+
+  const device = once(() => byProject("POST /api/v1/devices", { device: { ...newDevice().device, user_id: user } }));
+  const notification = once(async () => {
+    const sent = await byProject("POST /api/v1/notifications", { notification: { title: "Hi", targets: ["all"] } });
+    const value: Notification = sent.body.data;
+    peers.notifications.set(value.id, { projectId: project.id, value });
+    return value;
+  });
+  const webhook = once(async () => (await byProject("POST /api/v1/webhooks", bodyOf("createWebhook"))).body.data.id);
+  const putProvider = (provider: string, operation: string) =>
+    byAdmin(`PUT /admin/v1/projects/${project.id}/providers/${provider}`, bodyOf(operation));
+
+  const make: { [Field in keyof World]: () => Promise<World[Field]> } & Record<WorldPart, () => Promise<unknown>> = {
+    project: async () => project,
+    tokenId: async () => (await byAdmin(`GET /admin/v1/projects/${project.id}/tokens`)).body.data[0].id,
+    device: async () => (await device()).body.data,
+    user: async () => (await device()).body.data.user_id,
+    credential: async () => (await device()).body.credential,
+    importId: async () => (await byProject("POST /api/v1/imports", { import: { format: "herald" } })).body.data.id,
+    recipientsId: async () => (await notification()).id,
+    topic: async () => (await byProject("POST /api/v1/topics", { topic: { name: "news" } })).body.data,
+    template: async () => {
+      await byProject(`PUT /api/v1/templates/${template}`, bodyOf("putTemplate"));
+      await byProject(`POST /api/v1/templates/${template}/publish`);
+      return template;
+    },
+    notification,
+    activity: async () => {
+      await byProject(`PUT /api/v1/activities/${activity}`, newActivity());
+      return activity;
+    },
+    apns: () => putProvider("apns", "putApnsProvider"),
+    fcm: () => putProvider("fcm", "putFcmProvider"),
+    nextKey: async () => {
+      await putProvider("webpush", "putWebPushProvider");
+      return (await byAdmin(`POST /admin/v1/projects/${project.id}/providers/webpush/keys`, {})).body.data.id;
+    },
+    webhook,
+    webhookMessage: async () => (await byProject(`POST /api/v1/webhooks/${await webhook()}/ping`)).body.data.id,
+    operator: async () =>
+      (await byAdmin("POST /admin/v1/operators", { operator: { name: "Maria", role: "viewer" } })).body.data.id,
+    identityKey: async () => (await byAdmin(`POST /admin/v1/projects/${project.id}/identity-keys`, {})).body.data.id,
+    deadLetter: async () => {
+      const { id, created_at: at } = await notification();
+      const content = { title: "Hi", targets: ["all"] };
+      const dead = { projectId: project.id, notificationId: id, content, acceptedAt: at, expiresAt: at };
+      return writeDeadLetter(system.bus, "dispatch-start", SendV1, dead);
+    },
+    openToken: async () => {
+      const { id: deviceId, platform } = (await device()).body.data;
+      const claim = { projectId: project.id, notificationId: (await notification()).id, deviceId, platform };
+      return openTokens.sign(claim, new Date());
+    },
+  };
+  const world: Record<string, unknown> = { project };
+  for (const part of new Set(parts ?? (Object.keys(make) as WorldPart[]))) world[part] = await make[part]();
+  return world as World;
 };

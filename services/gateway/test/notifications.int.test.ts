@@ -118,15 +118,11 @@ describe("what is accepted", () => {
   });
 
   test("under load every send is accepted once, under an id of its own", async () => {
-    const ids = new Set<string>();
-    // Not all at once: a busy machine would need as long for them as a request waits for its answer.
-    for (let wave = 0; wave < 4; wave++) {
-      const titles = Array.from({ length: 250 }, (_, index) => `Send ${wave}/${index}`);
-      const answers = await Promise.all(titles.map((title) => send({ title, targets: ["all"] })));
-      expect(answers.filter(({ status }) => status !== 202)).toEqual([]);
-      for (const { body } of answers) ids.add(body.data.id);
-    }
-    expect(ids.size).toBe(1_000);
+    // Not more at once: a busy machine would need as long for them as a request waits for its answer.
+    const titles = Array.from({ length: 250 }, (_, index) => `Send ${index}`);
+    const answers = await Promise.all(titles.map((title) => send({ title, targets: ["all"] })));
+    expect(answers.filter(({ status }) => status !== 202)).toEqual([]);
+    expect(new Set(answers.map(({ body }) => body.data.id)).size).toBe(250);
   });
 });
 
@@ -189,7 +185,7 @@ test("each send of a shared batch travels under the request id of its own reques
 
 describe("the state of a notification", () => {
   test("has the opens that analytics counted, in lists, alone and device by device", async () => {
-    const world = await createWorld(system);
+    const world = await createWorld(system, ["notification", "device"]);
     const { token } = world.project;
     const { id } = world.notification;
     const other = await system.call("POST /api/v1/devices", {
@@ -219,7 +215,7 @@ describe("the state of a notification", () => {
   });
 
   test("cannot be cancelled when it is final", async () => {
-    const world = await createWorld(system);
+    const world = await createWorld(system, ["notification"]);
     const value = { ...world.notification, status: "completed" as const };
     system.peers.notifications.set(value.id, { projectId: world.project.id, value });
     const answer = await system.call(`DELETE /api/v1/notifications/${value.id}`, { token: world.project.token });

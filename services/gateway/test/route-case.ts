@@ -30,11 +30,16 @@ export type World = {
   identityKey: string;
 };
 
+/** What a test may create of a project: a field of the world, or the settings of a provider. */
+export type WorldPart = keyof World | "apns" | "fcm";
+
 export type Case = {
   /** Method and path, filled in from the world. */
   readonly route: (world: World) => string;
   readonly status: number;
   readonly body?: (world: World) => unknown;
+  /** What has to exist, although neither the path nor the body names it. */
+  readonly needs?: readonly WorldPart[];
   /** A body, or a query after the path, that is refused with 422. */
   readonly bad?: unknown;
   readonly badQuery?: string;

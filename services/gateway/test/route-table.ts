@@ -401,6 +401,7 @@ export const table: Record<string, Case> = {
   },
   getWebPushKey: {
     route: ({ project }) => `GET /api/v1/webpush-key?project_id=${project.id}`,
+    needs: ["nextKey"],
     status: 200,
     badQuery: "&x=1",
   },
