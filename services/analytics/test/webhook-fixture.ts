@@ -33,9 +33,9 @@ export type Hook = { readonly projectId: ProjectId; readonly id: WebhookId; read
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> => usually(check, { timeoutMs: 30_000 });
 
 /** Short, so that tests need not wait for retries. */
-const pollIntervalMs = 50;
-/** Short, so that tests need not wait long for receivers that hang. */
-const shortTimeoutMs = 2_000;
+const shortPollMs = 50;
+/** As long as a test waits: a request that ended before its answer would be sent again, and posted twice. */
+const longTimeoutMs = 60_000;
 
 /** Analytics with its own broker and database, and a clock that a test can put forward. */
 export const startWebhookTest = async (
@@ -47,7 +47,10 @@ export const startWebhookTest = async (
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   let ahead = 0;
   const now = () => new Date(Date.now() + ahead);
-  const newApp = (changed: Readonly<Record<string, string>> = {}, timeoutMs = shortTimeoutMs) =>
+  const newApp = (
+    changed: Readonly<Record<string, string>> = {},
+    { timeoutMs = longTimeoutMs, pollIntervalMs = shortPollMs } = {},
+  ) =>
     createApp(
       readConfig(AnalyticsConfig, { ...environmentOf(broker, database.url, database), ...environment, ...changed }),
       {
@@ -136,10 +139,10 @@ export const startWebhookTest = async (
       await publishEvents(bus, all);
       return all.map(({ id }) => id);
     },
-    /** Stops the process and starts another one, with a changed configuration and timeout of requests if given. */
-    restart: async (changed?: Readonly<Record<string, string>>, timeoutMs?: number) => {
+    /** Stops the process and starts another one, with a changed configuration, timeout of requests or interval of polls if given. */
+    restart: async (...changed: Parameters<typeof newApp>) => {
       await app.stop();
-      app = newApp(changed, timeoutMs);
+      app = newApp(...changed);
       await app.start();
       await ready();
     },
