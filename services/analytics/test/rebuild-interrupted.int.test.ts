@@ -9,7 +9,7 @@ import { statsDeltaDocuments } from "../src/stores/stats-delta-store.ts";
 import { acceptedAt } from "./analytics-fixture.ts";
 
 /** A rebuild reads a thousand documents at a time: three pages. */
-const documents = 2_500;
+const documents = 2_200;
 const projectId = newProjectId(acceptedAt);
 /** All documents are of one notification, so that the pages change the same rollups. */
 const notificationId = newNotificationId(acceptedAt);
@@ -88,12 +88,17 @@ const sent = async () => {
 };
 const all = [sumTo(documents), sumTo(documents)];
 
-test.each([1, 2, 3])("a rebuild that is killed in page %d continues, and counts each delta once", async (page) => {
-  await interrupt(page);
+test("a rebuild that is killed in every page continues, and counts each delta once", async () => {
+  await interrupt(1);
+  // The second page that this one and the next write: a rebuild repeats the page that the one before it left.
+  for (const before of [1, 2]) {
+    expect(await sent(), `before page ${before} is complete`).not.toEqual(all);
+    await interrupt(2);
+  }
   expect(await sent()).not.toEqual(all);
   const said = await rebuild();
   expect(said[0]).toMatch(/^continues after/);
-  expect(said.at(-1)).toBe(`${documents - (page - 1) * 1_000} documents of deltas are counted`);
+  expect(said.at(-1)).toBe(`${documents - 2_000} documents of deltas are counted`);
   expect(await sent()).toEqual(all);
   expect((await rebuild())[0]).toMatch(/are empty$/);
   expect(await sent()).toEqual(all);
