@@ -2,16 +2,20 @@ import { randomUUID } from "node:crypto";
 import { publishEvent } from "@herald/bus";
 import { type AuditCheck, type AuditRow, installation, ListAudit, newProjectId, VerifyAudit } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AuditDocument } from "../src/domain/audit-chain.ts";
 import { createAuditStore } from "../src/stores/audit-store.ts";
 import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 
 let registry: RegistryTest;
-beforeEach(async () => {
+beforeAll(async () => {
   registry = await startRegistryTest();
 });
-afterEach(() => registry.stop());
+afterAll(() => registry.stop());
+// The chain is the installation's: each test begins another.
+beforeEach(async () => {
+  for (const name of ["auditRows", "auditHeads"]) await registry.db.collection(name).deleteMany({});
+});
 
 const rows = () => registry.db.collection<AuditDocument>("auditRows");
 
@@ -108,13 +112,12 @@ test("rows are found by operator, action, project and time, newest first, page b
 });
 
 test("retention removes rows that are older than configured", async () => {
-  await registry.stop();
-  const environment = { HERALD_REGISTRY_AUDIT_RETENTION: "62d" };
-  registry = await startRegistryTest({ environment, overrides: { retentionEveryMs: 1_000 } });
   for (const daysAgo of [90, 63, 61, 0]) await record({ at: new Date(Date.now() - daysAgo * 86_400_000) });
-  await eventually(async () => expect((await list()).map(({ sequence }) => sequence)).toEqual([4, 3]), {
-    timeoutMs: 20_000,
-  });
+  await eventually(async () => expect(await rows().countDocuments()).toBe(4));
+  const second = registry.newApp(undefined, { HERALD_REGISTRY_AUDIT_RETENTION: "62d" });
+  await second.start();
+  await eventually(async () => expect((await list()).map(({ sequence }) => sequence)).toEqual([4, 3]));
+  await second.stop();
   expect(await verify()).toMatchObject({ valid: true, checked: 2, removed: { sequence: 2 } });
 });
 

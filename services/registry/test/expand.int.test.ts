@@ -158,8 +158,9 @@ describe("a full queue", () => {
     patient,
     async () => {
       const full = projectId;
-      const ids = await t.seed(many(5_000).map((device) => ({ ...device, platform: "android" as const })));
+      const ids = await t.seed(many(2_500).map((device) => ({ ...device, platform: "android" as const })));
       await t.takeBroadcasts(false);
+      // Eighteen batches, of which the queue accepts eight.
       const waiting = Array.from({ length: 6 }, () => t.message(["news"]));
       for (const data of waiting) await t.send(data);
       await eventually(async () => {

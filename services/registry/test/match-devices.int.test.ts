@@ -128,7 +128,7 @@ test(
   async () => {
     const many = await registry.project();
     const few = projectId;
-    const rows = Array.from({ length: 25_000 }, (_, at) => ({ token: `m${at}`, platform: "ios" as const }));
+    const rows = Array.from({ length: 21_000 }, (_, at) => ({ token: `m${at}`, platform: "ios" as const }));
     for await (const _ of seedDevices(registry.db, many, rows));
     projectId = many;
     const { found, pages } = await walk({ match: "condition:metadata.missing > 1" });

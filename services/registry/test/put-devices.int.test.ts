@@ -9,13 +9,14 @@ import {
 import { eventually, readPublished } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
+import { seedDevices } from "./seed-devices.ts";
 
 let projectId: ProjectId;
 const registry = useRegistry({
   eachProject: (id) => {
     projectId = id;
   },
-  environment: { HERALD_REGISTRY_QUOTA_DEVICES: "1100" },
+  environment: { HERALD_REGISTRY_QUOTA_DEVICES: "110" },
 });
 
 const stored = () =>
@@ -186,24 +187,15 @@ describe("devices that the project's backend puts", () => {
   });
 
   test("beyond the quota are refused, each alone", async () => {
-    const batch = (from: number, count: number) => Array.from({ length: count }, (_, at) => device(from + at));
-    for (const [from, count] of [
-      [0, 500],
-      [500, 500],
-      [1_000, 90],
-    ] as const)
-      expect((await put(...batch(from, count))).filter(({ result }) => result !== "created")).toEqual([]);
-    // Counts are up to ten seconds old, so the quota is reached a little late.
-    let next = 2_000;
-    await eventually(
-      async () => {
-        const [known, fresh] = await put(device(0), device(next++));
-        expect(known?.result).toBe("unchanged");
-        expect(fresh).toMatchObject({ result: "refused", problems: [{ code: "device-quota-exceeded" }] });
-      },
-      { timeoutMs: 20_000 },
-    );
-    expect(await stored().countDocuments({ projectId })).toBeGreaterThanOrEqual(1_100);
+    const seeds = Array.from({ length: 110 }, (_, at) => ({
+      token: apnsToken(`${projectId} ${at}`),
+      platform: "ios" as const,
+    }));
+    for await (const _ of seedDevices(registry.db, projectId, seeds));
+    const [known, fresh, other] = await put(device(0), device("fresh"), device(109));
+    expect([known?.result, other?.result]).toEqual(["unchanged", "unchanged"]);
+    expect(fresh).toMatchObject({ result: "refused", problems: [{ code: "device-quota-exceeded" }] });
+    expect(await stored().countDocuments({ projectId })).toBe(110);
   });
 
   test("of a project that does not exist are an error of the request", async () => {

@@ -65,8 +65,8 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   const proxy = await faultyProxy(database.url);
-  /** Creates another registry beside the first, or one that reaches the broker through a proxy. */
-  const newApp = (natsUrl = broker.url) =>
+  /** Creates another registry beside the first, also one that reaches the broker through a proxy, or with more environment variables. */
+  const newApp = (natsUrl = broker.url, more: Record<string, string> = {}) =>
     createApp(
       readConfig(RegistryConfig, {
         HERALD_NATS_URL: natsUrl,
@@ -75,10 +75,12 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
         HERALD_DATABASE_PREFIX: database.prefix,
         HERALD_REGISTRY_MASTER_KEYS: `m1:${Buffer.alloc(32, 7).toString("base64")}`,
         ...environment,
+        ...more,
         HERALD_PORT: "0",
         HERALD_METRICS_PORT: "0",
       }),
-      { log, removeEveryMs: 50, lingerMs: 0, ...overrides },
+      // A pass asks the database: files that wait for deletions have more of them.
+      { log, removeEveryMs: 500, lingerMs: 0, ...overrides },
     );
   const app = newApp();
   await app.start();

@@ -26,6 +26,7 @@ const registry = useRegistry({
   eachProject: (id) => {
     projectId = id;
   },
+  overrides: { removeEveryMs: 50 },
 });
 
 const create = (name: string, topicId = newTopicId(new Date())) =>
@@ -95,17 +96,6 @@ describe("a topic", () => {
     expect(first.data.map(({ name }) => name)).toEqual(["news", "news.de"]);
     const after = "next" in first ? (first.next ?? "") : "";
     expect(await list({ by: "key", after, perPage: 2 })).toMatchObject({ data: [{ name: "news~" }], next: null });
-  });
-
-  test("is counted exactly below 10,000 devices, and at most 10 s late above", async () => {
-    const seeds = Array.from({ length: 10_200 }, (_, at) => ({
-      token: `t${at}`,
-      platform: "android" as const,
-      topics: at < 9_999 ? ["large", "small"] : ["large"],
-    }));
-    for await (const _ of seedDevices(registry.db, projectId, seeds));
-    expect(await get("small")).toMatchObject({ devices: 9_999 });
-    expect(await get("large")).toMatchObject({ devices: 10_200 });
   });
 });
 
@@ -178,7 +168,8 @@ describe("subscriptions", () => {
 
 describe("deletion of a topic", () => {
   test("ends every subscription, and frees the name", async () => {
-    const seeds = Array.from({ length: 2_500 }, (_, at) => ({
+    // More than one command ends.
+    const seeds = Array.from({ length: 1_100 }, (_, at) => ({
       token: `t${at}`,
       platform: "android" as const,
       topics: ["news", "sport"],
@@ -196,7 +187,7 @@ describe("deletion of a topic", () => {
     await eventually(async () =>
       expect(await registry.db.collection("devices").countDocuments({ projectId, facets: "t:news" })).toBe(0),
     );
-    expect(await get("sport")).toMatchObject({ devices: 2_500 });
+    expect(await get("sport")).toMatchObject({ devices: 1_100 });
 
     const again = await eventually(() => create("news"));
     expect(again.created).toBe(true);

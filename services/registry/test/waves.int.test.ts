@@ -1,4 +1,11 @@
-import { CountAudience, type CountedRules, ListZones, type ProjectId, pagesOfWave } from "@herald/contracts";
+import {
+  CountAudience,
+  type CountedRules,
+  type DeviceId,
+  ListZones,
+  type ProjectId,
+  pagesOfWave,
+} from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
 
@@ -22,14 +29,21 @@ const zoned = (count: number) =>
     identifiers: { ...(zoneAt(at) && { current_time_zone: zoneAt(at) }) },
   }));
 
-describe("a wave", () => {
+describe("a wave of a large audience", () => {
+  let large: ProjectId;
+  let ids: DeviceId[];
+  beforeAll(async () => {
+    large = await t.newProject();
+    ids = await t.seed(zoned(6_000));
+  });
+  beforeEach(() => t.about(large));
+
   test.each([
     ["all", ["all"], () => true],
     ["a topic", ["topic:rare"], (at: number) => at % 3 === 0],
     ["a condition", ["condition:'rare' in topics && platform == 'ios'"], (at: number) => at % 3 === 0],
     ["several targets", ["topic:rare", "condition:platform == 'web'"], (at: number) => at % 3 !== 1],
   ])("has the devices of its zones among those of %s, and all waves have each once", async (_name, targets, fits) => {
-    const ids = await t.seed(zoned(6_000));
     const found: string[] = [];
     for (const [n, of] of [["Asia/Tokyo"], ["Europe/Berlin", "none"]].entries()) {
       const { end, batches, devices } = await t.expand(targets, {
@@ -52,14 +66,15 @@ describe("a wave", () => {
     [true, "topic:rare", (at: number) => at % 3 === 0],
     [false, "topic:rare", (at: number) => at % 3 === 0],
   ])("has the same devices by either index (%s) of %s", async (byZone, target, fits) => {
-    const ids = await t.seed(zoned(4_000));
     const wave = { n: 3, zones: ["Asia/Tokyo"], byZone, skip: "past-local-time" };
     const { batches, devices, end } = await t.expand([target], { page: 3 * pagesOfWave, wave });
     expect(sorted(devices)).toEqual(sorted(ids.filter((_, at) => fits(at) && zoneAt(at) === "Asia/Tokyo")));
     expect(batches.every(({ skip }) => skip === "past-local-time")).toBe(true);
     expect(end.unmatched).toEqual([]);
   });
+});
 
+describe("a wave", () => {
   test("finds no device in its zones that a target matches, by either index", async () => {
     await t.seed([...zoned(50), { token: "other", platform: "ios", topics: ["elsewhere"] }]);
     for (const [n, byZone] of [true, false].entries()) {
