@@ -119,7 +119,7 @@ test("nothing is done twice while the message lives, however long it takes", asy
   const id = await send(projectId);
   const slow = device("5105");
   known([slow]);
-  simulators.script([{ provider: "apns", tokenPrefix: "5105", times: 1, delayMs: 3_000 }]);
+  simulators.script([{ provider: "apns", tokenPrefix: "5105", times: 1, delayMs: 1_500 }]);
   await partition(projectId, id, [[slow]]);
   await eventually(() => expect(simulators.pushes({ token: slow.token })).toHaveLength(1));
   pass(120_000);
