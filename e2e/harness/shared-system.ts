@@ -10,7 +10,7 @@ const env = {
  * A system for test files that leave it unchanged: the files of one worker share it, one after another. Assertions about the whole
  * system, such as pushes or log lines, must be limited to the file's own projects or its own time.
  */
-export const test = plain.extend<{ system: System; noScript: undefined }>({
+export const test = plain.extend<{ system: System; nothingLeft: undefined }>({
   system: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which fixtures this one needs
     async ({}, use) => {
@@ -23,11 +23,12 @@ export const test = plain.extend<{ system: System; noScript: undefined }>({
     },
     { scope: "worker" },
   ],
-  /** A script that stayed would apply to the pushes of the next file. */
-  noScript: [
+  /** A script that stayed would apply to the pushes of the next file, which would also read all pushes of this one at each look. */
+  nothingLeft: [
     async ({ system }, use) => {
       await use(undefined);
       await system.simulators.script([]);
+      await system.simulators.forget();
     },
     { scope: "file", auto: true },
   ],

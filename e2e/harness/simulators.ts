@@ -13,6 +13,8 @@ export type SimulatorControl = {
   }): Promise<Push[]>;
   /** Returns a function that resolves to the pushes since its previous call, or since `follow`. */
   follow(): () => Promise<Push[]>;
+  /** Deletes the received pushes. Cursors stay valid. */
+  forget(): Promise<void>;
   /** Replaces the rules for answers. */
   script(rules: readonly Rule[]): Promise<void>;
   /** Creates a subscription. The last part of its endpoint begins with `prefix`, which scripts match. */
@@ -70,6 +72,9 @@ export function simulatorControl(url: string): SimulatorControl {
         since = next;
         return data;
       };
+    },
+    async forget() {
+      expectStatus(await request(url, "DELETE /pushes"), 204);
     },
     async script(rules) {
       expectStatus(await request(url, "PUT /script", { body: rules }), 200);
