@@ -81,7 +81,9 @@ test("each device gets it when its clock shows the time, also in the night when 
       [times[2], "scheduled", undefined],
     ]),
   );
-  expect(await project.notification(id)).toMatchObject({ status: "sending", counts: { devices: 1, accepted: 1 } });
+  await eventually(async () =>
+    expect(await project.notification(id)).toMatchObject({ status: "sending", counts: { devices: 1, accepted: 1 } }),
+  );
   const trace = await project.call(`GET /notifications/${id}/devices/${berlin}`);
   expect(trace.body.data).toMatchObject({ status: "pending", attempts: [] });
   expect(trace.body.data.explanation.join(" ")).toContain(`at ${times[1]}, when its time zone's wave begins`);

@@ -205,16 +205,16 @@ describe("a send to recipients", () => {
 });
 
 test("two thousand recipients are two pages, and each gets one push", async () => {
-  const known = await Promise.all(Array.from({ length: 20 }, () => customer()));
+  const known = await Promise.all(Array.from({ length: 5 }, () => customer()));
   const recipients = Array.from({ length: 2_000 }, (_, at) => ({
-    target: `user:${at % 100 === 0 ? known[at / 100]?.user : `unknown-${at}`}`,
+    target: `user:${known[at / 400]?.user ?? `unknown-${at}`}`,
     variables: { n: at, more: "x".repeat(200) },
   }));
   const sent = await project.send({ title: "No. {{ n }}", recipients } as unknown as Content);
-  expect(await project.final(sent.id)).toMatchObject({ counts: { devices: 20, accepted: 20 } });
+  expect(await project.final(sent.id)).toMatchObject({ counts: { devices: 5, accepted: 5 } });
   for (const [at, { device }] of known.entries())
     expect((await pushesTo(sent.id, device.token)).map((push) => push.aps?.alert)).toEqual([
-      { title: `No. ${at * 100}` },
+      { title: `No. ${at * 400}` },
     ]);
 });
 
@@ -291,15 +291,18 @@ describe("an upload of recipients", () => {
       }),
     } as RequestInit).catch(() => undefined);
     expect(broken).toBeUndefined();
-    const { lines_stored: at } = await herald.notifications.recipients(sent.id);
-    expect(at).toBeGreaterThan(0);
-    const wrong = await upload(sent.id, file, "", "text/csv");
-    expect([wrong.status, wrong.body.errors]).toEqual([
-      409,
-      [
-        `after_line: must be ${at}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
-      ],
-    ]);
+    // What had arrived may still be stored.
+    await eventually(async () => {
+      const { lines_stored: at } = await herald.notifications.recipients(sent.id);
+      expect(at).toBeGreaterThan(0);
+      const wrong = await upload(sent.id, file, "", "text/csv");
+      expect([wrong.status, wrong.body.errors]).toEqual([
+        409,
+        [
+          `after_line: must be ${at}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
+        ],
+      ]);
+    });
     const done = await herald.notifications.uploadRecipients(sent.id, () => new Blob([gzipSync(file)]), {
       contentType: "text/csv",
     });

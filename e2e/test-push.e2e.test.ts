@@ -1,5 +1,5 @@
 import { type Provider, platformOf } from "@herald/contracts";
-import { expectStatus } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { describe, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { newAddress } from "./harness/seed.ts";
@@ -65,8 +65,9 @@ describe("a test push", () => {
     await system.simulators.script([
       { provider: "apns", tokenPrefix: "e6", status: 403, reason: "InvalidProviderToken", times: 1 },
     ]);
-    const { id } = await project.send({ title: "Pause it", targets: [device.id], ttl: 5 });
-    await project.final(id);
+    await project.send({ title: "Pause it", targets: [device.id] });
+    const settings = async () => (await system.admin(`GET /projects/${project.id}/providers/apns`)).body.data;
+    await eventually(async () => expect(await settings()).toMatchObject({ status: "paused" }));
     expect(await tested(system, project, "apns", { token: apnsToken() })).toMatchObject({ result: "accepted" });
   });
 
