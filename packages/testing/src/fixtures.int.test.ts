@@ -7,11 +7,11 @@ import { freshDatabase } from "./fresh-database.ts";
 import { leakCheck } from "./leak-check.ts";
 import { type Broker, startBroker } from "./start-broker.ts";
 
-/** The server's first message on a new connection; rejects if none arrives. */
-const greeting = (url: string): Promise<string> =>
+/** The server's first message on a new connection; rejects if none arrives in time. */
+const greeting = (url: string, timeoutMs = 20_000): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
-    socket.setTimeout(1_000, () => socket.destroy(new Error("silence")));
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error("silence")));
     socket.once("error", reject);
     socket.once("close", () => reject(new Error("closed")));
     socket.once("data", (data) => {
@@ -39,7 +39,7 @@ describe("a broker", () => {
 
   test("is silent while frozen", async () => {
     await broker.freeze();
-    await expect(greeting(broker.url)).rejects.toThrow("silence");
+    await expect(greeting(broker.url, 200)).rejects.toThrow("silence");
     await broker.thaw();
     expect(await eventually(() => greeting(broker.url))).toContain("INFO");
   });
@@ -62,7 +62,7 @@ describe("a database", () => {
     const proxy = await faultyProxy(database.url);
     const client = new MongoClient(proxy.url, { serverSelectionTimeoutMS: 300 });
     const ping = () => client.db(database.name).command({ ping: 1 });
-    await ping();
+    await eventually(ping);
     await proxy.cut();
     await expect(ping()).rejects.toThrow();
     await proxy.heal();
@@ -74,7 +74,7 @@ describe("a database", () => {
 });
 
 test("the leak check sees a server that was left open", async () => {
-  const check = leakCheck();
+  const check = leakCheck({ timeoutMs: 1_000 });
   await check();
   const proxy = await faultyProxy("nats://127.0.0.1:1");
   await expect(check()).rejects.toThrow("TCPServerWrap");
