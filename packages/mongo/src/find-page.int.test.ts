@@ -137,21 +137,31 @@ test("a page and a walk are served by the index that they name", async () => {
   ).rejects.toThrow();
 });
 
+/** A project with thousands of rows, which the tests of counts share. */
+const filter = { projectId: "large" };
+const countLarge = () => ({ collection, filter, hint: indexName(list) });
+/** Leaves the project that many rows. */
+const resize = async (size: number) => {
+  const had = await collection.countDocuments(filter);
+  if (had < size) await collection.insertMany(rows("large", had, size));
+  else await collection.deleteMany({ ...filter, _id: { $gte: `large-${id(size)}` } });
+};
+
 test("counts are exact below 10,000, and at most 10 s old above", async () => {
   let now = 0;
   const counts = createCounts(() => now);
-  const large = { collection, filter: { projectId: "large" }, hint: indexName(list) };
-  await collection.insertMany(rows("large", 0, 9_999));
+  const large = countLarge();
+  await resize(9_999);
   expect(await counts.count(large)).toBe(9_999);
-  await collection.insertMany(rows("large", 9_999, 10_100));
+  await resize(10_100);
   expect(await counts.count(large), "below 10,000 nothing is remembered").toBe(10_100);
-  await collection.insertMany(rows("large", 10_100, 10_200));
+  await resize(10_200);
   now = 4_999;
   expect(await counts.count(large), "young enough to be answered as it is").toBe(10_100);
   now = 5_000;
   expect(await counts.count(large), "answered as it is, and counted again meanwhile").toBe(10_100);
   await eventually(async () => expect(await counts.count(large)).toBe(10_200));
-  await collection.insertMany(rows("large", 10_200, 10_300));
+  await resize(10_300);
   now = 15_000;
   expect(await counts.count(large), "too old: the caller waits").toBe(10_300);
   const pages = await findPage(collection, { filter: large.filter, request: page(1, 100), hint: large.hint, counts });
@@ -163,10 +173,10 @@ test("a count that took long is kept for twenty times as long", async () => {
   /** The times at which the first count begins and ends. */
   const firstCount = [0, 3_000];
   const counts = createCounts(() => firstCount.shift() ?? now);
-  await collection.insertMany(rows("slow", 0, 10_050));
-  const slow = { collection, filter: { projectId: "slow" }, hint: indexName(list) };
+  const slow = countLarge();
+  await resize(10_050);
   expect(await counts.count(slow)).toBe(10_050);
-  await collection.insertMany(rows("slow", 10_050, 10_100));
+  await resize(10_100);
   now = 29_999;
   expect(await counts.count(slow)).toBe(10_050);
   now = 60_000;
@@ -176,10 +186,10 @@ test("a count that took long is kept for twenty times as long", async () => {
 test("a set that shrinks below 10,000 is exact again once its old count is too old", async () => {
   let now = 0;
   const counts = createCounts(() => now);
-  await collection.insertMany(rows("shrinks", 0, 10_050));
-  const shrinking = { collection, filter: { projectId: "shrinks" }, hint: indexName(list) };
+  const shrinking = countLarge();
+  await resize(10_050);
   expect(await counts.count(shrinking)).toBe(10_050);
-  await collection.deleteMany({ projectId: "shrinks", _id: { $lt: `shrinks-${id(100)}` } });
+  await resize(9_950);
   now = 10_000;
   expect(await counts.count(shrinking)).toBe(9_950);
 });

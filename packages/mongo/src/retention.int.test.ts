@@ -127,7 +127,7 @@ test("removes older rows of every project, and no others", async () => {
   await ensureIndexes(rows, [byTime]);
   const project = (index: number) => `prj_${String(index).padStart(4, "0")}`;
   const at = (index: number) => new Date(1_000 * index);
-  const many = Array.from({ length: 4_500 }, (_, index) => ({ _id: `big/${index}`, projectId: project(7), at: at(1) }));
+  const many = Array.from({ length: 2_500 }, (_, index) => ({ _id: `big/${index}`, projectId: project(7), at: at(1) }));
   const few = Array.from({ length: 250 }, (_, index) =>
     [1, 3].map((time) => ({ _id: `${index}/${time}`, projectId: project(index), at: at(time) })),
   ).flat();
@@ -141,7 +141,7 @@ test("removes older rows of every project, and no others", async () => {
     return batch;
   };
   await run([{ name: "rows", keepMs: minute, removeBatch }]);
-  expect(removed.reduce((sum, one) => sum + one, 0)).toBe(4_750);
+  expect(removed.reduce((sum, one) => sum + one, 0)).toBe(2_750);
   expect(Math.max(...removed)).toBeLessThanOrEqual(2_100);
   expect(await rows.countDocuments()).toBe(250);
   expect(await rows.countDocuments({ at: at(3) })).toBe(250);
