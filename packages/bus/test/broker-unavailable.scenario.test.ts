@@ -41,31 +41,33 @@ const handler = (seen: Map<string, number>) =>
 const connectedAgain = () => eventually(() => expect(busReady(t.bus)).toBe(true));
 const notConnected = () => eventually(() => expect(busReady(t.bus)).toBe("NATS is unavailable"));
 
+const publishers = 10;
+
 /** Publishes continuously and records acked messages and refusals. Every refusal must be bus-unavailable. */
 const startLoad = () => {
   const acked = new Set<string>();
   const refused: unknown[] = [];
   let running = true;
-  let longestMs = 0;
-  const worker = async () => {
+  /** The publishers that were refused at least once. */
+  const refusedPublishers = new Set<number>();
+  const worker = async (_: unknown, publisher: number) => {
     while (running) {
       const data = sendOf();
-      const startedAt = performance.now();
       try {
         await publish(t.bus, SendV1, data, { id: data.notificationId });
         acked.add(data.notificationId);
       } catch (error) {
         refused.push(error);
-        longestMs = Math.max(longestMs, performance.now() - startedAt);
+        refusedPublishers.add(publisher);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     }
   };
-  const workers = Array.from({ length: 10 }, worker);
+  const workers = Array.from({ length: publishers }, worker);
   return {
     acked,
     refused,
-    longestMs: () => longestMs,
+    refusedPublishers,
     async stop() {
       running = false;
       await Promise.all(workers);
@@ -82,7 +84,8 @@ const survive = async (unavailable: () => Promise<void>, back: () => Promise<voi
   await unavailable();
   await notConnected();
   expect(consuming.ready()).toBe(false);
-  await eventually(() => expect(load.refused.length).toBeGreaterThan(20));
+  // Every caller gets an answer while the broker is unavailable.
+  await eventually(() => expect(load.refusedPublishers.size).toBe(publishers));
   await back();
   await connectedAgain();
   const before = load.acked.size;
@@ -91,7 +94,6 @@ const survive = async (unavailable: () => Promise<void>, back: () => Promise<voi
   await eventually(() => expect([...load.acked].filter((id) => !seen.has(id))).toEqual([]), { timeoutMs: 40_000 });
   await eventually(() => expect(consuming.ready()).toBe(true));
   for (const error of load.refused) expect(error).toMatchObject({ code: "bus-unavailable" });
-  return load;
 };
 
 describe("while the broker is under load", () => {
@@ -118,12 +120,10 @@ describe("while the broker is under load", () => {
   });
 
   test("the bus notices a frozen broker without a closed connection, and every caller gets an answer", async () => {
-    const load = await survive(
+    await survive(
       () => t.broker.freeze(),
       () => t.broker.thaw(),
     );
-    // A bound, not a measurement: it takes three seconds here, and longer on a loaded machine.
-    expect(load.longestMs()).toBeLessThan(10_000);
   });
 });
 

@@ -181,12 +181,12 @@ describe("pages", () => {
   });
 
   test("of large bodies are complete, although each read is limited in bytes", async () => {
-    await writeLetters(t, Array(9).fill("dispatch-start"), "x".repeat(900_000));
-    const { data, pagination } = await numbered(1, 8);
-    expect(data).toHaveLength(8);
-    expect(pagination).toMatchObject({ count: 9, pages: 2 });
+    await writeLetters(t, Array(6).fill("dispatch-start"), "x".repeat(900_000));
+    const { data, pagination } = await numbered(1, 5);
+    expect(data).toHaveLength(5);
+    expect(pagination).toMatchObject({ count: 6, pages: 2 });
     // The second page has one.
-    expect(await walk(8)).toHaveLength(9);
+    expect(await walk(5)).toHaveLength(6);
   });
 
   test.each(["0", "x", "-1", "1 ", "1e3"])("do not begin after %j", async (after) => {

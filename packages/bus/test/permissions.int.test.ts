@@ -15,7 +15,7 @@ import {
   replayDeadLetter,
   subscribeToEvents,
 } from "@herald/bus";
-import { ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
+import { ExpandV1, newNotificationId, SendV1, TokenRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { AckPolicy, jetstream } from "@nats-io/jetstream";
@@ -24,7 +24,6 @@ import { connectionOf } from "../src/connect.ts";
 import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
 import { connectAs, natsLogin, onEmptyBroker } from "./nats-login.ts";
-import { publishInBatch } from "./send-fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -78,15 +77,11 @@ describe("a service's own user", () => {
     const bus = await connectAs(t, "gateway");
     const [one, other] = [newProject(), newProject()];
     const max = 15_000; // the list of their subjects exceeds the size of one message
-    for (let at = 0; at < max; at += 500)
-      await publishInBatch(
-        t.bus,
-        Array.from({ length: 500 }, () => sendOf(one)).map((data) => ({
-          contract: SendV1,
-          data,
-          id: data.notificationId,
-        })),
-      );
+    const subject = () => `push.cmd.v1.dispatch.send.${one}.${newNotificationId(new Date())}`;
+    for (let at = 0; at < max; at += 1_000) {
+      for (let next = 1; next < 1_000; next++) t.raw.nc.publish(subject(), "{}");
+      await jetstream(t.raw.nc).publish(subject(), "{}"); // the broker stores them in order
+    }
     const sent = sendOf(other);
     await publish(t.bus, SendV1, sent, { id: sent.notificationId });
     await publish(t.bus, ExpandV1, expandOf(other), { id: sent.notificationId });

@@ -70,9 +70,9 @@ describe("publish", () => {
   });
 
   test("stores all of many concurrent messages", async () => {
-    const all = Array.from({ length: 2_000 }, () => sendOf());
+    const all = Array.from({ length: 300 }, () => sendOf());
     await Promise.all(all.map((data) => publish(t.bus, SendV1, data, { id: data.notificationId })));
-    expect(await messagesIn(t, "PUSH_CMD")).toBe(2_000);
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(300);
   });
 
   test("without a stream for the subject throws bus-unavailable, where the client says JetStreamNotEnabled", async () => {

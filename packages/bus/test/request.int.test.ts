@@ -99,18 +99,19 @@ describe("sendRequest", () => {
 
   test("receives answers larger than a message, also many at once", async () => {
     const Large = defineRequest("analytics.test.large", { of: z.string() }, z.string());
-    answers(t.bus, Large, async ({ of }) => of.repeat(1_500_000));
-    const asked = ["a", "ä", '"', "x", "y"].map(async (of) => ({
+    const count = 1_200_000;
+    answers(t.bus, Large, async ({ of }) => of.repeat(count));
+    const asked = ["a", "ä", '"'].map(async (of) => ({
       of,
-      answer: await sendRequest(t.bus, Large, { of }),
+      answer: await sendRequest(t.bus, Large, { of }, { timeoutMs: 30_000 }),
     }));
-    for (const { of, answer } of await Promise.all(asked)) expect(answer === of.repeat(1_500_000), of).toBe(true);
+    for (const { of, answer } of await Promise.all(asked)) expect(answer === of.repeat(count), of).toBe(true);
   });
 
   test("refuses an answer that is too large for memory and says what to do", async () => {
     const Huge = defineRequest("analytics.test.huge", {}, z.string());
     answers(t.bus, Huge, async () => "x".repeat(17_000_000));
-    await expect(sendRequest(t.bus, Huge, {})).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, Huge, {}, { timeoutMs: 30_000 })).rejects.toMatchObject({
       code: "validation-failed",
       messages: [expect.stringContaining("per_page: ")],
     });
@@ -192,7 +193,7 @@ describe("handleRequest", () => {
       return null;
     });
     const asked = Array.from({ length: 30 }, (_, n) =>
-      sendRequest(t.bus, Heavy, { n }, { timeoutMs: 1_000 }).catch((error: unknown) => error),
+      sendRequest(t.bus, Heavy, { n }, { timeoutMs: 2_000 }).catch((error: unknown) => error),
     );
     for (const one of await Promise.all(asked)) expect(one).toMatchObject({ code: "service-unavailable" });
     await eventually(() => expect(told).toHaveLength(6));

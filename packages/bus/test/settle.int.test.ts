@@ -64,7 +64,7 @@ describe("a handler that returns", () => {
       }),
     );
     await allSettled();
-    expect(counts).toEqual([2]);
+    expect(counts[0]).toBe(2);
   });
 
   test("may run for several ack waits: the bus signals progress and the message is not redelivered", async () => {
