@@ -2,11 +2,12 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
-import { type AddressInfo, connect as connectTcp, createServer as createTcpServer } from "node:net";
+import { type AddressInfo, connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@herald/local-stack";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { createHttp2Transport } from "../src/http2-transport.ts";
 import type { TransportOptions } from "../src/transport.ts";
@@ -29,16 +30,9 @@ const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 const isMissing = ({ command }: ForeignServer): boolean =>
   spawnSync(command, ["--version"], { env }).error !== undefined;
 
-const listen = async (server: ReturnType<typeof createTcpServer>): Promise<number> => {
+const listen = async (server: Server): Promise<number> => {
   await once(server.listen(0, "127.0.0.1"), "listening");
   return (server.address() as AddressInfo).port;
-};
-
-const freePort = async (): Promise<number> => {
-  const server = createTcpServer();
-  const port = await listen(server);
-  await once(server.close(), "close");
-  return port;
 };
 
 const digest = (body: string | Buffer): string => createHash("sha256").update(body).digest("hex");
@@ -93,7 +87,9 @@ async function startServer(server: ForeignServer, upstream: number) {
     both: file("both.pem", `${certificate}\n${privateKey}`),
   };
   const program = join(programs, server.command);
-  if (server.build) execFileSync(server.command, server.build(program), { env, stdio: "pipe" });
+  // Without cgo, as the local stack compiles FerretDB: Go then has most packages compiled already.
+  if (server.build)
+    execFileSync(server.command, server.build(program), { env: { ...env, CGO_ENABLED: "0" }, stdio: "pipe" });
   const args = server.start(file("config", server.config(site)), site);
   const child = spawn(server.build ? program : server.command, args, {
     cwd: dir,
