@@ -6,11 +6,12 @@ import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { Herald } from "@herald/client";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { buildPackage } from "../../infra/release/package.ts";
 import { codeBlocks, shellBlocks } from "../harness/shell-blocks.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { type Browser, startBrowser } from "./browser.ts";
+import { test } from "./shared-system.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -24,17 +25,16 @@ const server = createServer(async (request, response) => {
   const file = await readFile(join(folder, name)).catch(() => undefined);
   response.writeHead(file ? 200 : 404, { "content-type": type }).end(file);
 });
-beforeAll(async () => {
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   folder = await mkdtemp(join(tmpdir(), "herald-site-"));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  system = await startSystem();
   browser = await startBrowser(system);
 });
 afterAll(async () => {
   await browser?.close();
-  await system?.stop();
   server.close();
   await rm(folder, { recursive: true, force: true });
 });
@@ -50,7 +50,7 @@ test("the page on web apps, followed in a fresh folder, subscribes a browser; so
     await copyFile(join(installed, "dist", name), join(folder, name));
   const [html = ""] = codeBlocks(page, "2. Configure", "html");
   const [own = ""] = codeBlocks(page, "1. Install", "js");
-  const { project } = system.example;
+  const project = await system.project("Site", ["webpush"]);
   const filled = html.replace("https://push.example.com", system.gateway).replace("prj_…", project.id);
   expect(filled).not.toBe(html);
   await writeFile(join(folder, "index.html"), filled);

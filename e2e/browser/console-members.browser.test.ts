@@ -1,10 +1,16 @@
 import { expectStatus, request } from "@herald/testing";
-import { expect, test } from "vitest";
-import { type ConsolePage, expectCalm, useConsole } from "./console-page.ts";
+import { expect } from "vitest";
+import { logOnFailure } from "../harness/system.ts";
+import { type ConsolePage, expectCalm } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
 /** The console of operators who may see only their own projects, in a real Chromium against a running system. */
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 const newMember = async (name: string, projects: readonly { readonly id: string; readonly role: string }[]) => {
   const body = { operator: { name, role: "member", projects } };

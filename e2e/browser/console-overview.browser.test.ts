@@ -1,11 +1,17 @@
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken } from "../harness/project.ts";
-import { expectCalm, useConsole } from "./console-page.ts";
+import { logOnFailure } from "../harness/system.ts";
+import { expectCalm } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
 /** What the console's overview asks a person to look at. */
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 test("the overview names a provider that is paused, and one that cannot be reached", async () => {
   const project = await herald.system.project("Attention", ["apns", "fcm"]);

@@ -1,5 +1,5 @@
-import { type BrowserContext, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect } from "vitest";
+import { chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { logOnFailure, type System, type SystemOptions, startSystem } from "../harness/system.ts";
 import { findChromium } from "./chromium.ts";
 
@@ -17,18 +17,19 @@ export type ConsoleBrowser = {
   signedIn(path?: string, options?: { dark?: boolean; width?: number; height?: number }): Promise<ConsolePage>;
   /** Opens any other page, such as the simulators' page. */
   visit(url: string): Promise<Page>;
+  /** Closes all pages: an open one reads from Herald every few seconds. */
+  closePages(): Promise<void>;
   close(): Promise<void>;
 };
 
 /** Starts a Chromium for the console of a system. */
-async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
+export async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
   const { executable, env } = await findChromium(process.env, (line) => process.stderr.write(`${line}\n`));
   const browser = await chromium.launch({
     executablePath: executable,
     env: { ...process.env, ...env },
     args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
   });
-  const contexts: BrowserContext[] = [];
 
   const open: ConsoleBrowser["open"] = async (path = "/", { dark = false, width = 1280, height = 900 } = {}) => {
     const context = await browser.newContext({
@@ -36,7 +37,6 @@ async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
       viewport: { width, height },
       reducedMotion: "reduce",
     });
-    contexts.push(context);
     const page = await context.newPage();
     page.setDefaultTimeout(45_000); // three times as long as the longest pause between two reads of a page
     const complaints: string[] = [];
@@ -75,12 +75,15 @@ async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
       await page.goto(url);
       return page;
     },
+    closePages: async () => {
+      for (const context of browser.contexts()) await context.close();
+    },
     close: () => browser.close(),
   };
 }
 
-/** Starts a system with the console and a browser for a test file. */
-export function useConsole(options: SystemOptions = {}): { readonly system: System; readonly browser: ConsoleBrowser } {
+/** Starts a system with the console and a browser for a test file that cannot share them. */
+export function useConsole(options: SystemOptions): { readonly system: System; readonly browser: ConsoleBrowser } {
   let system: System | undefined;
   let browser: ConsoleBrowser | undefined;
   const started = <Part>(part: Part | undefined): Part => {
@@ -95,6 +98,7 @@ export function useConsole(options: SystemOptions = {}): { readonly system: Syst
     await browser?.close();
     await system?.stop();
   });
+  afterEach(() => browser?.closePages());
   logOnFailure(() => system);
   return {
     get system() {

@@ -1,16 +1,22 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { expectStatus } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
 import { newAddress } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type ConsolePage, expectCalm, goTo, useConsole } from "./console-page.ts";
+import { logOnFailure } from "../harness/system.ts";
+import { type ConsolePage, expectCalm, goTo } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
 /** Checks of every page of the console. */
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 /** The addresses of all pages of a project, with content on each. */
 const pagesOf = (found: { notification: string; device: string; user: string; webhook: string }): string[] => [
@@ -85,26 +91,29 @@ test.for(hostile)("foreign text is shown as text, at 1280 and 360 px: %s", { tim
   expectStatus(await herald.system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: kind }), 201);
   const operator = { operator: { name: words.slice(0, 60), role: "viewer" } };
   expectStatus(await herald.system.admin("POST /operators", { body: operator }), 201);
-  for (const width of [1280, 360]) {
-    const page = await herald.browser.signedIn(`/p/${project.id}`, { width });
-    for (const path of pagesOf({ notification: id, device: device.id, user, webhook })) {
-      await goTo(page, addressOf(project, path));
-      expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
-      expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
-      expect({ path, width, wider: await wider(page) }).toEqual({ path, width, wider: [] });
-      expectCalm(page);
+  const page = await herald.browser.signedIn(`/p/${project.id}`);
+  const fits = async (path: string) => {
+    for (const width of [1280, 360]) {
+      await page.setViewportSize({ width, height: 900 });
+      await expect.poll(() => wider(page), { message: `${path} at ${width} px` }).toEqual([]);
     }
-    await goTo(page, addressOf(project, "/compose"));
-    await page.getByLabel("Title").fill(words);
-    await page.getByLabel("Text").fill(words);
-    await page.getByLabel("Link").fill("javascript:alert(6)");
-    await page.getByLabel("Targets").first().fill(words);
-    await page.keyboard.press("Enter");
-    await page.getByRole("alert").first().waitFor();
-    expect({ width, wider: await wider(page) }).toEqual({ width, wider: [] });
+  };
+  for (const path of pagesOf({ notification: id, device: device.id, user, webhook })) {
+    await goTo(page, addressOf(project, path));
+    await fits(path);
+    expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
+    expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
     expectCalm(page);
-    await page.context().close();
   }
+  await goTo(page, addressOf(project, "/compose"));
+  await page.getByLabel("Title").fill(words);
+  await page.getByLabel("Text").fill(words);
+  await page.getByLabel("Link").fill("javascript:alert(6)");
+  await page.getByLabel("Targets").first().fill(words);
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").first().waitFor();
+  await fits("what was composed");
+  expectCalm(page);
 });
 
 test("right-to-left text begins at the right, and the page around it does not change", async () => {
@@ -131,31 +140,32 @@ test("right-to-left text begins at the right, and the page around it does not ch
     expect(await page.evaluate(`getComputedStyle(document.querySelector("${field}")).unicodeBidi`)).toBe("plaintext");
 });
 
-test("thousands of topics come a page at a time", { timeout: 240_000 }, async () => {
+test("hundreds of topics come a page at a time", async () => {
   const project = await herald.system.project("Topics");
-  const names = Array.from({ length: 2_000 }, (_, index) => `topic-${String(index).padStart(4, "0")}`);
+  // More than a page of the API, of which the console reads one at a time.
+  const names = Array.from({ length: 210 }, (_, index) => `topic-${String(index).padStart(3, "0")}`);
   await inParallel(names, 16, async (name) => {
     expectStatus(await project.call("POST /topics", { body: { topic: { name } } }), 201);
   });
   const page = await herald.browser.signedIn(`/p/${project.id}/topics`);
-  await page.getByText("1–25 of 2,000").waitFor();
+  await page.getByText("1–25 of 210").waitFor();
   expect(await page.locator("tbody tr").count()).toBe(25);
   await page.getByRole("button", { name: "Next" }).click();
-  await page.getByText("26–50 of 2,000").waitFor();
+  await page.getByText("26–50 of 210").waitFor();
   expect(await page.locator("tbody tr").count()).toBe(25);
-  await goTo(page, addressOf(project, "/topics?page=80"));
-  await page.getByText("1,976–2,000 of 2,000").waitFor();
+  await goTo(page, addressOf(project, "/topics?page=9"));
+  await page.getByText("201–210 of 210").waitFor();
   expect(await page.getByRole("button", { name: "Next" }).isDisabled()).toBe(true);
-  await page.getByRole("textbox", { name: "Begins with" }).fill("topic-199");
+  await page.getByRole("textbox", { name: "Begins with" }).fill("topic-19");
   await page.keyboard.press("Enter");
-  await page.getByRole("cell", { name: "topic-1990", exact: true }).waitFor();
+  await page.getByRole("cell", { name: "topic-190", exact: true }).waitFor();
   await expect.poll(() => page.locator("tbody tr").count()).toBe(10);
 
   await goTo(page, addressOf(project, "/compose"));
-  await page.getByLabel("Targets").first().fill("topic-1999");
-  await page.getByRole("option", { name: "topic:topic-1999" }).click();
-  await page.getByLabel("Targets").first().fill("topic:topic-0998");
-  await page.getByRole("option", { name: "topic:topic-0998" }).click();
+  await page.getByLabel("Targets").first().fill("topic-209");
+  await page.getByRole("option", { name: "topic:topic-209" }).click();
+  await page.getByLabel("Targets").first().fill("topic:topic-098");
+  await page.getByRole("option", { name: "topic:topic-098" }).click();
   await page.getByText("No active device matches").waitFor();
   expectCalm(page);
 });
@@ -226,8 +236,8 @@ test("a project among more than a hundred is found by its name", async () => {
   const project = await herald.system.project("The last of all");
   const page = await herald.browser.signedIn();
   await page.getByRole("button", { name: /^Project/ }).click();
-  await page.getByRole("link", { name: "Shop 1", exact: true }).waitFor();
   await page.getByText("There are more").waitFor();
+  expect(await page.getByRole("dialog").getByRole("link").count()).toBe(50);
   await page.getByLabel("Find a project").fill("last OF");
   await page.getByRole("link", { name: "The last of all" }).click();
   await page.waitForURL(`**/p/${project.id}`);
@@ -244,42 +254,54 @@ type Violation = {
 };
 
 /** Findings of axe-core that are serious or critical. */
-const seriousProblems = async (page: ConsolePage): Promise<string[]> => {
+const seriousProblems = async (page: ConsolePage, options = {}): Promise<string[]> => {
   const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   await page.evaluate(axe); // the content security policy blocks script elements, but not the debugger
-  const { violations } = (await page.evaluate("axe.run(document)")) as { violations: readonly Violation[] };
+  const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
+    violations: readonly Violation[];
+  };
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
 };
 
-test.for([false, true])(
-  "axe finds nothing serious on any page and in the project dialogs (dark: %s)",
-  { timeout: 240_000 },
-  async (dark) => {
-    const project = await herald.system.project("Axe", ["apns", "webpush"]);
-    const { device } = await project.register({ topics: ["news"], user_id: "u_1", metadata: { plan: "pro" } });
-    const { id } = await project.send({ title: "Hello", body: "Words", targets: ["topic:news"], link_to: "/x" });
-    await project.final(id);
-    const webhook = await addWebhook(project, "Orders");
-    const page = await herald.browser.signedIn(`/p/${project.id}`, { dark });
-    const found: Record<string, string[]> = {};
-    for (const path of pagesOf({ notification: id, device: device.id, user: "u_1", webhook })) {
-      await goTo(page, addressOf(project, path));
-      const problems = await seriousProblems(page);
-      if (problems.length > 0) found[path] = problems;
-    }
-    await page.getByRole("button", { name: /^Project/ }).click();
-    const dialog = page.getByRole("dialog", { name: "Projects" });
-    await dialog.getByRole("link").first().waitFor();
-    found.projects = await seriousProblems(page);
-    await dialog.getByRole("button", { name: "New project" }).click();
-    await page.getByRole("dialog", { name: "New project" }).getByLabel("Name").waitFor();
-    found.newProject = await seriousProblems(page);
-    expect(found).toEqual({ projects: [], newProject: [] });
-    expectCalm(page);
-  },
-);
+/** Also with dark colours, which change nothing but contrasts. */
+const problemsInBothSchemes = async (page: ConsolePage): Promise<string[]> => {
+  const found = await seriousProblems(page);
+  const scheme = page.locator("html[data-mantine-color-scheme]");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await expect.poll(() => scheme.getAttribute("data-mantine-color-scheme")).toBe("dark");
+  const dark = await seriousProblems(page, { runOnly: ["color-contrast"] });
+  await page.emulateMedia({ colorScheme: "light" });
+  await expect.poll(() => scheme.getAttribute("data-mantine-color-scheme")).toBe("light");
+  return [...found, ...dark.map((problem) => `dark: ${problem}`)];
+};
+
+test("axe finds nothing serious on any page and in the project dialogs, light and dark", {
+  timeout: 240_000,
+}, async () => {
+  const project = await herald.system.project("Axe", ["apns", "webpush"]);
+  const { device } = await project.register({ topics: ["news"], user_id: "u_1", metadata: { plan: "pro" } });
+  const { id } = await project.send({ title: "Hello", body: "Words", targets: ["topic:news"], link_to: "/x" });
+  await project.final(id);
+  const webhook = await addWebhook(project, "Orders");
+  const page = await herald.browser.signedIn(`/p/${project.id}`);
+  const found: Record<string, string[]> = {};
+  for (const path of pagesOf({ notification: id, device: device.id, user: "u_1", webhook })) {
+    await goTo(page, addressOf(project, path));
+    const problems = await problemsInBothSchemes(page);
+    if (problems.length > 0) found[path] = problems;
+  }
+  await page.getByRole("button", { name: /^Project/ }).click();
+  const dialog = page.getByRole("dialog", { name: "Projects" });
+  await dialog.getByRole("link").first().waitFor();
+  found.projects = await problemsInBothSchemes(page);
+  await dialog.getByRole("button", { name: "New project" }).click();
+  await page.getByRole("dialog", { name: "New project" }).getByLabel("Name").waitFor();
+  found.newProject = await problemsInBothSchemes(page);
+  expect(found).toEqual({ projects: [], newProject: [] });
+  expectCalm(page);
+});
 
 test("the sign-in and the first page after it are at most 250 KB together", async () => {
   const page = await herald.browser.open();

@@ -1,10 +1,16 @@
 import { eventually, expectStatus, request } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { newAddress } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { expectCalm, useConsole } from "./console-page.ts";
+import { logOnFailure } from "../harness/system.ts";
+import { expectCalm } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 test("an operator asks for receipts, adds buttons, sees what each platform shows, and then what devices reported", async () => {
   const { system } = herald;

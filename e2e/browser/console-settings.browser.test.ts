@@ -1,12 +1,18 @@
 import { generateKeyPairSync } from "node:crypto";
 import { eventually, expectStatus } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { apnsToken } from "../harness/project.ts";
-import { expectCalm, useConsole } from "./console-page.ts";
+import { logOnFailure } from "../harness/system.ts";
+import { expectCalm } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
 /** Changes in the console's settings, in a real Chromium against a running system. */
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 test("the settings show how much of a limit is in use, and refuse a wrong time before devices become inactive", async () => {
   const project = await herald.system.project("Limits");

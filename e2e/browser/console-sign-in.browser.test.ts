@@ -1,17 +1,19 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startIdentityProvider, type TestIdentityProvider } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
+import { logOnFailure } from "../harness/system.ts";
 import { startTwoPorts, type TwoPorts } from "../hostile/second-port.ts";
-import { useConsole } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
 /** Sign-in by a real OpenID provider, in a real Chromium. */
 
-const herald = useConsole();
+let herald: SharedConsole;
 let provider: TestIdentityProvider;
 let gateway: TwoPorts;
 
-beforeAll(async () => {
+test.beforeAll(async ({ herald: shared }) => {
+  herald = shared;
   const groups = join(herald.system.folder, "groups.yaml");
   await writeFile(groups, "staff: { role: viewer }\nadmins: { role: admin }\n");
   provider = await startIdentityProvider();
@@ -28,6 +30,7 @@ afterAll(async () => {
   await gateway?.stop();
   await provider?.stop();
 });
+logOnFailure(() => herald?.system);
 
 test("a person signs in with the company, changes role, and signs out there too", async () => {
   await herald.system.project("Shop");
@@ -51,7 +54,6 @@ test("a person signs in with the company, changes role, and signs out there too"
   await page.waitForURL(`${provider.issuer}/**`);
   await page.goto(`${gateway.operators}/console/`);
   await page.getByLabel("Operator token").waitFor();
-  await page.context().close();
 });
 
 test("a person whom no group lets in is told so, and the command line's page shows a code", async () => {
@@ -72,5 +74,4 @@ test("a person whom no group lets in is told so, and the command line's page sho
   await other.getByRole("button", { name: "Sign in" }).click();
   await other.getByRole("button", { name: "Show a code" }).click();
   expect(await other.locator("pre.code").textContent()).toMatch(/^hoc_/);
-  await other.context().close();
 });

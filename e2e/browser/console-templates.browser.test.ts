@@ -1,11 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { eventually, expectStatus, request } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Content } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { expectCalm, useConsole } from "./console-page.ts";
+import { logOnFailure } from "../harness/system.ts";
+import { expectCalm } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 test("the guide's way by console: write a template, see it, publish it, and send from it", {
   timeout: 120_000,

@@ -2,14 +2,20 @@ import { generateKeyPairSync } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eventually, expectStatus, operateBroker, request } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { apnsToken } from "../harness/project.ts";
 import { settingsFor } from "../harness/providers.ts";
-import { expectCalm, isMarked, mark, showsSentences, useConsole } from "./console-page.ts";
+import { logOnFailure } from "../harness/system.ts";
+import { expectCalm, isMarked, mark, showsSentences } from "./console-page.ts";
+import { type SharedConsole, test } from "./shared-console.ts";
 
 /** The main tasks in the console, in a real Chromium against a running system. */
 
-const herald = useConsole();
+let herald: SharedConsole;
+test.beforeAll(({ herald: shared }) => {
+  herald = shared;
+});
+logOnFailure(() => herald?.system);
 
 const addresses = async () => expectStatus(await request(herald.system.simulators.url, "GET /info"), 200).body;
 const rulesOfSimulators = async () =>
@@ -198,14 +204,9 @@ test("a failure switched on in the simulators' page is the reason in the deliver
   expect(trace.attempts.at(-1).provider_reason).toContain("Unregistered");
   await showsSentences(page, trace.explanation);
   await page.getByText("Unregistered").first().waitFor();
-  await phone.getByRole("listitem").filter({ hasText: "410 Unregistered" }).waitFor();
-  expect(
-    await phone
-      .getByRole("listitem")
-      .filter({ hasText: "410 Unregistered" })
-      .getByRole("button", { name: "Open" })
-      .count(),
-  ).toBe(0);
+  const refused = phone.getByRole("listitem").filter({ hasText: "To a phone without the app" });
+  await refused.getByText("410 Unregistered").waitFor();
+  expect(await refused.getByRole("button", { name: "Open" }).count()).toBe(0);
 
   await removed.uncheck();
   await late.uncheck();

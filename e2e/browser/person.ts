@@ -2,12 +2,13 @@ import type { ProjectId } from "@herald/contracts";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import { afterAll, beforeEach, expect } from "vitest";
 import { type Content, type Project, projectClient } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { logOnFailure, type System, type SystemOptions, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { type Browser, startBrowser } from "./browser.ts";
 import type { Shown, WorkerScope } from "./browser-globals.ts";
+import { test } from "./shared-system.ts";
 
 /** The status that the example site shows. */
 export type Status = {
@@ -120,20 +121,19 @@ type WebKit = {
   readonly person: ReturnType<typeof createPerson>;
 };
 
-/** Starts a system and a user with a browser at its example site for a test file. The browser is reset before each test. */
-export function useWebKit(options: SystemOptions = {}): WebKit {
+/**
+ * Starts a user with a browser of the file's own, because tests move its clock, at the example site of the shared system. The browser is
+ * reset before each test.
+ */
+export function useWebKit(): WebKit {
   const kit: { -readonly [Part in keyof WebKit]?: WebKit[Part] } = {};
-  beforeAll(async () => {
-    const system = await startSystem(options);
+  test.beforeAll(async ({ system }) => {
     kit.system = system;
     kit.browser = await startBrowser(system);
     kit.project = projectClient(system.gateway, system.example.project as { id: ProjectId; token: string });
     kit.person = createPerson(system, kit.project, kit.browser);
   });
-  afterAll(async () => {
-    await kit.browser?.close();
-    await kit.system?.stop();
-  });
+  afterAll(() => kit.browser?.close());
   beforeEach(() => kit.browser?.reset());
   logOnFailure(() => kit.system);
   // `beforeAll` sets all fields before tests run.

@@ -1,10 +1,11 @@
 import { eventually } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { statusOf, useWebKit } from "./person.ts";
+import { test } from "./shared-system.ts";
 
 /** A person chooses on the example site what this browser gets; the console shows what that does. */
 
-const kit = useWebKit({ console: true });
+const kit = useWebKit();
 
 test("a kind that a person switches off on the site is skipped, and the console says why", async () => {
   const page = await kit.person.subscribed();

@@ -1,10 +1,11 @@
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
 import { ready } from "./browser.ts";
 import type { PageScope, WorkerScope } from "./browser-globals.ts";
 import { reaches, statusOf, useWebKit } from "./person.ts";
+import { test } from "./shared-system.ts";
 
 /** The browser kit when something fails, in a real Chromium on the example site. */
 

@@ -3,9 +3,10 @@ import { renderDeclarative } from "@herald/payload";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { payloadOf } from "../harness/simulators.ts";
 import { reaches, statusOf, useWebKit } from "./person.ts";
+import { test } from "./shared-system.ts";
 
 /** The browser kit in a real Chromium, on the example site, against a running system. */
 
