@@ -1,18 +1,19 @@
 import { eventually, expectStatus, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Project } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
+import { test } from "./shared-system.ts";
 
 let system: System;
 let project: Project;
 let stranger: Project;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Orders");
   stranger = await system.project("Stranger");
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const app = "com.example.e2e";
@@ -36,7 +37,7 @@ const follower = async (of: Project, id: string) => {
       body: { token: { token: more.token ?? token } },
     });
   expectStatus(await follow(id), 204);
-  return { id: device.id as string, credential, token, follow };
+  return { id: device.id as string, credential, pushToken: device.token as string, token, follow };
 };
 
 test("another project, another device and a guessed id get nothing, change nothing and push nothing", async ({
@@ -107,7 +108,6 @@ test("another project, another device and a guessed id get nothing, change nothi
 });
 
 test("ids and bodies that mean something to the broker, to HTTP or to JavaScript are refused", async ({ task }) => {
-  const before = (await system.simulators.pushes()).length;
   const target = await follower(project, "order-2");
   const ids = [
     "a\r\nb",
@@ -157,6 +157,8 @@ test("ids and bodies that mean something to the broker, to HTTP or to JavaScript
   // The last request, so all that came before has been handled.
   const { id } = await project.send({ title: "Last", targets: [target.id] });
   await project.final(id);
-  expect((await system.simulators.pushes()).length).toBe(before + 1);
+  const [first, ...others] = await system.simulators.pushes({ token: target.pushToken });
+  expect([first && payloadOf(first).notification_id, others]).toEqual([id, []]);
+  expect(await system.simulators.pushes({ token: target.token })).toEqual([]);
   show(task, { ids: ids.length, bodies: Object.keys(bodies).length, pushes: 0 });
 });

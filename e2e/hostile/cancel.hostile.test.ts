@@ -41,11 +41,11 @@ test("after a cancel's response, no chunk begins on either of two replicas", asy
   const devices = scale(6_000, 3_000);
   await seed(system, project, devices, { topics: ["everyone"] });
   // Long enough that pushes which begin after the answer to the cancel also end after it.
-  const answered = { delayMs: 150 };
+  const answered = { delayMs: 300 };
   await system.simulators.script([answered]);
   const after: number[] = [];
   const ms: number[] = [];
-  const rounds = scale(10, 4);
+  const rounds = scale(10, 2);
   for (let round = 0; round < rounds; round++) {
     const { id } = await project.send({ title: "To everyone", targets: ["everyone"] });
     const pushes = async () =>

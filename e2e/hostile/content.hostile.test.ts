@@ -1,23 +1,24 @@
 import { newNotificationId, type SendV1 } from "@herald/contracts";
 import { type BrokerHands, eventually, expectStatus, type HttpAnswer, operateBroker, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
 import { readMetrics } from "../harness/metrics.ts";
 import type { Project, Registered } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { logOnFailure, type ServiceName, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type ServiceName, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 import { newToken } from "./world.ts";
 
 let system: System;
 let hands: BrokerHands;
 let project: Project;
 let known: Registered;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   hands = await operateBroker(system.broker);
   project = await system.project("Content");
   known = await project.register({ identifiers: { app_version: "2.10" } });
@@ -25,7 +26,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await hands?.close();
-  await system?.stop();
 });
 logOnFailure(() => system);
 

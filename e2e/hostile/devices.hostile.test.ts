@@ -146,7 +146,7 @@ test("installation ids that make FCM fail do not open the circuit breaker for to
   // A send leaves its notification for rows of its own when a device must wait.
   const { client, prefix } = system.registryDatabase;
   const rows = client.db(`${prefix}_dispatch`).collection("deliveries");
-  expect(await rows.countDocuments({ notificationId: before.id })).toBeGreaterThan(0);
+  await eventually(async () => expect(await rows.countDocuments({ notificationId: before.id })).toBeGreaterThan(0));
   expect(await rows.countDocuments({ notificationId: id })).toBe(0);
   show(task, { strangers: strangers.length, "others reached": "1 of 1" });
 });
@@ -183,8 +183,9 @@ test("a stranger's push service refuses, forbids, fails, and asks for a week's t
   const { counts } = await project.final(id, 120_000);
   expect(await providerOfProject(project, "webpush")).toMatchObject({ status: "active" });
   expect(counts).toMatchObject({ devices: ofOthers + strangers.length + 1, accepted: ofOthers });
-  const { attempts } = (await project.deliveries(id)).find(({ status }) => status === "accepted") ?? {};
-  expect(attempts).toBe(1);
+  // On a busy machine a request may not be answered in time; behind a throttle, each device would wait for its second attempt.
+  const accepted = (await project.deliveries(id)).filter(({ status }) => status === "accepted");
+  expect(accepted.filter(({ attempts }) => attempts === 1).length).toBeGreaterThan(ofOthers / 2);
   show(task, {
     strangers: strangers.length + 1,
     "others reached": `${counts.accepted} of ${ofOthers}`,

@@ -1,19 +1,20 @@
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { apnsToken, type Project } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { nowSeconds } from "../harness/user-tokens.ts";
 import { show } from "./figures.ts";
+import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 import { snapshotOf } from "./snapshot.ts";
 import { createUserApps, tokenOf, type UserApps, userOf } from "./user-apps.ts";
 
 let system: System;
 let users: UserApps;
-beforeAll(async () => {
-  system = await startSystem({ env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000" } });
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   users = createUserApps(system);
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 test("a phone changes hands: log-outs, replayed tokens, concurrent logins", async ({ task }) => {
@@ -53,12 +54,12 @@ test("a phone changes hands: log-outs, replayed tokens, concurrent logins", asyn
   );
 
   // Concurrent logins and log-outs end in one of their states, and the newest token wins.
-  const rounds = 40;
-  for (let round = 0; round < 3; round++) {
-    const all = Array.from({ length: rounds }, (_, n) =>
+  const [rounds, atOnce] = [3, scale(40, 16)];
+  for (let round = 0; round < rounds; round++) {
+    const all = Array.from({ length: atOnce }, (_, n) =>
       n % 4 === 3
         ? users.own(`DELETE /devices/${id}/user`, credential)
-        : login(`user-${n}`, at - 40 + round + n / rounds),
+        : login(`user-${n}`, at - 40 + round + n / atOnce),
     );
     for (const { status, text } of await Promise.all(all)) expect([200, 204, 409], text).toContain(status);
     const user = await userOf(project, id);
@@ -86,7 +87,7 @@ test("a phone changes hands: log-outs, replayed tokens, concurrent logins", asyn
       await project.call("POST /notifications", { body: { notification: { title: "x", targets: [bad] } } }),
       422,
     );
-  show(task, { "replays refused": 5, "logins and log-outs at once": 3 * rounds });
+  show(task, { "replays refused": 5, "logins and log-outs at once": rounds * atOnce });
 });
 
 const devicesOf = (project: Project) => {

@@ -1,7 +1,7 @@
 import { expectStatus, request } from "@herald/testing";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { apnsToken } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import {
   claimsOf,
   eddsa,
@@ -17,15 +17,15 @@ import {
 } from "../harness/user-tokens.ts";
 import { cpuMs } from "./cpu-time.ts";
 import { show } from "./figures.ts";
+import { test } from "./shared-system.ts";
 import { createUserApps, keysOf, tokenOf, type UserApps, userOf } from "./user-apps.ts";
 
 let system: System;
 let users: UserApps;
-beforeAll(async () => {
-  system = await startSystem({ env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000" } });
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   users = createUserApps(system);
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 test("a claim of a user by metadata or identifiers reaches the victim alone, and an old build still registers", async ({
@@ -143,8 +143,10 @@ test("every forged, foreign, expired or misused user token is refused and sets n
   };
   const mine = await users.phone(project);
   const before = await cpuMs(system);
+  const identifiers = new Set<string>();
   for (const [what, userToken] of Object.entries(forged)) {
     const identifier = apnsToken();
+    identifiers.add(identifier);
     for (const attempt of [
       users.identify(project, { identifier, user_token: userToken }),
       users.own(`PATCH /devices/${mine.id}`, mine.credential, { device: { user_token: userToken } }),
@@ -158,11 +160,8 @@ test("every forged, foreign, expired or misused user token is refused and sets n
       expect(answer.errors.join(), what).toContain("user_token");
       expect(text, what).not.toContain(userToken);
     }
-    expect(
-      (await project.devices()).some(({ token }) => token === identifier),
-      what,
-    ).toBe(false);
   }
+  expect((await project.devices()).filter(({ token }) => identifiers.has(token))).toEqual([]);
   const spent = (await cpuMs(system)) - before;
   for (const bad of ["", "x", "a.b", "a.b.c.d", `${good}=`, "a".repeat(5_000)])
     expectStatus(await users.identify(project, { identifier: apnsToken(), user_token: bad }), 403, 422);

@@ -1,27 +1,25 @@
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken, type Project, type Registered } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { shapes, type Target, wellFormed } from "./http-shapes.ts";
 import { memoryOf } from "./memory.ts";
 import { startOrdinary } from "./ordinary.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 
 let system: System;
 let project: Project;
 let known: Registered;
-beforeAll(async () => {
-  system = await startSystem({
-    env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000", HERALD_GATEWAY_LIMIT_CLIENTS: "1000000" },
-  });
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project();
   known = await project.register();
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const targets = (): Target[] => {

@@ -2,39 +2,36 @@ import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { Import } from "@herald/contracts";
 import { eventually, expectStatus, type HttpAnswer } from "@herald/testing";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect } from "vitest";
 import { seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { apnsToken, type Project } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { cpuFor } from "./cpu.ts";
 import { show } from "./figures.ts";
-import { latencyDuring } from "./latency.ts";
+import { latencyDuring, maxTicks } from "./latency.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 import { newToken } from "./world.ts";
 
 /** Files and readers of one project, or of eight, that take registry and the gateway from the others. */
 let system: System;
 let quiet: Project;
 let sockets: Socket[] = [];
-/** The 99th percentile of another project's reads, at rest and with an attack, in ms. */
-let rest = 0;
-const readsDuring = (during: () => Promise<unknown>) => latencyDuring(() => quiet.call("GET /devices?page=1"), during);
-/** A busy machine delays both, so this notices only what holds up a service for seconds. */
-const isServed = (p99: number) => expect(p99).toBeLessThan(Math.max(3_000, 20 * rest));
+/** Another project's reads beside an attack, of which dispatch has no part. */
+const readsDuring = (during: () => Promise<unknown>) =>
+  latencyDuring(() => quiet.call("GET /devices?page=1"), during, system.services.dispatch);
+/** Uploads that continue an import, in ten minutes. */
+const uploadsAgain = 20;
 /** Of one gateway; a project may have two of them. */
 const exportsOpen = 8;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   quiet = await system.project("Quiet");
-  rest = await readsDuring(async () => {
-    for (let n = 0; n < 50; n++) await quiet.call("GET /devices?page=1");
-  });
 });
 afterEach(() => {
   for (const socket of sockets) socket.destroy();
   sockets = [];
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const create = (project: Project): Promise<HttpAnswer> =>
@@ -82,7 +79,7 @@ test("a CSV file of 13,100 columns is refused before registry reads it", async (
   const file = rowsOf(13_100, scale(1_280, 640));
   let statuses: number[] = [];
   let neighbour = 0;
-  const p99 = await readsDuring(async () => {
+  const reads = await readsDuring(async () => {
     const ids = await Promise.all(Array.from({ length: 4 }, () => newImport(project)));
     const answers = await Promise.all(ids.map((id) => upload(project, id, file)));
     statuses = answers.map(({ status }) => status);
@@ -91,12 +88,12 @@ test("a CSV file of 13,100 columns is refused before registry reads it", async (
   show(task, {
     "gzip of each of 4 files, bytes": file.length,
     answers: statuses.join(" "),
-    "another's reads at rest, p99 ms": rest,
-    "meanwhile, p99 ms": p99,
+    "another's reads meanwhile, p99 ms": reads.p99,
+    "answers of another service during one of them": reads.ticks,
     "another's import of one line, ms": neighbour,
   });
   expect(statuses).toEqual([422, 422, 422, 422]);
-  isServed(p99);
+  expect(reads.ticks).toBeLessThan(maxTicks);
 });
 
 test("many imports of one project do not hold up another's", async ({ task }) => {
@@ -104,7 +101,7 @@ test("many imports of one project do not hold up another's", async ({ task }) =>
   const file = rowsOf(200, 16 * 500 - 2);
   const ids: string[] = [];
   const started: HttpAnswer[] = [];
-  for (let n = 0; n < scale(80, 40); n++) started.push(await create(project));
+  for (let n = 0; n < scale(80, 25); n++) started.push(await create(project));
   for (const { status, body } of started) if (status === 201) ids.push(body.data.id);
   const end = new AbortController();
   const { signal } = end;
@@ -112,10 +109,12 @@ test("many imports of one project do not hold up another's", async ({ task }) =>
     for (let at = first; at < ids.length; at += 4) await upload(project, ids[at] ?? "", file, { signal });
   });
   let [neighbour, unfinished] = [0, 0];
-  const p99 = await readsDuring(async () => {
+  const reads = await readsDuring(async () => {
     // The stream has as many lines of the first imports as it takes.
     for (const id of ids.slice(0, 4))
-      await eventually(async () => expect((await read(project, id)).lines_stored).toBeGreaterThan(2_000));
+      await eventually(async () => expect((await read(project, id)).lines_stored).toBeGreaterThan(2_000), {
+        timeoutMs: 120_000,
+      });
     neighbour = await importOne(quiet);
     const states = await Promise.all(ids.map((id) => read(project, id)));
     unfinished = states.filter(({ status }) => status !== "completed").length;
@@ -128,18 +127,19 @@ test("many imports of one project do not hold up another's", async ({ task }) =>
     "gzip of each, bytes": file.length,
     "another's import of one line, ms": neighbour,
     "unfinished ones then": unfinished,
-    "another's reads, p99 ms": p99,
+    "another's reads, p99 ms": reads.p99,
+    "answers of another service during one of them": reads.ticks,
   });
   expect(ids.length).toBeLessThan(started.length);
   expect(started.every(({ status }) => status === 201 || status === 429)).toBe(true);
   expect(unfinished).toBeGreaterThan(ids.length / 2);
-  isServed(p99);
+  expect(reads.ticks).toBeLessThan(maxTicks);
 });
 
 test("an import is uploaded again a few times, not as often as one likes", async ({ task }) => {
   const project = await system.project("Again");
   const id = await newImport(project);
-  const lines = scale(500_000, 100_000);
+  const [lines, rounds] = [scale(500_000, 100_000), scale(25, 10)];
   const blank = (count: number) => gzipSync(Buffer.alloc(count, "\n"));
   // Without its end the file is not complete, so that it can be continued.
   const whole = blank(lines);
@@ -149,7 +149,7 @@ test("an import is uploaded again a few times, not as often as one likes", async
   const file = blank(stored - 1);
   const statuses: Record<number, number> = {};
   const cpu = await cpuFor(system, "gateway", 1, async () => {
-    for (let n = 0; n < 25; n++) {
+    for (let n = 0; n < rounds; n++) {
       const answers = Array.from({ length: 4 }, () => upload(project, id, file, { query: `?after_line=${stored}` }));
       for (const { status, retryAfter } of await Promise.all(answers)) {
         statuses[status] = (statuses[status] ?? 0) + 1;
@@ -159,11 +159,11 @@ test("an import is uploaded again a few times, not as often as one likes", async
   });
   show(task, {
     "gzip of a file that is stored, bytes": file.length,
-    uploads: 100,
+    uploads: 4 * rounds,
     answers: JSON.stringify(statuses),
     "CPU of the gateway, ms": cpu,
   });
-  expect(statuses[429]).toBeGreaterThan(50);
+  expect(statuses[429]).toBeGreaterThanOrEqual(4 * rounds - uploadsAgain);
 });
 
 /** Sends the head of a request and some of its body, and leaves it there. */
@@ -232,7 +232,7 @@ test("unread exports leave room for another project's", async ({ task }) => {
   // More than the sockets' buffers hold.
   const note = "x".repeat(8_000);
   for (const project of slow) {
-    const devices = Array.from({ length: 2_000 }, () => ({
+    const devices = Array.from({ length: 1_000 }, () => ({
       token: apnsToken(),
       platform: "ios" as const,
       metadata: { note },
@@ -248,6 +248,13 @@ test("unread exports leave room for another project's", async ({ task }) => {
       await eventually(() => expect(one.status()).toBeDefined());
     }
   }
+  // They are still open: what is written is more than the sockets hold, and a third one of a project is refused.
+  const [slowest] = slow as [Project];
+  const third = await newToken(system, slowest, ["export"]);
+  const refused = await fetch(`${system.gateway}/api/v1/exports/devices`, {
+    headers: { authorization: `Bearer ${third.token}` },
+  });
+  await refused.body?.cancel();
   const { token } = await newToken(system, quiet, ["export"]);
   const another = await fetch(`${system.gateway}/api/v1/exports/devices`, {
     headers: { authorization: `Bearer ${token}` },
@@ -258,5 +265,5 @@ test("unread exports leave room for another project's", async ({ task }) => {
     "the most at a time": exportsOpen,
     "another project's": another.status,
   });
-  expect(another.status).toBe(200);
+  expect([refused.status, another.status]).toEqual([429, 200]);
 });

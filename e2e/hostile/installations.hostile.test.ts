@@ -23,9 +23,10 @@ logOnFailure(() => system);
 
 const addresses = scale(16, 2);
 const projects = scale(8, 2);
-const attackMs = scale(600_000, 15_000);
+/** How many of them the strangers register. */
+const wanted = scale(20_000, 500);
 /** A tenant's ordinary traffic, for each project. */
-const sendEveryMs = 1_000;
+const sendEveryMs = scale(1_000, 250);
 
 /** As much as a client may store, in a value that no index contains. */
 const filler = "x".repeat(10_000);
@@ -45,49 +46,50 @@ const join = async (attacked: Attacked): Promise<void> => {
   address.close();
 };
 
-/** Registers devices of the installations as fast as the address may. Resolves to the number of new ones. */
-const flood = async (at: number, attacked: readonly Attacked[], goesOn: () => boolean): Promise<number> => {
+/** Registers devices of the installations as fast as the address may, and adds the time of each new one. */
+const flood = async (at: number, attacked: readonly Attacked[], goesOn: () => boolean, times: number[]) => {
   const { ask, close } = stranger(system.gateway, `127.9.1.${at + 1}`);
-  let registered = 0;
   const one = async () => {
     for (let n = at; goesOn(); n++) {
       const target = attacked[n % attacked.length];
       if (!target) break;
       const body = identification(target, { identifier: apnsToken(), metadata: { note: filler } });
       const { status, headers } = await ask("PUT", "/api/v1/identification", { body });
-      if (status === 201) registered++;
+      if (status === 201) times.push(Date.now());
       else if (status === 429) await sleep(Math.min(2, Number(headers["retry-after"] ?? 1)) * 1_000);
     }
   };
   await Promise.all(Array.from({ length: 4 }, one));
   close();
-  return registered;
 };
 
-/** How long each send took from its POST to its push. */
-const timesOf = async (project: Project, goesOn: (sent: number) => boolean): Promise<number[]> => {
+type Arrival = { readonly sent: number; readonly at: number };
+
+/** When each send was posted, and when its push came. */
+const arrivalsOf = async (project: Project, goesOn: () => boolean): Promise<Arrival[]> => {
   const arrived = system.simulators.follow();
   const { device } = await project.register();
   const sentAt = new Map<string, number>();
-  const times: number[] = [];
+  const arrivals: Arrival[] = [];
   const take = async () => {
     for (const push of await arrived()) {
-      const since = sentAt.get(payloadOf(push).notification_id);
-      if (since !== undefined) times.push(Date.parse(push.at) - since);
+      const sent = sentAt.get(payloadOf(push).notification_id);
+      if (sent !== undefined) arrivals.push({ sent, at: Date.parse(push.at) });
     }
   };
-  while (goesOn(sentAt.size)) {
+  while (goesOn()) {
     const at = Date.now();
     const { id } = await project.send({ title: "Code", targets: [`device:${device.id}`] });
     sentAt.set(id, at);
     await sleep(100);
     if (sentAt.size % 10 === 0) await take();
   }
-  await expect.poll(async () => take().then(() => times.length), { timeout: 30_000 }).toBe(sentAt.size);
-  return times;
+  await expect.poll(async () => take().then(() => arrivals.length), { timeout: 30_000 }).toBe(sentAt.size);
+  return arrivals;
 };
 
 test("devices of one installation, registered by strangers, make no send dearer", async ({ task }) => {
+  const running = system.services.registry.pid();
   const neighbour = await system.project("Neighbour");
   const attacked: Attacked[] = [];
   for (let n = 0; n < projects; n++)
@@ -104,10 +106,9 @@ test("devices of one installation, registered by strangers, make no send dearer"
   await Promise.all(attacked.map(join));
   await cpu();
   const cpuBefore = await cpu();
-  const atRest = await timesOf(neighbour, (sent) => sent < 50);
 
-  const endsAt = Date.now() + attackMs;
-  const goesOn = () => Date.now() < endsAt;
+  const registered: number[] = [];
+  const goesOn = () => registered.length < wanted;
   let maxMemory = 0;
   const watch = async () => {
     for (; goesOn(); await sleep(250)) maxMemory = Math.max(maxMemory, await memoryOf(system, "registry"));
@@ -119,33 +120,33 @@ test("devices of one installation, registered by strangers, make no send dearer"
     for (const id of sent) expect((await one.final(id, 60_000)).counts.devices).toBeGreaterThan(0);
     return sent.length;
   };
-  const [devices, sentMeanwhile, times] = await Promise.all([
-    Promise.all(Array.from({ length: addresses }, (_, at) => flood(at, attacked, goesOn))),
+  const [sentMeanwhile, arrivals] = await Promise.all([
     Promise.all(attacked.map((one) => sending(one.project))),
-    timesOf(neighbour, goesOn),
+    arrivalsOf(neighbour, goesOn),
     watch(),
+    ...Array.from({ length: addresses }, (_, at) => flood(at, attacked, goesOn, registered)),
   ]);
+  const times = arrivals.map(({ sent, at }) => at - sent);
+  const overtaken = arrivals.map(({ sent, at }) => registered.filter((one) => one > sent && one < at).length);
   const cpuAfter = await cpu();
-  const { pid } = system.services.registry;
   const sum = (counts: readonly number[]) => counts.reduce((all, one) => all + one, 0);
   show(task, {
     addresses,
     projects,
-    "devices registered": sum(devices),
+    "devices registered": registered.length,
     "sends that they join": sum(sentMeanwhile),
     "CPU ms of registry a send before": cpuBefore,
     "CPU ms after": cpuAfter,
-    "another's send at rest, p50 ms": percentile(atRest, 50),
-    "p50 ms meanwhile": percentile(times, 50),
-    "p99 ms meanwhile": percentile(times, 99),
+    "another's send meanwhile, p50 ms": percentile(times, 50),
+    "p99 ms": percentile(times, 99),
+    "registrations in between, p50": percentile(overtaken, 50),
     "registry's memory at max, MB": maxMemory,
   });
-  expect(sum(devices)).toBeGreaterThan(scale(20_000, 500));
   expect(cpuAfter).toBeLessThan(3 * cpuBefore + 5);
-  // A busy machine delays both; each send beside a queue of registrations would take seconds.
-  expect(percentile(times, 50)).toBeLessThan(Math.max(500, 10 * percentile(atRest, 50)));
+  // Beside a queue of registrations, each send would come after hundreds. Counted, because a busy machine slows both.
+  expect(percentile(overtaken, 50)).toBeLessThan(100);
   expect(maxMemory).toBeLessThan(300);
-  expect(system.services.registry.pid).toBe(pid);
+  expect(system.services.registry.pid()).toBe(running);
 });
 
 test("a stranger's device with a phone's installation id takes no push away from the phone", async ({ task }) => {

@@ -13,8 +13,8 @@ import { snapshotOf } from "./snapshot.ts";
 
 const day = 86_400_000;
 const mebibyte = 1_048_576;
-/** The size of the event stream in this test, instead of 8 GiB. */
-const limit = 32 * mebibyte;
+/** The size of the event stream in this test, instead of 8 GiB: retention works with shares of it. */
+const limit = scale(32, 8) * mebibyte;
 
 let system: System;
 let hands: BrokerHands;
@@ -52,7 +52,7 @@ test("content, rows and statistics are removed after their retention, and not be
 
   // Old rows, as after months of use.
   const ago = (days: number) => new Date(Date.now() - days * day);
-  const many = scale(5_000, 500);
+  const many = scale(5_000, 200);
   const [notification, delivery] = await Promise.all([
     collectionOf("dispatch", "notifications").findOne({ _id: id }),
     eventually(async () => {
@@ -114,8 +114,30 @@ test("content, rows and statistics are removed after their retention, and not be
     return rows.filter((row) => old.some((one) => row.includes(one)) || row.includes('"deletedAt"')).length;
   };
   const begun = await kept();
-  await makeRetentionDue();
-  await eventually(async () => expect(await kept()).toBe(0), { timeoutMs: 180_000 });
+  expect(begun).toBeGreaterThan(0);
+  // To read all that is kept again and again would take a core for the minute until the services look.
+  const few = async () => {
+    const [one = ""] = old;
+    const [notifications, deliveries, facts, tombstones, ...rollups] = await Promise.all([
+      collectionOf("dispatch", "notifications").countDocuments({ _id: one }),
+      collectionOf("dispatch", "deliveries").countDocuments({ _id: `${one}/0/0` }),
+      collectionOf("analytics", "notificationFacts").countDocuments({ _id: one }),
+      collectionOf("registry", "devices").countDocuments({ projectId: project.id, deletedAt: { $exists: true } }),
+      ...["hours", "total"].map((scope) =>
+        collectionOf("analytics", "rollups").countDocuments({ projectId: project.id, scope: `${scope}/${one}` }),
+      ),
+    ]);
+    return [notifications, deliveries, facts, tombstones, ...rollups];
+  };
+  await eventually(
+    async () => {
+      // Again, because a service that claimed a rule just then leaves it for an hour.
+      await makeRetentionDue();
+      expect(await few()).toEqual([0, 0, 0, 0, 0, 0]);
+    },
+    { timeoutMs: 180_000 },
+  );
+  await eventually(async () => expect(await kept()).toBe(0), { timeoutMs: 120_000 });
   const gone = await project.call(`GET /notifications/${old[0]}`);
   expect([gone.status, gone.body.type]).toEqual([410, expect.stringContaining("notification-gone")]);
   const left = Object.values(await snapshotOf(system, project.id)).flat();
@@ -146,7 +168,8 @@ test("a device that changes in a loop evicts no events or statistics of other pr
   // Events of the registration, then accepted, delivered, completed and opened for each notification.
   const own = await eventually(async () => {
     const found = await eventsOf(victim.id);
-    expect(found.length).toBeGreaterThanOrEqual(21);
+    for (const type of ["notification.accepted", "delivery.accepted", "notification.completed", "notification.opened"])
+      expect(found.filter(({ subject }) => subject.endsWith(`.${type}`)).length, type).toBeGreaterThanOrEqual(5);
     return found;
   });
 
@@ -172,14 +195,20 @@ test("a device that changes in a loop evicts no events or statistics of other pr
   });
   await hands.limit("PUSH_EVENTS", limit);
   const bytes = JSON.stringify(event.headers).length + event.body.length + event.subject.length;
-  const rounds = scale(20, 3);
+  const rounds = scale(20, 2);
   const events = Math.ceil((limit * rounds) / bytes);
   const { filled, lost } = await flood(event, events);
 
   expect(await eventsOf(victim.id)).toEqual(own);
   expect(filled).toBeLessThan(1);
-  const { body } = expectStatus(await victim.call("GET /stats"), 200);
-  expect(body.data.totals).toMatchObject({ sent: 5, opened: 5 });
+  // Behind the attacker's events, which analytics reads too.
+  await eventually(
+    async () => {
+      const { body } = expectStatus(await victim.call("GET /stats"), 200);
+      expect(body.data.totals).toMatchObject({ sent: 5, opened: 5 });
+    },
+    { timeoutMs: 120_000 },
+  );
   // The attacker's newest events are stored: they fill the space that no other project needs.
   const mine = await eventsOf(attacker.id);
   expect(mine.length * bytes).toBeGreaterThan(limit / 4);

@@ -10,7 +10,7 @@ import { scale } from "./scale.ts";
 const bucket = "KV_push_idempotency";
 const mebibyte = 1_048_576;
 /** The size of the bucket of keys in this test, instead of 1 GiB. */
-const limit = scale(128, 32) * mebibyte;
+const limit = scale(128, 16) * mebibyte;
 
 let system: System;
 let hands: BrokerHands;

@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 logOnFailure(() => system);
 
-const each = scale(10_000, 200);
+const each = scale(10_000, 50);
 const seed = 20_260_101;
 const settledWithin = { timeoutMs: scale(600_000, 120_000) };
 const atATime = 128;

@@ -1,24 +1,24 @@
 import { Scope } from "@herald/contracts";
 import { type HttpAnswer, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 import { restingSnapshotOf } from "./snapshot.ts";
 import { newToken, newWorld, type World } from "./world.ts";
 
 let system: System;
 let world: World;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   const made = await newWorld(system, "Operators");
   // A missing scope would be refused before the fields are read.
   const { token } = await newToken(system, made.project, Scope.options);
   world = { ...made, project: { ...made.project, token } };
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 /** As JSON text, because `__proto__` is an ordinary field only there. */

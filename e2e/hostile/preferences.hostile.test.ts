@@ -1,17 +1,19 @@
 import { createUserToken } from "@herald/client";
 import { eventually, expectStatus, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
+import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 
 let system: System;
 let project: Project;
 let stranger: Project;
 let secret: string;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Preferences");
   stranger = await system.project("Stranger");
   secret = (await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} })).body.secret;
@@ -20,7 +22,6 @@ beforeAll(async () => {
     body: { kind: { title: "Alerts", critical: true } },
   });
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const declare = async (kind: string, ...statuses: number[]) =>
@@ -118,8 +119,9 @@ test("a project gets at most a hundred kinds, and thousands of changes of a user
   task,
 }) => {
   const counts = new Map<number, number>();
+  const [kinds, changes] = [scale(300, 110), scale(2_000, 40)];
   await inParallel(
-    Array.from({ length: 300 }, (_, at) => at),
+    Array.from({ length: kinds }, (_, at) => at),
     20,
     async (at) => {
       const { status } = await system.admin(`PUT /projects/${project.id}/kinds/kind-${at}`, {
@@ -131,7 +133,7 @@ test("a project gets at most a hundred kinds, and thousands of changes of a user
   expect([...counts.keys()].sort()).toEqual([201, 409]);
   const { device } = await project.register({ user_id: "fickle" });
   await inParallel(
-    Array.from({ length: 200 }, (_, at) => at),
+    Array.from({ length: changes }, (_, at) => at),
     20,
     async (at) => {
       expectStatus(await put("users/fickle", project.token, { kinds: { offers: at % 2 === 0 } }), 200);
@@ -142,5 +144,5 @@ test("a project gets at most a hundred kinds, and thousands of changes of a user
     const { id } = await project.send({ title: "Hello", kind: "offers", targets: [`device:${device.id}`] });
     expect((await project.final(id)).skips).toEqual({ muted: 1 });
   });
-  show(task, { kinds: 300, changes: 201 });
+  show(task, { kinds, changes: changes + 1 });
 });

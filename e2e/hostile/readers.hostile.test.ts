@@ -2,21 +2,22 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken, type Project } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { nowSeconds } from "../harness/user-tokens.ts";
 import { show } from "./figures.ts";
 import { callsOf } from "./route-calls.ts";
+import { test } from "./shared-system.ts";
 import { createUserApps, type Named, tokenOf, type UserApps, userOf } from "./user-apps.ts";
 import { newToken, newWorld } from "./world.ts";
 
 let system: System;
 let users: UserApps;
 let receiver: Server;
-beforeAll(async () => {
-  system = await startSystem({ env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000" } });
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   users = createUserApps(system);
   // Like many servers, it quotes the path in its error page.
   receiver = createServer((asked, response) => response.writeHead(404).end(`Cannot POST ${asked.url}`));
@@ -25,7 +26,6 @@ beforeAll(async () => {
 afterAll(async () => {
   receiver?.closeAllConnections();
   receiver?.close();
-  await system?.stop();
 });
 logOnFailure(() => system);
 

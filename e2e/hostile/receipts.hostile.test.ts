@@ -2,24 +2,24 @@ import { type DeviceId, type NotificationId, newNotificationId, type Platform } 
 import { parseOpenKeys } from "@herald/kit";
 import { createOpenTokens, openTokenLifetimeMs } from "@herald/payload";
 import { eventually, expectStatus, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Content, Project } from "../harness/project.ts";
 import { newAddress, seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 
 let system: System;
 let project: Project;
 let stranger: Project;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Receipts", ["apns", "fcm", "webpush"]);
   stranger = await system.project("Stranger");
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const buttons = [{ id: "track", title: "Track" }];
@@ -119,7 +119,7 @@ test("whatever a device says about the time, its receipt counts between the push
 });
 
 test("10,000 button ids of devices leave no button, count or statistic of them", async ({ task }) => {
-  const ids = scale(10_000, 2_000);
+  const ids = scale(10_000, 500);
   const devices = await seed(system, project, ids / 10);
   const { id } = await sendTo(
     devices.map((one) => one.id),
@@ -164,13 +164,10 @@ test("a device that claims to draw shows an ordinary notification, unless it is 
   const capabilities = ["draws", "buttons", "receipts", "updates"];
   const pushed: Partial<Record<Platform, Record<string, unknown>>> = {};
   for (const platform of ["ios", "web", "android"] as const) {
-    const { device } = await project.register({
-      ...(await newAddress(system.simulators, platform)),
-      platform,
-      capabilities,
-    });
+    const address = await newAddress(system.simulators, platform);
+    const { device } = await project.register({ ...address, platform, capabilities });
     const { id } = await sendTo([device.id], { receipts: true, buttons });
-    const [push] = (await system.simulators.pushes()).filter((one) => payloadOf(one)?.notification_id === id);
+    const push = (await system.simulators.pushes()).find((one) => payloadOf(one)?.notification_id === id);
     if (push === undefined) throw new Error(`no push on ${platform}`);
     pushed[platform] = payloadOf(push) as unknown as Record<string, unknown>;
   }

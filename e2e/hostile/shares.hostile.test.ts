@@ -1,23 +1,23 @@
 import { readFile } from "node:fs/promises";
 import { expectStatus, type HttpAnswer } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Project } from "../harness/project.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 
 /** The effects of a noisy project on another project. */
 let system: System;
 let noisy: Project;
 let quiet: Project;
 const devices = scale(20_000, 4_000);
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   [noisy, quiet] = [await system.project("Noisy"), await system.project("Quiet")];
   await seed(noisy, devices);
   await quiet.register();
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 async function seed(project: Project, count: number): Promise<void> {

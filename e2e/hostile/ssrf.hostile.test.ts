@@ -1,6 +1,5 @@
 import { createECDH, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { createServer as createTcpServer, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -149,47 +148,3 @@ async function hookAll(project: Project, urls: readonly string[]): Promise<strin
   // The most that a project may have would keep the rest from being tried.
   return ids;
 }
-
-test("redirects to internal addresses are not followed", async ({ task }) => {
-  const statuses = [300, 301, 302, 303, 305, 307, 308];
-  const to = `http://127.0.0.1:${listening.port}/`;
-  const headers = {
-    location: to,
-    refresh: `0; url=${to}`,
-    "alt-svc": `h2="127.0.0.1:${listening.port}"`,
-    link: `<${to}>; rel=preload`,
-  };
-  let asked = 0;
-  const receiver = createServer((_request, response) => {
-    response.writeHead(statuses[asked++ % statuses.length] ?? 302, headers).end(to);
-  });
-  await once(receiver.listen(0, "127.0.0.1"), "listening");
-  const lenient = await startSystem({ env: { NODE_OPTIONS: preload } });
-  try {
-    const project = await lenient.project("Redirected", ["webpush"]);
-    const url = `http://127.0.0.1:${(receiver.address() as { port: number }).port}/`;
-    const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook: { url } } }), 201).body.data.id;
-    for (const _ of statuses) expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
-    await lenient.simulators.script(
-      statuses.map((status, at) => ({ provider: "webpush" as const, tokenPrefix: `away${at}`, status, headers })),
-    );
-    for (const at of statuses.keys()) {
-      const { endpoint, keys } = await lenient.simulators.subscribe(`away${at}`);
-      await project.register({ platform: "web", token: endpoint, keys });
-    }
-    const { id } = await project.send({ title: "Away", targets: ["all"], ttl: 5 });
-    await project.final(id, 60_000);
-    expect((await project.deliveries(id)).filter(({ status }) => status === "accepted")).toEqual([]);
-    await eventually(() => expect(asked).toBeGreaterThanOrEqual(statuses.length));
-    expect(listening.came()).toBe(0);
-    show(task, {
-      "redirects of a push service": statuses.length,
-      "redirects of a receiver": asked,
-      connections: listening.came(),
-    });
-  } finally {
-    await lenient.stop();
-    receiver.closeAllConnections();
-    receiver.close();
-  }
-});

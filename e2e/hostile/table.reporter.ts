@@ -20,9 +20,9 @@ const linesOf = (page: string): Line[] =>
 
 const page = (lines: readonly Line[]) => `## Attacks
 
-Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where a line says so, on ${machine()}. Each file of attacks has
-a system of its own. An attack passes if everything that its name says was so, no service has died, and an ordinary send went
-through afterwards. The command shows how much each attack tried, and what it cost.
+Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where a line says so, on ${machine()}. Files of attacks
+share a system, one after another, unless they need other settings, break it or fill it. An attack passes if everything that its name says
+was so, no service has died, and an ordinary send went through afterwards. The command shows how much each attack tried, and what it cost.
 
 ${[...head, ...lines.map(written)].join("\n")}
 `;

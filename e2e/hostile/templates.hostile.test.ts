@@ -1,24 +1,24 @@
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
 import type { Content, Project, Registered } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
+import { test } from "./shared-system.ts";
 import { newToken } from "./world.ts";
 
 let system: System;
 let project: Project;
 let token: string;
 let known: Registered;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Templates");
   known = await project.register();
   ({ token } = await newToken(system, project, ["send", "read", "templates"]));
 });
-afterAll(() => system?.stop());
 logOnFailure(() => system);
 
 const put = (name: string, template: unknown) => project.call(`PUT /templates/${name}`, { token, body: { template } });

@@ -1,22 +1,22 @@
 import { type Simulators, startSimulators } from "@herald/simulators";
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { readMetrics } from "../harness/metrics.ts";
 import type { Project } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
-import { logOnFailure, type System, startSystem } from "../harness/system.ts";
+import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
+import { test } from "./shared-system.ts";
 import { closeRelays, unreachable } from "./unreachable.ts";
 
 let system: System;
 let others: Simulators;
-beforeAll(async () => {
+test.beforeAll(async ({ system: shared }) => {
   // Servers of another certificate authority, whose push service supports only HTTP/1.1.
   others = await startSimulators({ webpush: { http1Only: true } });
-  system = await startSystem({ env: { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" } });
+  system = shared;
 });
 afterAll(async () => {
-  await system?.stop();
   await Promise.all([others?.stop(), closeRelays()]);
 });
 logOnFailure(() => system);
@@ -74,7 +74,7 @@ test.for(unreachable)(
     const mended = Date.now();
     for (const { id } of [all, one]) await project.final(id, 30_000);
     expect((await project.notification(one.id)).counts).toMatchObject({ accepted: 1 });
-    expect((await apnsOf(project)).problems).toBeUndefined();
+    await eventually(async () => expect((await apnsOf(project)).problems).toBeUndefined());
     show(task, {
       told: problems[0].detail,
       "log lines": lines.length,

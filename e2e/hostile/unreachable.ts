@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { freePort } from "@herald/local-stack";
 import type { Simulators } from "@herald/simulators";
 
@@ -48,13 +48,18 @@ export const unreachable: readonly Unreachable[] = [
 ];
 
 const relays: Server[] = [];
+const relayed = new Set<Socket>();
 
-export const closeRelays = () =>
-  Promise.all(relays.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
+/** Also ends their connections, which a running dispatch keeps open. */
+export const closeRelays = () => {
+  for (const socket of relayed) socket.destroy();
+  return Promise.all(relays.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
+};
 
 /** A port on all addresses of this machine that leads to one of 127.0.0.1. */
 async function relayTo(port: string): Promise<number> {
   const server = createServer((socket) => {
+    relayed.add(socket.once("close", () => relayed.delete(socket)));
     const onward = connect(Number(port), "127.0.0.1");
     socket.on("error", () => onward.destroy()).pipe(onward);
     onward.on("error", () => socket.destroy()).pipe(socket);

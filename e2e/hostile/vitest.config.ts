@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { scale } from "./scale.ts";
@@ -5,31 +6,43 @@ import { scale } from "./scale.ts";
 const conditions = ["@herald/source"];
 const report = process.env.HERALD_TEST_REPORT;
 
-/** Files that assert latency, CPU time or memory run alone, after the others, which run side by side. */
-const measuring = [
-  "access",
-  "batch",
-  "content",
-  "facets",
-  "hijack",
-  "imports",
-  "installations",
-  "neighbour",
-  "operator-floods",
-  "queues",
-  "recipients",
+/**
+ * Files that start a system of their own, for its settings, because they break or fill it, or because they search all of it. The longest
+ * begin first, so that no other worker waits for them at the end.
+ */
+const own = [
+  "schemathesis",
   "requests",
-  "shares",
+  "kept",
+  "messages",
+  "provider-answers",
+  "devices",
+  "access",
+  "secrets",
+  "operator-floods",
+  "installations",
+  "queues",
+  "ssrf",
+  "cancel",
+  "keys",
+  "facets",
 ];
-const measuringFiles = measuring.map((name) => `${name}.hostile.test.ts`);
+/** Files that share the system of their worker. They come last, because a worker stops its system before it runs a file of the others. */
+const sharing = [
+  "http",
+  ...["projects", "operators", "hands", "names", "hijack", "readers", "sign-in", "unreachable"],
+  ...["project-files", "redirects", "preferences", "activities", "templates"],
+  // They store thousands of devices, which those above would have to read.
+  ...["imports", "content", "recipients", "neighbour", "receipts", "shares", "batch"],
+];
+const suffix = ".hostile.test.ts";
+const filesOf = (names: readonly string[]) => names.map((name) => `${name}${suffix}`);
+const order = filesOf([...own, ...sharing]);
 
-/** They begin first, so that no other worker waits for them at the end. */
-const longest = /\/(schemathesis|kept|provider-answers)\./;
-
-class LongestFirst extends BaseSequencer {
+class AsListed extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    return [true, false].flatMap((first) => sorted.filter(({ moduleId }) => longest.test(moduleId) === first));
+    const placeOf = ({ moduleId }: TestSpecification) => order.indexOf(basename(moduleId));
+    return files.toSorted((a, b) => placeOf(a) - placeOf(b));
   }
 }
 
@@ -40,6 +53,8 @@ const shared = {
 };
 const test = {
   root: import.meta.dirname,
+  isolate: false, // what a file imports is loaded once for each worker
+  maxWorkers: 3, // of two cores one waits half of the time: for answers, for retries, for timeouts
   globalSetup: ["../../packages/testing/src/global-setup.ts"],
   testTimeout: scale(3_600_000, 600_000), // a thousand examples of each operation take their time
   hookTimeout: 180_000,
@@ -50,7 +65,7 @@ const test = {
 export default defineConfig({
   test: {
     root: import.meta.dirname,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: AsListed },
     reporters: [
       "default",
       "./table.reporter.ts",
@@ -59,24 +74,11 @@ export default defineConfig({
     projects: [
       {
         ...shared,
-        test: {
-          ...test,
-          name: "hostile",
-          include: ["*.hostile.test.ts"],
-          exclude: measuringFiles,
-          maxWorkers: 3, // each file is a whole system, but of two cores one would wait half of the time
-          sequence: { groupOrder: 0 },
-        },
+        test: { ...test, name: "hostile", include: [`*${suffix}`], exclude: filesOf(sharing) },
       },
       {
         ...shared,
-        test: {
-          ...test,
-          name: "hostile-measuring",
-          include: measuringFiles,
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
-        },
+        test: { ...test, name: "hostile-sharing", include: filesOf(sharing) },
       },
     ],
   },
