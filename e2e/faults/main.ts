@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { readReliability, writeReliability } from "../harness/reliability-page.ts";
+import type { Row } from "./row.ts";
 import { type Outcome, page, remarks, screenTable, type Verdict, verdictOf } from "./show.ts";
 import { openStages } from "./stages.ts";
 import { rows } from "./table.ts";
@@ -45,30 +46,38 @@ const stages = await openStages({ long: values.long, older: values.older }, say)
 const outcomes = new Map<string, Outcome>();
 /** What explains each failed row, in lines. */
 const failures: string[] = [];
-const queue = chosen.values();
+/** Rows with a common fixture run one after another in one lane. The largest groups begin first, so that no lane waits for one at the end. */
+const groups = [...Map.groupBy(chosen, (row) => row.fixture ?? row).values()];
+const queue = groups.toSorted((one, other) => other.length - one.length).values();
 
 async function work(): Promise<void> {
   const lane = stages.lane();
-  for (const row of queue) {
-    const from = performance.now();
-    const done = await lane.run(row.run).then(
-      (findings) => ({ findings }),
-      (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
-    );
-    const outcome: Outcome = { row, tookMs: performance.now() - from, ...done };
-    outcomes.set(row.name, outcome);
-    say(`${verdictOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
-    for (const line of [...remarks(outcome), ...(outcome.findings?.notes ?? [])]) say(`         ${line}`);
-    if (verdictOf(outcome) !== "failed") continue;
-    const logged = lane.logs()?.worth(10, 400) ?? "";
-    for (const line of outcome.findings?.repeats ?? []) say(`         ${line}`);
-    say(logged);
-    failures.push([...remarks(outcome), logged].join("\n"));
-    if (values.logs) {
-      const lines = lane.logs()?.lines.map(({ part, line }) => `${part.padEnd(10)} | ${line}\n`) ?? [];
-      await writeFile(join(values.logs, `${row.name}.log`), lines.join(""));
-    }
+  for (const group of queue) {
+    for (const row of group) await tryRow(lane, row);
+    await lane.release();
   }
+}
+
+async function tryRow(lane: ReturnType<typeof stages.lane>, row: Row): Promise<void> {
+  const from = performance.now();
+  const done = await lane.run(row.run).then(
+    (findings) => ({ findings }),
+    (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
+  );
+  const outcome: Outcome = { row, tookMs: performance.now() - from, ...done };
+  outcomes.set(row.name, outcome);
+  say(`${verdictOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
+  for (const line of [...remarks(outcome), ...(outcome.findings?.notes ?? [])]) say(`         ${line}`);
+  if (verdictOf(outcome) !== "failed") return;
+  const logged = lane.logs()?.worth(10, 400) ?? "";
+  for (const line of outcome.findings?.repeats ?? []) say(`         ${line}`);
+  say(logged);
+  failures.push([...remarks(outcome), logged].join("\n"));
+  if (values.logs) {
+    const lines = lane.logs()?.lines.map(({ part, line }) => `${part.padEnd(10)} | ${line}\n`) ?? [];
+    await writeFile(join(values.logs, `${row.name}.log`), lines.join(""));
+  }
+  await lane.discard();
 }
 await Promise.all(Array.from({ length: Math.min(lanes, chosen.length) }, work));
 await stages.close();

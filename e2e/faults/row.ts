@@ -25,8 +25,10 @@ export type Stage = {
   readonly long: boolean;
   /** The commit of the older version, if the command line names one. */
   readonly older: string | undefined;
-  /** The shared system, for rows that leave it unchanged. */
+  /** The lane's system, for rows that leave it as it was. The simulators have no script and have received nothing. */
   shared(): Promise<System>;
+  /** The fixture of this row: it is opened for the first of the rows that name it, and closed after the last one. */
+  use<Opened>(fixture: Fixture<Opened>): Promise<Opened>;
   /** Starts a system for this row, which is stopped after the row. */
   start(options?: SystemOptions): Promise<System>;
   /** Starts brokers for this row. */
@@ -37,12 +39,19 @@ export type Stage = {
   folder(): Promise<string>;
 };
 
+/** What several rows use one after another, such as a system with variables of its own. `open` gets a stage that ends with the fixture. */
+export type Fixture<Opened> = {
+  readonly open: (stage: Omit<Stage, "use">) => Promise<Opened>;
+};
+
 export type Row = {
   /** Its name for `--only`. */
   readonly name: string;
   readonly fault: string;
   /** The condition to pass, besides no lost deliveries and no unmarked repeats. */
   readonly pass: string;
+  /** Rows with the same fixture run one after another. */
+  readonly fixture?: Fixture<unknown>;
   run(stage: Stage): Promise<Findings>;
 };
 

@@ -2,9 +2,23 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeAtExit, startMongo } from "@herald/local-stack";
-import { type BrokerSource, findBrokerSource, startBroker } from "@herald/testing";
+import { type BrokerSource, expectStatus, findBrokerSource, request, startBroker } from "@herald/testing";
 import { type System, type SystemOptions, startSystem } from "../harness/system.ts";
-import type { Stage } from "./row.ts";
+import type { Fixture, Stage } from "./row.ts";
+
+type Opened = {
+  readonly fixture: Fixture<unknown>;
+  readonly value: unknown;
+  /** The newest system that it started, if any. */
+  readonly system: () => System | undefined;
+  readonly closing: (() => Promise<unknown>)[];
+};
+
+/** What the simulators received in earlier rows is of other projects, and every look at it would read it all. */
+const reset = async ({ simulators }: System): Promise<void> => {
+  await simulators.script([]);
+  expectStatus(await request(simulators.url, "DELETE /pushes"), 204);
+};
 
 /** The resources that all rows share, and the lanes in which rows run. Each lane keeps a system. */
 export async function openStages({ long, older }: Pick<Stage, "long" | "older">, say: (line: string) => void) {
@@ -19,7 +33,7 @@ export async function openStages({ long, older }: Pick<Stage, "long" | "older">,
   if (source.kind === "shared")
     throw new Error("the broker is broken here, so it must be our own: unset HERALD_NATS_URL");
   const mongo = await startMongo({ dataDir: await folder(), port: 0, durable: false, env: process.env, progress: say });
-  const lanes: System[] = [];
+  const lanes: (() => Promise<unknown>)[][] = [];
 
   const begin = (options: SystemOptions = {}) =>
     startSystem({
@@ -28,51 +42,106 @@ export async function openStages({ long, older }: Pick<Stage, "long" | "older">,
       ...options,
     });
 
+  const closeAll = async (closing: (() => Promise<unknown>)[]) => {
+    for (const close of closing.splice(0).reverse())
+      await close().catch((error: Error) => say(`closing: ${error.message}`));
+  };
+
   return {
     /** The stages of a lane, one after another, and the log of its last system. */
     lane() {
-      let shared: Promise<System> | undefined;
       let last: System | undefined;
-      const run = async <Result>(work: (stage: Stage) => Promise<Result>): Promise<Result> => {
-        const closing: (() => Promise<unknown>)[] = [];
-        const stage: Stage = {
-          long,
-          older,
-          brokerSource: source,
-          shared: () => {
-            shared ??= begin().then((system) => {
-              lanes.push(system);
-              return system;
-            });
-            return shared.then((system) => {
-              last = system;
-              return system;
-            });
-          },
-          start: async (options) => {
-            const system = await begin(options);
-            closing.push(() => system.stop());
-            last = system;
+      const closingLane: (() => Promise<unknown>)[] = [];
+      lanes.push(closingLane);
+      let shared: Promise<System> | undefined;
+      let opened: Opened | undefined;
+
+      const stageOf = (
+        closing: (() => Promise<unknown>)[],
+        uses: (system: System) => void = () => {},
+      ): Omit<Stage, "use"> => ({
+        long,
+        older,
+        brokerSource: source,
+        shared: async () => {
+          shared ??= begin().then((system) => {
+            closingLane.push(() => system.stop());
             return system;
-          },
-          defer: (close) => closing.push(close),
-          folder: async () => {
-            const made = await folder();
-            closing.push(() => rm(made, { recursive: true, force: true }));
-            return made;
-          },
+          });
+          const system = await shared;
+          await reset(system);
+          last = system;
+          uses(system);
+          return system;
+        },
+        start: async (options) => {
+          const system = await begin(options);
+          closing.push(() => system.stop());
+          last = system;
+          uses(system);
+          return system;
+        },
+        defer: (close) => closing.push(close),
+        folder: async () => {
+          const made = await folder();
+          closing.push(() => rm(made, { recursive: true, force: true }));
+          return made;
+        },
+      });
+      const open = async <Kept>(fixture: Fixture<Kept>): Promise<Opened> => {
+        const closing: (() => Promise<unknown>)[] = [];
+        let system: System | undefined;
+        const uses = (one: System) => {
+          system = one;
         };
         try {
-          return await work(stage);
-        } finally {
-          for (const close of closing.reverse())
-            await close().catch((error: Error) => say(`closing: ${error.message}`));
+          const value = await fixture.open(stageOf(closing, uses));
+          return { fixture, value, system: () => system, closing };
+        } catch (error) {
+          await closeAll(closing);
+          throw error;
         }
       };
-      return { run, logs: () => last?.logs };
+      /** Closes the fixture of the last rows. */
+      const release = async () => {
+        await closeAll(opened?.closing ?? []);
+        opened = undefined;
+      };
+
+      return {
+        run: async <Result>(work: (stage: Stage) => Promise<Result>): Promise<Result> => {
+          const closing: (() => Promise<unknown>)[] = [];
+          const use = async <Kept>(fixture: Fixture<Kept>): Promise<Kept> => {
+            if (opened?.fixture !== fixture) {
+              await release();
+              opened = await open(fixture);
+            } else {
+              const system = opened.system();
+              if (system) {
+                last = system;
+                await reset(system);
+              }
+            }
+            return opened.value as Kept;
+          };
+          try {
+            return await work({ ...stageOf(closing), use });
+          } finally {
+            await closeAll(closing);
+          }
+        },
+        logs: () => last?.logs,
+        release,
+        /** After a row that failed: the next one begins with systems that it has not touched. */
+        discard: async () => {
+          await release();
+          await closeAll(closingLane);
+          shared = undefined;
+        },
+      };
     },
     async close() {
-      await Promise.all(lanes.map((system) => system.stop().catch((error: Error) => say(`closing: ${error.message}`))));
+      await Promise.all(lanes.map(closeAll));
       await mongo.stop();
       await Promise.all(folders.map((one) => rm(one, { recursive: true, force: true })));
     },

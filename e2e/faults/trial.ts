@@ -55,7 +55,7 @@ export type Trial = {
 export async function startTrial(
   system: System,
   {
-    each = 200,
+    each = 100,
     script = slowCrowd as readonly object[],
     perSecond = 10,
   }: { each?: number; script?: readonly object[]; perSecond?: number } = {},

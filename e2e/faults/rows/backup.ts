@@ -8,7 +8,7 @@ import { checkInvariants } from "../../harness/invariants.ts";
 import type { ServiceName, System } from "../../harness/system.ts";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
-import { bootstrap } from "./broker-lost.ts";
+import { bootstrap, clocked } from "./broker-lost.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const services: readonly ServiceName[] = ["registry", "dispatch", "analytics"];
@@ -43,9 +43,10 @@ export const backup: Row = {
   fault:
     "databases and broker are backed up while registry, dispatch and analytics stand still in the middle of broadcasts, and restored over later data",
   pass: "what was accepted before the backup ends final; what was sent after it, and is sent again, is marked",
-  run: async ({ start, folder }) => {
+  fixture: clocked,
+  run: async ({ use, folder }) => {
     await bundle(root, ["bus"]);
-    const system = await start();
+    const { system } = await use(clocked);
     const files = await folder();
     const trial = await startTrial(system);
     const parts = [...services, "broker"] as const;

@@ -47,7 +47,7 @@ const sendRound = async ({ send, call }: Project, n: number, users: readonly str
 export const caps: Row = {
   name: "caps",
   fault:
-    "kill -9 of dispatch 20 times (short: 5) while 10,000 users (short: 400) get five sends of a kind with a cap of two",
+    "kill -9 of dispatch 20 times (short: 3) while 10,000 users (short: 200) get five sends of a kind with a cap of two",
   pass: "each user gets exactly two, of large and of small sends; the others are skipped",
   run: async ({ long, shared }) => {
     const system = await shared();
@@ -55,14 +55,14 @@ export const caps: Row = {
     const put = { kind: { title: "Offers", frequency_cap: { count: cap, per: "week" } } };
     expectStatus(await system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: put }), 201);
     const named = (prefix: string, count: number) => Array.from({ length: count }, (_, at) => `${prefix}-${at}`);
-    const together = await registerUsers(project, named("together", long ? 8_000 : 300), "together");
-    const users = named("alone", long ? 2_000 : 100);
+    const together = await registerUsers(project, named("together", long ? 8_000 : 150), "together");
+    const users = named("alone", long ? 2_000 : 50);
     const alone = await registerUsers(project, users, "alone");
     await knowsCap(project);
     const ids: string[] = [];
     for (let n = 0; n < sendsOfEach; n++) {
       const sending = sendRound(project, n, users);
-      for (let kill = 0; kill < (long ? 4 : 1); kill++) {
+      for (let kill = 0; kill < (long ? 4 : (n + 1) % 2); kill++) {
         await randomMoment(300);
         await system.services.dispatch.kill();
         await system.services.dispatch.ready();

@@ -1,5 +1,6 @@
-import { type Cluster, operateBroker, startCluster } from "@herald/testing";
-import { NotHere, type Row, type Stage } from "../row.ts";
+import { type BrokerHands, type Cluster, operateBroker, startCluster } from "@herald/testing";
+import type { System } from "../../harness/system.ts";
+import { type Fixture, NotHere, type Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { seconds, startTrial } from "../trial.ts";
 
@@ -12,31 +13,34 @@ const rows = {
     "the leader of a stream of a cluster of three cut off (SIGSTOP), unavailable during further broadcasts, and back",
 } as const;
 
-/** Starts a cluster. Returns it with the options for a system that uses it. */
-async function clustered({ start, brokerSource, defer }: Stage) {
-  if (brokerSource.kind !== "binary") throw new NotHere(`brokers are not processes here: ${brokerSource.kind}`);
-  let cluster: Cluster | undefined;
-  const system = await start({
-    env: { HERALD_NATS_REPLICAS: "3" },
-    broker: async () => {
-      cluster = await startCluster({ syncAlways: true }, brokerSource);
-      return cluster;
-    },
-  });
-  if (!cluster) throw new Error("the system was started without its broker");
-  const hands = await operateBroker(system.broker);
-  defer(() => hands.close());
-  return { system, nodes: cluster.nodes, hands };
-}
+/** A system on a cluster. */
+const clustered: Fixture<{ system: System; nodes: Cluster["nodes"]; hands: BrokerHands }> = {
+  open: async ({ start, brokerSource, defer }) => {
+    if (brokerSource.kind !== "binary") throw new NotHere(`brokers are not processes here: ${brokerSource.kind}`);
+    let cluster: Cluster | undefined;
+    const system = await start({
+      env: { HERALD_NATS_REPLICAS: "3" },
+      broker: async () => {
+        cluster = await startCluster({ syncAlways: true }, brokerSource);
+        return cluster;
+      },
+    });
+    if (!cluster) throw new Error("the system was started without its broker");
+    const hands = await operateBroker(system.broker);
+    defer(() => hands.close());
+    return { system, nodes: cluster.nodes, hands };
+  },
+};
 
 const clusterRow = (how: keyof typeof rows): Row => ({
   name: `cluster-${how}`,
   fault: rows[how],
   pass: "streams have three copies; sends are taken again within 20 s while the node is unavailable; no acknowledged one is lost",
-  run: async (stage) => {
-    const { system, nodes, hands } = await clustered(stage);
+  fixture: clustered,
+  run: async ({ long, use }) => {
+    const { system, nodes, hands } = await use(clustered);
     const trial = await startTrial(system);
-    const streams = stage.long
+    const streams = long
       ? (["PUSH_CMD", "PUSH_DELIVER", "PUSH_EVENTS", "PUSH_SCHEDULE"] as const)
       : (["PUSH_CMD"] as const);
     const failovers: string[] = [];

@@ -2,16 +2,18 @@ import { setTimeout as delay } from "node:timers/promises";
 import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
 import { eventually, expectStatus } from "@herald/testing";
 import type { System } from "../../harness/system.ts";
-import { NotHere, type Row, type Stage } from "../row.ts";
+import { type Fixture, NotHere, type Row, type Stage } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";
 import { expectDatabaseUnavailable } from "../unavailable.ts";
 
 const rows = {
-  stop: "the database stopped for 60 s (short: 15 s)",
-  kill: "the database killed, unavailable for 60 s (short: 15 s)",
-  freeze: "the database frozen by SIGSTOP for 60 s (short: 15 s)",
-  cut: "every connection to the database broken, and none let through for 60 s (short: 15 s)",
+  stop: "the database stopped for 60 s (short: 8 s)",
+  kill: "the database killed, unavailable for 60 s (short: 8 s)",
+  freeze: "the database frozen by SIGSTOP for 60 s (short: 8 s)",
+  cut: "every connection to the database broken, and none let through for 60 s (short: 8 s)",
 } as const;
+
+type Database = Awaited<ReturnType<typeof startDatabase>>;
 
 /** Starts a server that the row can break, if wanted with a password. Throws NotHere if the database is not a local process. */
 export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "folder">, password?: string) {
@@ -42,6 +44,14 @@ export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "fo
     },
   };
 }
+
+/** A system with a database of its own, which rows can break. */
+export const ownDatabase: Fixture<{ readonly system: System; readonly server: Database }> = {
+  open: async (stage) => {
+    const server = await startDatabase(stage);
+    return { system: await stage.start({ mongoUrl: server.url }), server };
+  },
+};
 
 /** A Live Activity on one phone, which is written and ended, and a second one that begins, while the database is unavailable. */
 const startActivity = async (system: System, trial: Trial) => {
@@ -80,10 +90,9 @@ const databaseRow = (how: keyof typeof rows): Row => ({
   name: `database-${how}`,
   fault: rows[how],
   pass: "sends and states of Live Activities are still 202; no duplicate; the card ends with its newest state",
-  run: async (stage) => {
-    const { long, start } = stage;
-    const server = await startDatabase(stage);
-    const system = await start({ mongoUrl: server.url });
+  fixture: ownDatabase,
+  run: async ({ long, use }) => {
+    const { system, server } = await use(ownDatabase);
     const trial = await startTrial(system);
     const activity = await startActivity(system, trial);
     const broadcast = await trial.broadcastUnderWay();
@@ -94,7 +103,7 @@ const databaseRow = (how: keyof typeof rows): Row => ({
     else await server.stop();
     const answered = new Map(trial.load.answers);
     const taken = trial.load.promised.length;
-    const until = Date.now() + (long ? 60_000 : 15_000);
+    const until = Date.now() + (long ? 60_000 : 8_000);
     if (how !== "freeze") await expectDatabaseUnavailable(system, trial, broadcast);
     await activity.whileUnavailable();
     while (Date.now() < until) {

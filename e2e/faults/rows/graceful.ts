@@ -2,13 +2,14 @@ import { eventually, request, startBroker } from "@herald/testing";
 import { startBeside } from "../../harness/beside.ts";
 import type { ServiceName, System } from "../../harness/system.ts";
 import type { Row } from "../row.ts";
-import { slowness } from "../slowness.ts";
 import { crowd, seconds, startTrial, type Trial } from "../trial.ts";
-import { startDatabase } from "./database.ts";
+import { ownDatabase } from "./database.ts";
 
 const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analytics"];
 /** The deadline of a graceful stop. */
 const stopDeadlineMs = 30_000;
+/** A service waits 25 s for its work, but not without any. */
+const idleStopMs = 20_000;
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -75,12 +76,12 @@ const sigterm: Row = {
 
 const sigtermSlow: Row = {
   name: "sigterm-slow",
-  fault: "SIGTERM to dispatch while APNs takes 10 s for every answer",
+  fault: "SIGTERM to dispatch while APNs takes 10 s (short: 5 s) for every answer",
   pass: "as above: what is under way is waited for, the rest is left to the next",
-  run: async ({ shared }) => {
+  run: async ({ long, shared }) => {
     const system = await shared();
-    const script = [{ provider: "apns", tokenPrefix: crowd, delayMs: 10_000 }];
-    const trial = await startTrial(system, { each: 300, script });
+    const script = [{ provider: "apns", tokenPrefix: crowd, delayMs: long ? 10_000 : 5_000 }];
+    const trial = await startTrial(system, { script });
     await trial.broadcast();
     const id = await trial.broadcastUnderWay();
     await eventually(
@@ -109,10 +110,9 @@ const startOrder: Row = {
   name: "start-order",
   fault: "all killed in the middle of a broadcast, the services started first, then database and NATS in either order",
   pass: "each waits, lives, says what it waits for and can be stopped; /readyz is true; all goes on by itself",
-  run: async (stage) => {
-    const { long, start } = stage;
-    const database = await startDatabase(stage);
-    const system = await start({ mongoUrl: database.url });
+  fixture: ownDatabase,
+  run: async ({ long, use }) => {
+    const { system, server: database } = await use(ownDatabase);
     const trial = await startTrial(system);
 
     /** Services that need an unavailable dependency report it within seconds; all other services are ready. */
@@ -166,8 +166,7 @@ const beforeBootstrap: Row = {
     const broker = await startBroker({}, brokerSource);
     defer(() => broker.stop());
     const env = { HERALD_NATS_URL: broker.url };
-    const slow = await slowness();
-    for (const name of names) {
+    const waits = names.map(async (name) => {
       const service = await startBeside(system, name, { env });
       defer(() => service.stop());
       let said: Failing[] = [];
@@ -177,15 +176,16 @@ const beforeBootstrap: Row = {
           if (said.length === 0) throw new Error(`${name} says that it is ready`);
           if (said.some(({ check }) => check === "bus")) throw new Error(`${name} has not found the broker`);
         },
-        { timeoutMs: 15_000 * slow },
+        { timeoutMs: 60_000 },
       ).catch((error: Error) => trial.problem(error.message));
       const words = said.map(({ check, reason }) => `${check}: ${reason}`);
       if (words.some((one) => /it is unavailable$/.test(one))) trial.problem(`${name} does not say what it waits for`);
       trial.note(`${name} waits: ${words.join("; ")}`);
       const { code, tookMs } = await service.stop();
       if (code !== 0) trial.problem(`${name} ended with exit code ${code}`);
-      if (tookMs > 5_000 * slow) trial.problem(`${name} took ${seconds(tookMs)} to stop while it had nothing to do`);
-    }
+      if (tookMs > idleStopMs) trial.problem(`${name} took ${seconds(tookMs)} to stop while it had nothing to do`);
+    });
+    await Promise.all(waits);
     await trial.recovered();
     return trial.finish();
   },

@@ -13,13 +13,13 @@ const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analy
 
 const killed = (service: ServiceName): Row => ({
   name: `kill-${service}`,
-  fault: `kill -9 of ${service}, 20 times at random moments (short: 4)`,
+  fault: `kill -9 of ${service}, 20 times at random moments (short: 2)`,
   pass: "only what dispatch had in flight is repeated; back in 10 s (stretched on a slow machine)",
   run: async ({ long, shared }) => {
     const system = await shared();
     const trial = await startTrial(system);
     let [longest, slowest] = [0, 1];
-    const kills = long ? 20 : 4;
+    const kills = long ? 20 : 2;
     for (let kill = 0; kill < kills; kill++) {
       const id = await trial.broadcast();
       // The first kill comes at once, while dispatch or registry holds the broadcast.

@@ -1,13 +1,13 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { Herald, HeraldError } from "@herald/client";
 import { type DeviceId, newDeviceId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { startReplicas } from "../../harness/beside.ts";
 import { sendSurely } from "../../harness/load.ts";
 import type { Content } from "../../harness/project.ts";
 import { seed } from "../../harness/seed.ts";
 import { deviceOf, payloadOf } from "../../harness/simulators.ts";
 import { serviceNames } from "../../harness/system.ts";
+import { pacedBody } from "../paced-body.ts";
+import { replicated } from "../replicated.ts";
 import type { Row } from "../row.ts";
 import { crowd, platforms, randomMoment, startTrial } from "../trial.ts";
 
@@ -24,34 +24,21 @@ const fileOf = (count: number, devices: readonly DeviceId[]): string[] => {
   return Array.from({ length: count }, (_, at) => `${lineOf(at, devices, targets)}\n`);
 };
 
-/** The file as a body that sends no more lines than `allowed` says, so that the upload is never ahead of the faults. */
-const bodyOf = (lines: readonly string[], allowed: () => number): ReadableStream<Uint8Array> => {
-  let at = 0;
-  return new ReadableStream({
-    async pull(controller) {
-      while (at >= allowed()) await delay(50);
-      const to = Math.min(allowed(), at + 500);
-      controller.enqueue(Buffer.from(lines.slice(at, to).join("")));
-      at = to;
-      if (at === lines.length) controller.close();
-    },
-  });
-};
-
 export const killedUpload: Row = {
   name: "recipients",
   fault:
-    "kill -9 of one of two replicas of each service, and a restart of NATS, while recipients are uploaded (short: once each, 24,000 lines)",
+    "kill -9 of one of two replicas of each service, and a restart of NATS, while recipients are uploaded (short: once each, 14,400 lines)",
   pass: "the upload continues; each recipient gets its own text once; lines, doubles, errors and unknown devices add up",
-  run: async ({ long, start, defer }) => {
-    const system = await start();
-    await startReplicas(system, defer);
+  fixture: replicated,
+  run: async ({ long, use }) => {
+    const { system } = await use(replicated);
     const trial = await startTrial(system, { each: 1, perSecond: 5 });
     const { project } = trial;
     const faults = Array(long ? 4 : 1)
       .fill([...serviceNames, "nats"])
       .flat();
-    const ofStage = 4_000;
+    // More than a chunk, which Herald stores when the line after it arrives.
+    const ofStage = long ? 4_000 : 2_400;
     const count = ofStage * (faults.length + 1);
     const devices: DeviceId[] = [];
     for (const platform of platforms) {
@@ -69,7 +56,7 @@ export const killedUpload: Row = {
     const uploading = eventually(
       async () => {
         try {
-          await notifications.uploadRecipients(id, () => bodyOf(lines, () => allowed));
+          await notifications.uploadRecipients(id, () => pacedBody(lines, () => allowed));
         } catch (error) {
           if (!(error instanceof HeraldError)) throw error;
           throw new Error(`the upload broke: ${error.slug}`);

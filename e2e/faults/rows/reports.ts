@@ -1,6 +1,5 @@
 import { type DataOf, NotificationDismissedV1, NotificationOpenedV1, NotificationReceivedV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { startReplicas } from "../../harness/beside.ts";
 import { eventsOf } from "../../harness/compare-events.ts";
 import { compareStatistics } from "../../harness/compare-statistics.ts";
 import { deliveryKey } from "../../harness/ledger.ts";
@@ -9,11 +8,12 @@ import type { Project } from "../../harness/project.ts";
 import { type Reported, type ReportLoad, startReports } from "../../harness/report-load.ts";
 import { seed } from "../../harness/seed.ts";
 import { type System, serviceNames } from "../../harness/system.ts";
+import { replicated } from "../replicated.ts";
 import type { Row } from "../row.ts";
 import { platforms, providers, randomMoment, startTrial } from "../trial.ts";
 
 /** Devices of each platform that get the broadcast, and that get the direct send. */
-const [crowdOfEach, directOfEach] = [120, 20];
+const [crowdOfEach, directOfEach] = [40, 10];
 const buttons = [
   { id: "track", title: "Track" },
   { id: "later", title: "Later", opens: false },
@@ -104,9 +104,9 @@ export const reports: Row = {
   fault:
     "kill -9 of one of two replicas of each service, and of NATS, while receipts, dismissals, buttons and opens arrive twice (short: once each)",
   pass: "each report that was accepted is counted once, listed and published once; a repeat asks the same devices",
-  run: async ({ long, start, defer }) => {
-    const system = await start();
-    const second = await startReplicas(system, defer);
+  fixture: replicated,
+  run: async ({ long, use }) => {
+    const { system, second } = await use(replicated);
     const trial = await startTrial(system, { each: 20, script: [] });
     const project = await system.project("Reports", providers);
     const direct = await seedCrowd(system, project);

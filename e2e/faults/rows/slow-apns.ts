@@ -5,6 +5,7 @@ import { eventually } from "@herald/testing";
 import { newAddress, seed } from "../../harness/seed.ts";
 import { payloadOf, wasAccepted } from "../../harness/simulators.ts";
 import type { System } from "../../harness/system.ts";
+import { changeable } from "../changeable.ts";
 import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { crowd, seconds, single, startTrial, type Trial } from "../trial.ts";
@@ -26,6 +27,8 @@ type Trouble = {
   readonly name: string;
   readonly fault: string;
   readonly pass: string;
+  /** In the short form dispatch waits for an answer as long, instead of 20 s. */
+  readonly requestTimeout?: string;
   readonly rules: readonly Omit<Rule, "provider" | "tokenPrefix">[];
   /** The longest time from the end of the fault to the last repeat. */
   readonly finalWithinMs: { long: number; short: number };
@@ -43,6 +46,7 @@ const troubles: readonly Trouble[] = [
     name: "apns-hangs",
     fault: "APNs answers nothing for 5 min (short: 12 s)",
     pass: "as above, and every device whose answer is unknown says so",
+    requestTimeout: "5s",
     rules: [{ hang: true }],
     finalWithinMs: { long: 700_000, short: 90_000 },
   },
@@ -133,13 +137,16 @@ function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial)
   trial.note(`at most ${max} attempts; mean waits before each: ${means.join(", ") || "none"}`);
 }
 
-const troubleRow = ({ name, fault, pass, rules, finalWithinMs }: Trouble): Row => ({
+const troubleRow = ({ name, fault, pass, requestTimeout, rules, finalWithinMs }: Trouble): Row => ({
   name,
   fault,
   pass,
-  run: async ({ long, shared }) => {
-    const system = await shared();
-    const trial = await startTrial(system, { each: 100, script: [] });
+  ...(requestTimeout && { fixture: changeable }),
+  run: async ({ long, shared, use }) => {
+    const inTime = async (timeout: string) =>
+      (await use(changeable)).withVariables(long ? {} : { HERALD_DISPATCH_REQUEST_TIMEOUT: timeout });
+    const system = requestTimeout ? await inTime(requestTimeout) : await shared();
+    const trial = await startTrial(system, { script: [] });
     await system.simulators.script(rules.map((rule) => ({ ...rule, provider: "apns", tokenPrefix: crowd })));
     const durationMs = name === "apns-slow" || !long ? 12_000 : 300_000;
     const until = Date.now() + durationMs;

@@ -6,9 +6,9 @@ import { expectStatus } from "@herald/testing";
 import { type Beside, startBeside } from "../../harness/beside.ts";
 import type { LogLine } from "../../harness/logs.ts";
 import { projectClient } from "../../harness/project.ts";
-import type { ServiceName } from "../../harness/system.ts";
+import type { ServiceName, System } from "../../harness/system.ts";
 import { olderTree, oldestSupported } from "../older-tree.ts";
-import type { Row } from "../row.ts";
+import type { Fixture, Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
 
 const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "dispatch"];
@@ -26,19 +26,37 @@ const configOf = (tree: string, name: ServiceName): Promise<string> =>
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 
+/** The older tree, with the bundles of its services. */
+const older: Fixture<{ readonly tree: string; readonly commit: string }> = {
+  open: async ({ folder, older }) => {
+    const found = await olderTree(await folder(), older ?? (await oldestSupported()));
+    await bundle(found.tree, [...names]);
+    return found;
+  },
+};
+
+/** The letters of earlier rows are no problem of this one. */
+const deadLetters = async (system: System): Promise<{ id: string; reason: string; detail: string }[]> =>
+  expectStatus(await system.admin("GET /dead-letters?per_page=100"), 200).body.data;
+
 export const sideBySide: Row = {
   name: "side-by-side",
   fault: "an older version of each service beside the new one, then the new ones stopped one by one, and back",
   pass: "0 errors, no dead letter; the older versions read what the new ones write, and the other way round",
-  run: async ({ long, start, folder, older, defer }) => {
-    const { tree, commit } = await olderTree(await folder(), older ?? (await oldestSupported()));
-    const system = await start({ env: { HERALD_LOG_LEVEL: "debug" } });
+  fixture: older,
+  run: async ({ long, shared, use, defer }) => {
+    const { tree, commit } = await use(older);
+    const system = await shared();
+    const lettersBefore = new Set((await deadLetters(system)).map(({ id }) => id));
     const from = system.logs.lines.length;
     const beside = new Map<ServiceName, Beside>();
     for (const name of names) {
       const service = await startBeside(system, name, {
         tree,
-        env: unknownIn(await configOf(tree, name), name, system.environmentOf(name)),
+        env: {
+          ...unknownIn(await configOf(tree, name), name, system.environmentOf(name)),
+          HERALD_LOG_LEVEL: "debug", // debug lines show what it settled
+        },
       });
       defer(() => service.stop());
       beside.set(name, service);
@@ -66,7 +84,7 @@ export const sideBySide: Row = {
     const findings = await trial.finish({ timeoutMs: 90_000 });
     const lines = system.logs.lines.slice(from);
     for (const { part, line } of lines.filter(wentWrong).slice(0, 10)) trial.problem(`${part}: ${line.slice(0, 300)}`);
-    const { data: letters } = expectStatus(await system.admin("GET /dead-letters"), 200).body;
+    const letters = (await deadLetters(system)).filter(({ id }) => !lettersBefore.has(id));
     for (const { reason, detail } of letters.slice(0, 5)) trial.problem(`a dead letter: ${reason}: ${detail}`);
     const settled = names.map((name) => {
       const count = lines.filter(({ part, durable }) => part === `${name}-beside` && durable !== undefined).length;
@@ -89,13 +107,12 @@ export const upgrade: Row = {
   fault:
     "an older version under load, upgraded service by service in a random order after the new bootstrap, and back in another",
   pass: "0 errors, no dead letter, no send is refused, no id that was given out is a 404, no duplicate, marked or not",
-  run: async ({ long, start, folder, older }) => {
-    const { tree, commit } = await olderTree(await folder(), older ?? (await oldestSupported()));
-    await bundle(tree, [...names]);
+  fixture: older,
+  run: async ({ long, start, use }) => {
+    const { tree, commit } = await use(older);
     const upgraded = new Set<ServiceName>();
     const configs = new Map(await Promise.all(names.map(async (name) => [name, await configOf(tree, name)] as const)));
     const system = await start({
-      env: { HERALD_LOG_LEVEL: "debug" },
       startedFrom: (name, usual) =>
         upgraded.has(name)
           ? usual
@@ -114,7 +131,7 @@ export const upgrade: Row = {
       await trial.broadcast();
       await system.services[name].ready();
       await trial.recovered();
-      await delay(long ? 20_000 : 1_000);
+      if (long) await delay(20_000);
     };
     for (let round = 0; round < (long ? 4 : 1); round++) {
       const [on, back] = [shuffled(), shuffled()];
@@ -126,8 +143,8 @@ export const upgrade: Row = {
     if (findings.repeated.marked > 0) trial.problem(`${findings.repeated.marked} came twice`);
     const lines = system.logs.lines.slice(from);
     for (const { part, line } of lines.filter(wentWrong).slice(0, 10)) trial.problem(`${part}: ${line.slice(0, 300)}`);
-    const { data: letters } = expectStatus(await system.admin("GET /dead-letters"), 200).body;
-    for (const { reason, detail } of letters.slice(0, 5)) trial.problem(`a dead letter: ${reason}: ${detail}`);
+    for (const { reason, detail } of (await deadLetters(system)).slice(0, 5))
+      trial.problem(`a dead letter: ${reason}: ${detail}`);
     const counts = ([status, count]: [number, number]) => `${count} × ${status}`;
     // 503 with Retry-After is allowed: with one replica of each service, there may be none for a moment.
     for (const [status, count] of trial.load.answers)

@@ -1,23 +1,36 @@
 import { eventually } from "@herald/testing";
-import { serviceNames } from "../../harness/system.ts";
+import type { ServiceName } from "../../harness/system.ts";
 import { pushesAndRepeats } from "../repeats.ts";
 import type { Row } from "../row.ts";
 import { randomMoment } from "../trial.ts";
-import { hour, startZoned } from "../zoned.ts";
+import { hour, startZones, zoned } from "../zoned.ts";
 
 /** From east to west, an hour apart. */
-const zones = Array.from({ length: 12 }, (_, at) => `Etc/GMT${at < 6 ? `-${6 - at}` : `+${at - 6}`}`).map((zone) =>
+const allZones = Array.from({ length: 12 }, (_, at) => `Etc/GMT${at < 6 ? `-${6 - at}` : `+${at - 6}`}`).map((zone) =>
   zone === "Etc/GMT+0" ? "UTC" : zone,
 );
+
+/** Who dies in each wave, and whether in the middle of it or before it. A service that dies often at once waits longer for its restart. */
+const kills: readonly (readonly [ServiceName, "before" | "within"])[] = [
+  ["dispatch", "before"],
+  ["registry", "within"],
+  ["gateway", "before"],
+  ["dispatch", "within"],
+  ["registry", "before"],
+  ["analytics", "within"],
+];
 
 export const waves: Row = {
   name: "waves",
   fault:
-    "kill -9 of a service at the beginning of each of twelve waves and between them, with two replicas of dispatch",
+    "kill -9 of a service at the beginning of each of twelve waves (short: six) and between them, with two replicas of dispatch",
   pass: "each wave begins once, each device gets the push once or marked, and a late change is refused",
-  run: async (stage) => {
-    const perZone = stage.long ? 500 : 50;
-    const { clock, system, base, project, devices } = await startZoned(stage, "Waves under faults", { zones, perZone });
+  fixture: zoned,
+  run: async ({ long, use }) => {
+    const { system, clock } = await use(zoned);
+    const [perZone, zones] = long ? [500, allZones] : [30, allZones.slice(0, kills.length)];
+    const name = "Waves under faults";
+    const { base, project, devices } = await startZones(system, clock.now(), name, { zones, perZone });
     // Clocks six hours ahead of UTC show it an hour after `base`.
     const local = new Date(base + 7 * hour).toISOString().slice(0, 19);
     const { id } = await project.send({
@@ -34,16 +47,16 @@ export const waves: Row = {
     });
     const problems: string[] = [];
     for (const [at] of zones.entries()) {
-      const victim = serviceNames[at % serviceNames.length] ?? "dispatch";
-      if (at % 2 === 0) {
+      const [victim, when] = kills[at % kills.length] ?? ["dispatch", "before"];
+      const kill = async () => {
         await system.services[victim].kill();
         await system.services[victim].ready();
-      }
+      };
+      if (when === "before") await kill();
       clock.set(new Date(base + (at + 1) * hour + 1_000));
-      if (at % 2 === 1) {
+      if (when === "within") {
         await randomMoment(2_500);
-        await system.services[victim].kill();
-        await system.services[victim].ready();
+        await kill();
       }
       await eventually(
         async () => {
