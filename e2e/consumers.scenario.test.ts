@@ -6,7 +6,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { freePortsEnvironment, type RunningHerald, startHerald } from "@herald/local-stack";
-import { type BrokerHands, eventually, natsRefusal, operateBroker } from "@herald/testing";
+import {
+  type BrokerHands,
+  eventually,
+  type FreshDatabase,
+  freshDatabase,
+  natsRefusal,
+  operateBroker,
+} from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { shellBlocks } from "./harness/shell-blocks.ts";
 import { goProgram, pipInstall } from "./test-tools.ts";
@@ -18,13 +25,20 @@ const tools = { env: process.env, progress: () => {} };
 
 let folder: string;
 let herald: RunningHerald;
+const databases: FreshDatabase[] = [];
 let hands: BrokerHands;
 let env: NodeJS.ProcessEnv;
 let projectId: string;
 let pythonPath: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "herald-consumers-"));
-  env = { ...process.env, ...freePortsEnvironment, HERALD_DATA_DIR: join(folder, ".herald") };
+  for (const service of ["registry", "dispatch", "analytics"]) {
+    const prefix = databases[0]?.prefix;
+    databases.push(await freshDatabase({ service, ...(prefix !== undefined && { prefix }) }));
+  }
+  const [{ url: HeraldMongoUrl, prefix: HeraldDatabasePrefix }] = databases as [FreshDatabase];
+  const database = { HERALD_MONGO_URL: HeraldMongoUrl, HERALD_DATABASE_PREFIX: HeraldDatabasePrefix };
+  env = { ...process.env, ...freePortsEnvironment, ...database, HERALD_DATA_DIR: join(folder, ".herald") };
   herald = await startHerald({ root, dataDir: join(folder, ".herald"), env, say: () => {}, logLine: () => {} });
   projectId = herald.local.project.id;
   hands = await operateBroker(herald.local.nats);
@@ -33,10 +47,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await hands?.close();
   await herald?.stop();
+  for (const database of databases) await database.drop();
   await rm(folder, { recursive: true, force: true });
 });
 
-const consumer = (...args: string[]) => run("npm", ["run", "-s", "consumer", "--", ...args], { cwd: root, env });
+/** As `npm run consumer`, which the page's commands start. */
+const consumer = (...args: string[]) =>
+  run(process.execPath, ["--conditions=@herald/source", "packages/local-stack/src/consumer.ts", ...args], {
+    cwd: root,
+    env,
+  });
 const variables = (text: string) =>
   Object.fromEntries(
     text
