@@ -80,6 +80,7 @@ test("differing versions are named, also in a draft", async () => {
 });
 
 test("wrong options are all named at once", async () => {
+  expect(() => readOptions(["--frob"])).toThrow("--frob");
   await put("out/notes.txt", "mine");
   const words = ["--registry", "Docker.io", "--repository", "herald", "--platforms", "linux/arm64"];
   const wrong = readOptions([...words, "--out", join(tree, "out")]);
@@ -102,23 +103,12 @@ test("it exits with 1 before it builds anything", async () => {
   // The command finds its tree by its own place.
   for (const file of globSync("infra/release/*.ts", { cwd: root })) cpSync(join(root, file), join(tree, file));
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
-  const run = (...words: string[]) =>
-    promisify(execFile)(
-      process.execPath,
-      [
-        "--conditions=@herald/source",
-        join(tree, "infra/release/main.ts"),
-        "--registry",
-        "example.com/herald",
-        ...words,
-      ],
-      { cwd: tree },
-    );
-  await expect(run()).rejects.toMatchObject({
+  const words = [join(tree, "infra/release/main.ts"), "--registry", "example.com/herald"];
+  const run = promisify(execFile)(process.execPath, ["--conditions=@herald/source", ...words], { cwd: tree });
+  await expect(run).rejects.toMatchObject({
     code: 1,
     stdout: "",
     stderr: expect.stringMatching(/^Changes are not committed: .*infra\/release/),
   });
-  await expect(run("--frob")).rejects.toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("--frob") });
   expect(await readdir(tree)).not.toContain("dist");
 });

@@ -21,11 +21,13 @@ describe("instantOf", () => {
     expect(iso("2011-12-30T12:00:00", "Pacific/Apia")).toBe("2011-12-30T10:00:00.000Z");
   });
 
+  const years = process.env.HERALD_TEST_LONG ? 3 : 1;
+
   /** Every change of clocks, with local times around it. */
   const casesOf = (zone: string) => {
     const cases: { local: Temporal.PlainDateTime; change: Temporal.ZonedDateTime }[] = [];
     let change = Temporal.ZonedDateTime.from(`2026-01-01T00:00[${zone}]`).getTimeZoneTransition("next");
-    while (change && change.year < 2029) {
+    while (change && change.year < 2026 + years) {
       const before = change.subtract({ nanoseconds: 1 }).offsetNanoseconds;
       for (const offset of [before, change.offsetNanoseconds])
         for (const minutes of [-61, -30, 0, 15, 60]) {
@@ -37,7 +39,7 @@ describe("instantOf", () => {
     return cases;
   };
 
-  it("agrees with Temporal at every change of clocks of every zone for three years", () => {
+  it("agrees with Temporal at every change of clocks of every zone for a year", () => {
     const wrong: string[] = [];
     let compared = 0;
     for (const zone of Intl.supportedValuesOf("timeZone"))
@@ -50,7 +52,7 @@ describe("instantOf", () => {
         if (actual !== expected) wrong.push(`${zone} ${local}: ${new Date(actual).toISOString()}`);
       }
     expect(wrong).toEqual([]);
-    expect(compared).toBeGreaterThan(5_000);
+    expect(compared).toBeGreaterThan(1_500 * years);
   });
 });
 

@@ -146,7 +146,7 @@ describe("answers", () => {
       },
     });
     const transport = connect(server, { connections: 1, maxInFlight: 500 });
-    const bodies = ids(3_000);
+    const bodies = ids(1_000);
     const answers = await sendAll(transport, bodies);
     expect(answers.map((answer) => answer.kind === "answered" && answer.body)).toEqual(bodies);
   });

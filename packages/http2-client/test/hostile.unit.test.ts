@@ -6,7 +6,8 @@ import { createDice, fatal, mangled } from "./mangled-answers.ts";
 const { serve, connect } = createFixture();
 
 describe("mangled answers", () => {
-  it("classifies 10,000, keeps its memory, and serves the next request", async () => {
+  it("classifies thousands, keeps its memory, and serves the next request", async () => {
+    const rounds = process.env.HERALD_TEST_LONG ? 40 : 10;
     const dice = createDice(20_260_101);
     let good = false;
     const server = await serve({
@@ -23,10 +24,10 @@ describe("mangled answers", () => {
       const answers = await Promise.all(Array.from({ length: 250 }, (_, index) => transport.send(push(`m-${index}`))));
       for (const { kind } of answers) seen[kind] = (seen[kind] ?? 0) + 1;
     };
-    for (let done = 0; done < 40; done++) await round();
-    expect(Object.values(seen).reduce((sum, count) => sum + count, 0)).toBe(10_000);
-    expect(seen.answered).toBeGreaterThan(1_000);
-    expect(seen.unknown).toBeGreaterThan(1_000);
+    for (let done = 0; done < rounds; done++) await round();
+    expect(Object.values(seen).reduce((sum, count) => sum + count, 0)).toBe(250 * rounds);
+    expect(seen.answered).toBeGreaterThan(25 * rounds);
+    expect(seen.unknown).toBeGreaterThan(25 * rounds);
     good = true;
     await expect.poll(async () => (await transport.send(push("good"))).kind, { timeout: 15_000 }).toBe("answered");
   }, 60_000);

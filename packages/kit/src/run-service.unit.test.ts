@@ -2,12 +2,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";
 
-const kit = new URL("./index.ts", import.meta.url).href;
+const url = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
 
-/** Runs a service's main in its own process, because the tests check signals and exit codes. */
-const run = (createApp: string) => {
-  const script = `import { ConfigError, readConfig, runService, variables } from ${JSON.stringify(kit)};
-import { z } from ${JSON.stringify(import.meta.resolve("zod"))};
+/** Runs a service's main in its own process, because the tests check signals and exit codes. It loads only what it needs. */
+const run = (createApp: string, imports = "") => {
+  const script = `import { runService } from ${url("./run-service.ts")};
+${imports}
 await runService("test", ${createApp});`;
   const child = spawn(process.execPath, ["--conditions=@herald/source", "--input-type=module", "--eval", script], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -61,7 +61,12 @@ test("a second signal ends the process at once", async () => {
 });
 
 test("a wrong configuration is said in words, with an exit code of its own", async () => {
-  const { exited, output } = run("() => readConfig(z.object({ HERALD_X_PORT: variables.port() }), {})");
+  const { exited, output } = run(
+    "() => readConfig(z.object({ HERALD_X_PORT: variables.port() }), {})",
+    `import { readConfig } from ${url("./config/read-config.ts")};
+import * as variables from ${url("./config/variables.ts")};
+import { z } from ${JSON.stringify(import.meta.resolve("zod"))};`,
+  );
   expect(await exited).toBe(78);
   expect(output()).toMatch(/^test: The configuration has 1 problem:\n {2}HERALD_X_PORT: is not set; accepted: /);
   expect(output()).not.toContain("    at ");

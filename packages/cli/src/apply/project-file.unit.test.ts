@@ -85,7 +85,7 @@ test("all problems are named at once", () => {
 
 test("a file that is too large or too deep is refused", () => {
   expect(problems(`${base}# ${"x".repeat(1_048_576)}`)).toEqual(["shop.yaml is larger than 1 MiB."]);
-  const deep = "[".repeat(100_000);
+  const deep = "[".repeat(20_000);
   expect(problems(`${base}tokens: ${deep}`).length).toBeLessThanOrEqual(21);
   expect(problems(`${base}tokens: ${deep}${"]".repeat(deep.length)}`)).not.toEqual([]);
 });

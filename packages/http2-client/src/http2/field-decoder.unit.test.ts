@@ -141,7 +141,7 @@ test("reads an oversized list to its end, and drops the fields beyond the limit"
   expect(read(bytes("be")).fields).toEqual([`a: ${"v".repeat(100)}`]);
 });
 
-test("10,000 mangled blocks are read or refused, and nothing else", () => {
+test("3,000 mangled blocks are read or refused, and nothing else", () => {
   const good = [
     `${tableOf256} 4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e`,
     "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
@@ -168,9 +168,9 @@ test("10,000 mangled blocks are read or refused, and nothing else", () => {
         decode = createFieldDecoder(blockLimit);
       }
     }),
-    { numRuns: 10_000 },
+    { numRuns: 3_000 * (process.env.HERALD_TEST_LONG ? 10 : 1) },
   );
-  expect(refused).toBeGreaterThan(1_000);
+  expect(refused).toBeGreaterThan(300);
 });
 
 function varint(value: number): number[] {

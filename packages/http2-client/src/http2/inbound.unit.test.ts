@@ -190,7 +190,7 @@ test("reads the same frames however the bytes are cut", () => {
       read(bytes.subarray(at));
       expect(seen).toEqual(frames.map((each) => ({ ...each, payload: Buffer.from(each.payload).toString("hex") })));
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });
 

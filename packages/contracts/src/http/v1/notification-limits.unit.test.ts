@@ -71,7 +71,7 @@ describe("a notification's content", () => {
   });
 
   test("that is too large is not validated further", () => {
-    const languages = Array.from({ length: 60_000 }, (_, at) => [`!${at}`, 1]);
+    const languages = Array.from({ length: 20_000 }, (_, at) => [`!${at}`, 1]);
     expect(problemsOf({ localizations: Object.fromEntries(languages), ios: 1 })).toHaveLength(1);
     expect(problemsOf({ data: Object.fromEntries(languages), ios: 1 })).toEqual([expect.stringMatching(/^data: has /)]);
     expect(problemsOf({ targets: Array(60_000).fill(1) })).toEqual(["targets: at most 1000 targets are accepted"]);
