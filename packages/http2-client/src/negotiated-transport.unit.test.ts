@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createSecureServer } from "node:http2";
 import { createServer } from "node:https";
 import type { AddressInfo, LookupFunction, Socket } from "node:net";
+import { freePort } from "@herald/local-stack";
 import { afterEach, expect, test, vi } from "vitest";
 import { localhostCertificate } from "../test/certificates.ts";
 import { createNegotiatedTransport } from "./negotiated-transport.ts";
@@ -70,7 +71,7 @@ test.each([
 });
 
 test("the protocol is negotiated again after a server changes it and connections fail", async () => {
-  const { origin, ca, port, stop } = await serve("h2");
+  const { origin, ca, port, stop } = await serve("h2", await freePort());
   const { push } = connect({ origin, ca });
   expect(await push()).toMatchObject({ headers: { "x-version": "2.0" } });
   await stop();
@@ -92,7 +93,7 @@ test("where the guard refuses, nothing is connected to, and the reason is the gu
 });
 
 test("an unavailable server is used once it is available", async () => {
-  const { origin, ca, port, stop } = await serve("http/1.1");
+  const { origin, ca, port, stop } = await serve("http/1.1", await freePort());
   await stop();
   const { push, close } = connect({ origin, ca });
   expect(await push()).toMatchObject({ kind: "unprocessed" });

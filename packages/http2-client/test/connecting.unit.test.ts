@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { freePort } from "@herald/local-stack";
 import { afterEach, describe, expect, it } from "vitest";
 import { localhostCertificate } from "./certificates.ts";
 import { createFixture, ids, kinds, push, sendAll } from "./fixture.ts";
@@ -17,7 +18,7 @@ describe("connecting", () => {
     for (const server of plain.splice(0)) await once(server.close(), "close");
   });
 
-  /** A plain TCP server without HTTP/2, on `port` or a free port. */
+  /** A plain TCP server without HTTP/2, on `port` or any other. */
   async function tcp(onSocket: (socket: Socket) => void, port = 0) {
     const server = createServer((socket) => {
       socket.on("error", () => {});
@@ -27,13 +28,6 @@ describe("connecting", () => {
     plain.push(server);
     await once(server.listen(port, "127.0.0.1"), "listening");
     return { origin: `https://localhost:${(server.address() as AddressInfo).port}` };
-  }
-
-  async function freePort(): Promise<number> {
-    const { origin } = await tcp(() => {});
-    const server = plain.pop();
-    if (server !== undefined) await once(server.close(), "close");
-    return Number(new URL(origin).port);
   }
 
   it("answers every waiting request when the port is closed, with the reason", async () => {
