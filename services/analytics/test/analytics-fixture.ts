@@ -140,6 +140,11 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     const { sent, failed, opened } = (await stats(projectId, request)).totals;
     return { sent, failed, opened };
   };
+  /** Waits until every stored delta is in all of its rollups: a run writes them one after the other. */
+  const aggregated = () =>
+    eventually(async () => expect(await db.collection("statsDeltas").countDocuments({ aggregated: false })).toBe(0), {
+      timeoutMs: 30_000,
+    });
   const test = {
     broker,
     bus,
@@ -158,6 +163,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     /** Ids of buttons of notifications, for future opens. */
     buttons,
     stores: () => createStores(db),
+    aggregated,
     /** Starts a new analytics after the previous one was stopped. */
     restart: async (): Promise<void> => {
       test.app = newApp();
@@ -182,10 +188,10 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
           expect(await hands.left("PUSH_OPENS", "analytics-open-groups")).toBe(0);
           expect(await hands.left("PUSH_RECEIPTS", "analytics-receipt-groups")).toBe(0);
           expect(await hands.left("PUSH_EVENTS", "analytics-events")).toBe(0);
-          expect(await db.collection("statsDeltas").countDocuments({ aggregated: false })).toBe(0);
         },
         { timeoutMs: 30_000 },
       );
+      await aggregated();
     },
     stop: async (): Promise<void> => {
       await test.app.stop();

@@ -74,6 +74,7 @@ test("receipts and dismissals are stored, counted and published once each, howev
   await report({ ...sent, receipts: sent.receipts.map((receipt) => ({ ...receipt, at: "2030-03-30T18:00:00.000Z" })) });
   await report(group(one, 1));
   await eventually(async () => expect(await counts(one)).toEqual({ received: 4, dismissed: 2 }));
+  await t.aggregated();
   const { series, totals } = await t.stats(one.projectId, { platform: "android" });
   expect(totals).toMatchObject({ received: 4, dismissed: 2, opened: 0 });
   expect(series[0]).toMatchObject({ received: 4, dismissed: 2 });

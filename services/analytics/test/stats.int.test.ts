@@ -78,6 +78,7 @@ describe("statistics", () => {
     await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T14:00:00Z"]), id());
     const wanted = { sent: 5, failed: 3, opened: 2 };
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual(wanted));
+    await t.aggregated();
     const { series, totals: all, from, to } = await t.stats(one.projectId, { notificationId: one.notificationId });
     expect([from, to, series.length]).toEqual(["2030-03-30T12:00:00.000Z", "2030-03-31T12:00:00.000Z", 24]);
     expect(series.slice(0, 3)).toMatchObject([
@@ -254,6 +255,7 @@ test("opens of one notification beyond the thousand that are counted one by one 
   await eventually(async () => expect((await t.totals(one.projectId, wide)).opened).toBe(1_200), {
     timeoutMs: 30_000,
   });
+  await t.aggregated();
   expect((await sendRequest(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 1_200 });
 });
 
