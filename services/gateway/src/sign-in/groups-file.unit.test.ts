@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@herald/kit";
@@ -45,7 +45,12 @@ const open = async (text: string) => {
     file.stop();
     await rm(folder, { recursive: true, force: true });
   });
-  return { path, file, lines };
+  /** At once: an empty file, as it is between its opening and its writing, is valid. */
+  const replace = async (next: string) => {
+    await writeFile(`${path}.next`, next);
+    await rename(`${path}.next`, path);
+  };
+  return { replace, file, lines };
 };
 
 test("rights of several groups and the own ones are joined, the higher role in each project", async () => {
@@ -68,11 +73,11 @@ test("rights of several groups and the own ones are joined, the higher role in e
 test("a file that is broken at the start stops it, and later its last version applies", async () => {
   const broken = await open("a: {");
   await expect(broken.file.start()).rejects.toThrow(/HERALD_GATEWAY_OIDC_GROUPS_FILE: .*: line \d+, column \d+/);
-  const { path, file, lines } = await open("a: { role: viewer }\n");
+  const { replace, file, lines } = await open("a: { role: viewer }\n");
   await file.start();
-  await writeFile(path, "a: { role: boss }\n");
+  await replace("a: { role: boss }\n");
   await eventually(() => expect(lines.join()).toContain("the groups file is broken"), { timeoutMs: 10_000 });
   expect(file.known(["a"])).toEqual(["a"]);
-  await writeFile(path, "b: { role: admin }\n");
+  await replace("b: { role: admin }\n");
   await eventually(() => expect(file.known(["a", "b"])).toEqual(["b"]), { timeoutMs: 10_000 });
 });
