@@ -41,7 +41,8 @@ const uploadWithoutEnd = async (path: string): Promise<string> => {
   return answer;
 };
 
-test.each([
+// Each waits two seconds for a client that goes on sending.
+test.concurrent.each([
   ["before its lines", ({ recipientsId }: World) => `notifications/${recipientsId}/recipients?after_line=7`, 409],
   ["as an import", ({ importId }: World) => `imports/${importId}/content?after_line=7`, 409],
   // No service stores its first chunk.

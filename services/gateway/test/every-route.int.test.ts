@@ -50,6 +50,17 @@ const pathOf = (route: Route, world: World): string => {
   return inQuery ? `${path}?project_id=${world.project.id}` : path;
 };
 
+/** Credentials by what they permit: routes that only read need the same ones in the shared world. */
+const made = new Map<string, Promise<string>>();
+const once = (make: () => Promise<string>, ...key: unknown[]): Promise<string> => {
+  const name = JSON.stringify(key);
+  const credential = made.get(name) ?? make();
+  made.set(name, credential);
+  return credential;
+};
+const memberOf = (grants: readonly ProjectGrant[]) => once(() => system.operator("member", grants), grants);
+const tokenOf = ({ project }: World, scopes: Scope[]) => once(() => system.token(project, scopes), project.id, scopes);
+
 const bodyFor = (one: Case, world: World): Request => (one.body === undefined ? {} : { body: one.body(world) });
 
 test("the table has every route, and no other", () => {
@@ -105,11 +116,11 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     test.each(scopes ?? [])("needs the scope %s of a project token", async (scope) => {
       const world = await worldToUse();
       const others = Scope.options.filter((other) => other !== scope);
-      const token = await system.token(world.project, others);
+      const token = await tokenOf(world, others);
       const refused = await system.call(one.route(world), { token, ...bodyFor(one, world) });
       expect(refused.status).toBe(403);
       expect(refused.problem.errors[0]).toContain(`lacks the scope \`${scope}\``);
-      const enough = await system.token(world.project, [...(scopes ?? [])]);
+      const enough = await tokenOf(world, [...(scopes ?? [])]);
       const allowed = await system.call(one.route(world), { token: enough, ...bodyFor(one, world) });
       expect(allowed.status).toBe(one.status);
     });
@@ -139,7 +150,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       const world = await worldToUse();
       const { id } = world.project;
       const call = async (projects: readonly ProjectGrant[]) => {
-        const headers = await operatorHeaders(route, await system.operator("member", projects), world);
+        const headers = await operatorHeaders(route, await memberOf(projects), world);
         return system.call(pathOf(route, world), { headers, ...bodyFor(one, world) });
       };
       const elsewhere = { id: stranger.id, role: "admin" } as const;
