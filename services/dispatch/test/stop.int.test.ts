@@ -6,7 +6,7 @@ import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixtur
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
-  dispatch = await startDispatchTest({ HERALD_DISPATCH_BATCHES: "4" });
+  dispatch = await startDispatchTest({ HERALD_DISPATCH_BATCHES: "1" });
 });
 afterAll(() => dispatch.stop());
 
@@ -14,20 +14,20 @@ test("a stop finishes the pushes in progress, and the next start sends the rest,
   const { project, send, partition, final, simulators, rows, app, config, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
-  simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);
+  simulators.script([{ provider: "apns", status: 200, delayMs: 1_500 }]);
   await partition(
     projectId,
     id,
-    Array.from({ length: 4 }, () => devices(batchLimits.devices)),
+    Array.from({ length: 2 }, () => devices(batchLimits.devices)),
   );
-  await eventually(async () => expect(await rows(id)).toHaveLength(2));
+  await eventually(async () => expect(await rows(id)).toHaveLength(1));
 
   expect(await app.stop()).toBe(true);
   const left = await rows(id);
-  expect(left.map(({ state }) => state)).toEqual(["final", "final"]);
-  expect(simulators.stats().apns?.total).toBe(2 * batchLimits.devices);
+  expect(left.map(({ state }) => state)).toEqual(["final"]);
+  expect(simulators.stats().apns?.total).toBe(batchLimits.devices);
 
-  const all = 4 * batchLimits.devices;
+  const all = 2 * batchLimits.devices;
   const next = createApp(config);
   await next.start();
   expect(await final(projectId, id)).toMatchObject({ counts: { devices: all, accepted: all } });

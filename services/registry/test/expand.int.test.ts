@@ -52,8 +52,8 @@ describe("an audience", () => {
     expect(batches).toEqual([]);
   });
 
-  test("of 10,000 devices in several targets is each of them once, in batches within the limits", async () => {
-    const ids = await t.seed(many(10_000, (at) => (at % 3 === 0 ? ["news", "sport"] : at % 2 ? ["news"] : ["sport"])));
+  test("of 7,000 devices in several targets is each of them once, in batches within the limits", async () => {
+    const ids = await t.seed(many(7_000, (at) => (at % 3 === 0 ? ["news", "sport"] : at % 2 ? ["news"] : ["sport"])));
     const inactive = ids.slice(0, 50);
     await t.setStatus(inactive, "inactive");
     const direct = ids[100] ?? "";
@@ -66,8 +66,8 @@ describe("an audience", () => {
       "gone",
     ]);
     expect(sorted(devices)).toEqual(sorted(ids.slice(50)));
-    expect(end).toMatchObject({ devices: 9_950, unmatched: ["gone"] });
-    expect(new Set(batches.map(({ batchId }) => batchId.split("/")[1])).size, "pages").toBeGreaterThan(3);
+    expect(end).toMatchObject({ devices: 6_950, unmatched: ["gone"] });
+    expect(new Set(batches.map(({ batchId }) => batchId.split("/")[1])).size, "pages").toBeGreaterThan(2);
     for (const batch of batches) {
       expect(batch.devices.length).toBeLessThanOrEqual(batchLimits.devices);
       expect(batch.devices.map(({ id }) => id)).toEqual(sorted(batch.devices.map(({ id }) => id)));

@@ -1,14 +1,14 @@
 import { type DeviceFilter, ListDevices, type ListRequest, type ProjectId } from "@herald/contracts";
 import { beforeAll, describe, expect, test } from "vitest";
-import { patient, useRegistry } from "./registry-fixture.ts";
+import { useRegistry } from "./registry-fixture.ts";
 import { seedDevices } from "./seed-devices.ts";
 
 const registry = useRegistry();
 let projectId: ProjectId;
 
-test("10,500 devices are listed by pages, counts, statuses and walks", patient, async () => {
+test("many devices are listed by pages, counts, statuses and walks", async () => {
   projectId = await registry.project();
-  const tokens = Array.from({ length: 10_500 }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
+  const tokens = Array.from({ length: 1_050 }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
   for await (const _ of seedDevices(registry.db, projectId, tokens));
   const inactive = await registry.db
     .collection("devices")
@@ -20,11 +20,11 @@ test("10,500 devices are listed by pages, counts, statuses and walks", patient, 
 
   const page = (page: number, status?: "active" | "inactive") =>
     registry.ask(ListDevices, { projectId, status, page: { by: "page", page, perPage: 100 } });
-  expect(await page(1)).toMatchObject({ pagination: { count: 10_500, pages: 105, from: 1, to: 100 } });
-  expect(await page(105)).toMatchObject({ pagination: { from: 10_401, to: 10_500 } });
-  expect(await page(106)).toMatchObject({ data: [], pagination: { from: 0, to: 0 } });
+  expect(await page(1)).toMatchObject({ pagination: { count: 1_050, pages: 11, from: 1, to: 100 } });
+  expect(await page(11)).toMatchObject({ pagination: { from: 1_001, to: 1_050 } });
+  expect(await page(12)).toMatchObject({ data: [], pagination: { from: 0, to: 0 } });
   expect(await page(1, "inactive")).toMatchObject({ pagination: { count: 7 } });
-  expect(await page(1, "active")).toMatchObject({ pagination: { count: 10_493 } });
+  expect(await page(1, "active")).toMatchObject({ pagination: { count: 1_043 } });
 
   const seen: string[] = [];
   for (let after: string | null = ""; after !== null; ) {
@@ -35,7 +35,7 @@ test("10,500 devices are listed by pages, counts, statuses and walks", patient, 
     seen.push(...walked.data.map(({ id }) => id));
     after = walked.next ?? null;
   }
-  expect(seen).toHaveLength(10_500);
+  expect(seen).toHaveLength(1_050);
   expect(seen).toEqual([...new Set(seen)].sort());
 });
 

@@ -22,7 +22,7 @@ import { failure, useRegistry } from "./registry-fixture.ts";
 
 let projectId: ProjectId;
 const registry = useRegistry({
-  overrides: { reconcileEveryMs: 100 },
+  overrides: { reconcileEveryMs: 500 },
   eachProject: (id) => {
     projectId = id;
   },
@@ -111,7 +111,15 @@ describe("a template", () => {
     expect(await failure(registry.ask(GetTemplate, { projectId: stranger, name: "mine" }))).toMatchObject({
       code: "template-not-found",
     });
-    for (let at = 1; at < templateLimits.perProject; at++) await put(`t${at}`, "a");
+    const templates = templateCollection(registry.db);
+    const one = await templates.findOne({ projectId, name: "mine" });
+    if (one === null) throw new Error("it is not stored");
+    await templates.insertMany(
+      Array.from({ length: templateLimits.perProject - 1 }, (_, at) => {
+        const name = `t${at}`;
+        return { ...one, _id: `${one._id}/${name}` as typeof one._id, name };
+      }),
+    );
     expect(await failure(put("more", "a"))).toMatchObject({ code: "template-limit" });
     expect(await put("mine", "b")).toMatchObject({ created: false });
   });
