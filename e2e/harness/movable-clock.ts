@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -38,7 +38,9 @@ export const movableClock = () => {
   let ahead = 0;
   const set = (ms: number) => {
     ahead = ms;
-    writeFileSync(path, String(ms));
+    // At once: of a file that is being written, a service would read that it is ahead by nothing.
+    writeFileSync(`${path}.new`, String(ms));
+    renameSync(`${path}.new`, path);
   };
   set(0);
   return {
@@ -48,3 +50,5 @@ export const movableClock = () => {
     set: (at: Date) => set(at.getTime() - Date.now()),
   };
 };
+
+export type MovableClock = ReturnType<typeof movableClock>;
