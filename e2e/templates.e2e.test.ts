@@ -233,7 +233,8 @@ describe("a template", () => {
     expect(await herald.templates.get("mine")).toMatchObject({ author: { id: "root", name: "root" }, published: 1 });
     const rows = await eventually(async () => {
       const found = (await system.admin(`GET /audit?project_id=${project.id}&per_page=100`)).body.data;
-      expect(found.map(({ action }: { action: string }) => action)).toContain("publishTemplate");
+      const actions = found.map(({ action }: { action: string }) => action);
+      expect(actions).toEqual(expect.arrayContaining(["putTemplate", "publishTemplate"]));
       return found;
     });
     expect(JSON.stringify(rows)).not.toContain("Secret");
