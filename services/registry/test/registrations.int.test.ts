@@ -19,6 +19,7 @@ const registry = useRegistry({
   eachProject: (id) => {
     projectId = id;
   },
+  overrides: { pendingEveryMs: 200 },
 });
 
 type Stored = { _id: string; projectId: string; version: number; lastSeenAt: Date; tokenUpdatedAt: Date };
@@ -111,7 +112,7 @@ describe("registrations of the same moment", () => {
   });
 
   test(
-    "while the database is interrupted: each device of a reply exists, and every event is published once",
+    "while the database is interrupted: each device of a reply exists, and every event is published under one id",
     patient,
     async () => {
       const { identify } = grouped();
@@ -135,7 +136,8 @@ describe("registrations of the same moment", () => {
         async () => {
           const told = await eventsOf("device.registered");
           expect(new Set(told.map(({ deviceId }) => deviceId))).toEqual(new Set(ids));
-          expect(told).toHaveLength(200);
+          // The sweep publishes again what was published and could not be removed, under the same ids.
+          expect(new Set(told.map(({ id }) => id)).size).toBe(200);
         },
         { timeoutMs: 60_000 },
       );
