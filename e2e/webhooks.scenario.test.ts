@@ -110,6 +110,8 @@ test("a receiver that fails, hangs and recovers sees every event, whatever is ki
   // The HTTP stream has the same events, and none of the other project.
   const all = await published(project);
   expect(await streamed(project, since, all.size)).toEqual(all);
+  // Nothing else was posted.
+  expect([...idsOf(received)].filter((id) => !all.has(id))).toEqual([]);
 
   // Eventually the stored messages agree too.
   await eventually(
