@@ -146,7 +146,7 @@ test("GOAWAY every 50 streams after a first one of a single stream, on every pla
     ]),
   );
   const project = await system.project("Goodbyes", providers);
-  const audience = { ios: 1_000, android: 500, web: 500 };
+  const audience = { ios: 200, android: 110, web: 110 };
   for (const platform of platforms) await seed(system, project, audience[platform], { platform, topics: ["everyone"] });
   const { id } = await project.send({ title: "Hello", targets: ["everyone"] });
   const devices = Object.values(audience).reduce((sum, count) => sum + count, 0);

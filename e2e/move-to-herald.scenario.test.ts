@@ -54,5 +54,4 @@ test.for(pages)("docs/how-to/move-from-%s.md works as it is written", async ([na
   );
   expect(second.stdout.match(/^ {2}line \d+: /gm)?.length ?? 0).toBe(refused);
   expect(await project.devices()).toHaveLength(created);
-  expect((await run(forReal)).stdout).toContain(`created 0, updated 0, left unchanged ${created} devices`);
 });
