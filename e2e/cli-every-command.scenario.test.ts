@@ -141,6 +141,10 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`activity update order-1 --file ${state} --sequence 2`, /^version +2$/m);
   await run("activity get order-1", /^state +\{"minutes":12\}$/m);
   await run("activity end order-1", /^version +3$/m);
+  await eventually(async () => {
+    const pushes = await cli.json("notification", "list", "--push-type", "liveactivity");
+    expect(pushes).toContainEqual(expect.objectContaining({ status: "completed" }));
+  });
   await run("notification list --push-type liveactivity", /completed/m);
   await run("stats --by push_type", /sent/i);
   await run("send --template shipped --var n:=7 --to topic:news --dry-run", /"title": "Order 7"/);

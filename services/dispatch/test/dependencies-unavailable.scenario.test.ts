@@ -10,13 +10,17 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
-/** The first device of a chunk gets its response at once. All pushes of the chunk are in flight then, because it is sent as one. */
+/**
+ * The first device of a chunk gets its response at once. All pushes of the chunk are in flight then, because it is sent as one; the others
+ * are answered after a busy machine has cut a connection.
+ */
 const slowly = [
   { provider: "apns", tokenPrefix: "fa57", status: 200 },
-  { provider: "apns", status: 200, delayMs: 1_000 },
+  { provider: "apns", status: 200, delayMs: 3_000 },
 ];
 const chunk = () => [device("fa57"), ...devices(29)].sort((one, other) => (one.id < other.id ? -1 : 1));
-const answered = (count: number) => eventually(() => expect(dispatch.simulators.stats().apns?.total).toBe(count));
+const answered = (count: number) =>
+  eventually(() => expect(dispatch.simulators.stats().apns?.total).toBeGreaterThanOrEqual(count));
 
 test("the database becomes unavailable after the pushes: outcomes are kept, and no device gets a second push", async () => {
   const { project, send, partition, final, simulators, mongoProxy, deliveries } = dispatch;
