@@ -1,7 +1,6 @@
-import { execFile } from "node:child_process";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify, stripVTControlCharacters } from "node:util";
+import { stripVTControlCharacters } from "node:util";
 import { eventually } from "@herald/testing";
 import { expect } from "vitest";
 import { commandLine } from "./harness/command-line.ts";
@@ -11,7 +10,6 @@ import { type QuickCommandLine, quickSignedIn } from "./harness/quick-command-li
 import { test } from "./harness/shared-system.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
-const root = join(import.meta.dirname, "..");
 let system: System;
 let project: Project;
 let home: string;
@@ -30,8 +28,8 @@ const ctrlC = "\u0003";
 /** Removes control sequences. */
 const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
 
-test("npx finds it in the project's root, and its help has examples", async () => {
-  const { stdout } = await promisify(execFile)("npx", ["herald", "--help"], { cwd: root });
+test("its help has examples", async () => {
+  const { stdout } = await commandLine({ HOME: home }).herald("--help");
   expect(stdout).toContain("$ herald login --local");
   expect(stdout).toContain("Exit codes:");
 });
