@@ -1,10 +1,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eventually, request, startIdentityProvider, type TestIdentityProvider } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { commandLine } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
-import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+import { test } from "./harness/shared-system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 import { startTwoPorts, type TwoPorts } from "./hostile/second-port.ts";
 
 /** The page on sign-in, as written for Keycloak, with a real OpenID provider that sends Keycloak's claims. */
@@ -24,8 +25,8 @@ let project: Project;
 let provider: TestIdentityProvider;
 let gateway: TwoPorts;
 
-beforeAll(async () => {
-  system = await startSystem({ console: true });
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Shop");
   const groups = join(system.folder, "groups.yaml");
   await writeFile(groups, blockOf("Groups", "yaml").replace(/prj_\w+/, project.id));
@@ -49,7 +50,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway?.stop();
   await provider?.stop();
-  await system?.stop();
 });
 logOnFailure(() => system);
 
