@@ -59,6 +59,8 @@ const manyConditions = (count: number, each: number) =>
 /** A body full of these conditions. */
 const flood = { conditions: 230, each: 230 };
 const floodOfClauses = flood.conditions * flood.each;
+/** On the bus, where an older gateway has left it, all of it is evaluated: the whole body takes seconds. */
+const onBus = { conditions: scale(230, 100), each: scale(230, 100) };
 
 /** A refusal costs only parsing; evaluating the body for a page of devices cost 47,000 ms. */
 const maxRefusalCpuMs = 10_000;
@@ -87,7 +89,7 @@ test("a huge condition that is already on the bus still ends, and others are ans
   const send: SendV1 = {
     projectId: project.id,
     notificationId: id,
-    content: { title: "Accepted before", targets: [known.device.id, ...manyConditions(flood.conditions, flood.each)] },
+    content: { title: "Accepted before", targets: [known.device.id, ...manyConditions(onBus.conditions, onBus.each)] },
     acceptedAt: now.toISOString(),
     expiresAt: new Date(now.getTime() + 3_600_000).toISOString(),
   };
@@ -108,10 +110,16 @@ test("a huge condition that is already on the bus still ends, and others are ans
     return { answered, refused, notification: await final };
   });
   const { answered, refused } = result;
-  show(task, { clauses: floodOfClauses, "questions of others answered": answered, refused: refused.length, ...cost });
+  show(task, {
+    clauses: onBus.conditions * onBus.each,
+    "questions of others answered": answered,
+    refused: refused.length,
+    ...cost,
+  });
   expect(refused).toEqual([]);
   expect(result.notification).toMatchObject({ status: "completed", counts: { devices: 1, accepted: 1 } });
-  expect(result.notification.unmatched).toHaveLength(flood.conditions);
+  expect(answered).toBeGreaterThan(0);
+  expect(result.notification.unmatched).toHaveLength(onBus.conditions);
 });
 
 /** JSON of about `bytes` bytes, in fields that had no size limit. */

@@ -14,7 +14,7 @@ import { snapshotOf } from "./snapshot.ts";
 const day = 86_400_000;
 const mebibyte = 1_048_576;
 /** The size of the event stream in this test, instead of 8 GiB: retention works with shares of it. */
-const limit = scale(32, 8) * mebibyte;
+const limit = scale(32, 16) * mebibyte;
 
 let system: System;
 let hands: BrokerHands;

@@ -9,7 +9,7 @@ import { show } from "./figures.ts";
 import { hostileVariables } from "./scale.ts";
 
 /** Examples per operation and phase. The design of the API requires a thousand. */
-const examples = process.env[hostileVariables.examples] ?? "10";
+const examples = process.env[hostileVariables.examples] ?? "5";
 
 let system: System;
 let packages: string;

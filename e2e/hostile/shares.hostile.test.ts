@@ -11,7 +11,7 @@ import { test } from "./shared-system.ts";
 let system: System;
 let noisy: Project;
 let quiet: Project;
-const devices = scale(20_000, 4_000);
+const devices = scale(20_000, 2_000);
 test.beforeAll(async ({ system: shared }) => {
   system = shared;
   [noisy, quiet] = [await system.project("Noisy"), await system.project("Quiet")];
