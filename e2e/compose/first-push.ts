@@ -62,8 +62,10 @@ export const refusedCertificate = async (demo: Demo, admin: Administration, run:
     const trace = await herald.notifications.trace(notification.id, device.id);
     assert.match(JSON.stringify(trace), /cannot reach simulators/);
   }, waits);
-  const log = await run("docker", "compose", "logs", "--no-color", "dispatch");
-  assert.match(log, /"reason":"certificate-untrusted".*"msg":"the provider cannot be reached"/);
+  await eventually(async () => {
+    const log = await run("docker", "compose", "logs", "--no-color", "dispatch");
+    assert.match(log, /"reason":"certificate-untrusted".*"msg":"the provider cannot be reached"/);
+  }, waits);
   const scrape = "exec 3<>/dev/tcp/127.0.0.1/9082; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3";
   const metrics = await run("docker", "compose", "exec", "-T", "dispatch", "bash", "-c", scrape);
   assert.match(metrics, /^herald_dispatch_unreachable_total\{.*reason="certificate-untrusted".*\} [1-9]/m);
