@@ -59,13 +59,12 @@ beforeAll(async () => {
   const settings = `registry=${registry.url}/\n//${new URL(registry.url).host}/:_authToken=anyone\nengine-strict=true\n`;
   await writeFile(join(folder, "home/.npmrc"), settings);
   const env = environmentOf(nodes.at(-1) as NodeProgram);
-  for (const name of names) {
-    const published = await run("npm", ["publish", join(release, `herald-${name}-${version}.tgz`)], {
-      cwd: folder,
-      env,
-    });
+  const publish = async (name: string) => {
+    const file = join(release, `herald-${name}-${version}.tgz`);
+    const published = await run("npm", ["publish", file], { cwd: folder, env });
     expect(published, published.stderr).toMatchObject({ exitCode: 0 });
-  }
+  };
+  await Promise.all(names.map(publish));
 });
 afterAll(async () => {
   registry?.process.kill();
@@ -81,63 +80,70 @@ const readmeProgram = async (): Promise<string> => {
   return program;
 };
 
-const sources = [
-  ["its tarballs", () => names.map((name) => join(release, `herald-${name}-${version}.tgz`))],
-  ["a registry", () => names.map((name) => `@herald/${name}`)],
-] as const;
-const cases = nodes.flatMap((node) => sources.map(([from, packages]) => ({ node, from, packages })));
-
-describe.each(cases)("installed from $from on Node $node.name", ({ node, from, packages }) => {
-  let home: string;
-  const herald = (...words: string[]) =>
-    run(join(home, "node_modules/.bin/herald"), words, { cwd: home, env: environmentOf(node) });
-
-  beforeAll(async () => {
-    home = join(folder, `${node.name} ${from}`);
-    await mkdir(home);
-    const env = environmentOf(node);
-    expect((await run("node", ["--version"], { cwd: home, env })).stdout).toBe(`v${node.name}\n`);
-    await writeFile(join(home, "package.json"), '{ "type": "module", "private": true }');
-    const installed = await run("npm", ["install", "--no-audit", "--no-fund", ...packages()], { cwd: home, env });
-    expect(installed, installed.stderr).toMatchObject({
-      exitCode: 0,
-      stdout: expect.stringContaining("added 3 packages"),
-    });
-    expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["cli", "client", "web"]);
-  });
-
-  test("the client sends as the README says", async () => {
-    await project.register({ topics: ["news"] });
-    const program = await readmeProgram();
-    const known = "const { HERALD_URL: url, HERALD_TOKEN: token } = process.env;\n";
-    await writeFile(join(home, "send.mjs"), `${known}${program}console.log(JSON.stringify(counts));\n`);
-    const sent = await run("node", ["send.mjs"], { cwd: home, env: environmentOf(node) });
-    expect(sent, sent.stderr).toMatchObject({ exitCode: 0, stderr: "" });
-    const { devices, accepted } = JSON.parse(sent.stdout);
-    expect(devices).toBeGreaterThan(0);
-    expect(accepted).toBe(devices);
-  });
-
-  test("the command line sends, and says its version", async () => {
-    expect(await herald("--version")).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: "" });
-    const token = apnsToken();
-    await project.register({ token });
-    const sent = await herald("send", "--title", "Hello", "--to", `token:${token}`, "--watch", "--json");
-    expect(sent, sent.stderr).toMatchObject({ exitCode: 0 });
-    expect(sent.stdout).toMatch(/"accepted":\s*1\b/);
-    expect(await herald("frob")).toMatchObject({ exitCode: 2, stdout: "" });
-  });
-
-  test("a reader that takes one line of the help gets it without an error", async () => {
-    const script = "set -o pipefail; node_modules/.bin/herald --help | head -1";
-    for (let time = 0; time < 5; time++)
-      expect(await run("bash", ["-c", script], { cwd: home, env: environmentOf(node) })).toEqual({
-        exitCode: 0,
-        stdout: "Usage: herald [options] [command]\n",
-        stderr: "",
-      });
-  });
+const fromRegistry = (node: NodeProgram) => ({
+  node,
+  from: "a registry",
+  packages: () => names.map((name) => `@herald/${name}`),
 });
+/** From files too, by the oldest npm alone: what is installed is the same. */
+const fromFiles = {
+  node: nodes[0] as NodeProgram,
+  from: "its tarballs",
+  packages: () => names.map((name) => join(release, `herald-${name}-${version}.tgz`)),
+};
+
+describe.concurrent.each([...nodes.map(fromRegistry), fromFiles])(
+  "installed from $from on Node $node.name",
+  ({ node, from, packages }) => {
+    let home: string;
+    const herald = (...words: string[]) =>
+      run(join(home, "node_modules/.bin/herald"), words, { cwd: home, env: environmentOf(node) });
+
+    beforeAll(async () => {
+      home = join(folder, `${node.name} ${from}`);
+      await mkdir(home);
+      const env = environmentOf(node);
+      expect((await run("node", ["--version"], { cwd: home, env })).stdout).toBe(`v${node.name}\n`);
+      await writeFile(join(home, "package.json"), '{ "type": "module", "private": true }');
+      const installed = await run("npm", ["install", "--no-audit", "--no-fund", ...packages()], { cwd: home, env });
+      expect(installed, installed.stderr).toMatchObject({
+        exitCode: 0,
+        stdout: expect.stringContaining("added 3 packages"),
+      });
+      expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["cli", "client", "web"]);
+    });
+
+    test("the client sends as the README says", async () => {
+      await project.register({ topics: ["news"] });
+      const program = await readmeProgram();
+      const known = "const { HERALD_URL: url, HERALD_TOKEN: token } = process.env;\n";
+      await writeFile(join(home, "send.mjs"), `${known}${program}console.log(JSON.stringify(counts));\n`);
+      const sent = await run("node", ["send.mjs"], { cwd: home, env: environmentOf(node) });
+      expect(sent, sent.stderr).toMatchObject({ exitCode: 0, stderr: "" });
+      const { devices, accepted } = JSON.parse(sent.stdout);
+      expect(devices).toBeGreaterThan(0);
+      expect(accepted).toBe(devices);
+    });
+
+    test("the command line sends, and says its version", async () => {
+      expect(await herald("--version")).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: "" });
+      const token = apnsToken();
+      await project.register({ token });
+      const sent = await herald("send", "--title", "Hello", "--to", `token:${token}`, "--watch", "--json");
+      expect(sent, sent.stderr).toMatchObject({ exitCode: 0 });
+      expect(sent.stdout).toMatch(/"accepted":\s*1\b/);
+      expect(await herald("frob")).toMatchObject({ exitCode: 2, stdout: "" });
+    });
+
+    test("a reader that takes one line of the help gets it without an error", async () => {
+      const script = "set -o pipefail; node_modules/.bin/herald --help | head -1";
+      const read = () => run("bash", ["-c", script], { cwd: home, env: environmentOf(node) });
+      // How much of the help is written when the reader ends differs from time to time.
+      for (const answer of await Promise.all([read(), read(), read(), read(), read()]))
+        expect(answer).toEqual({ exitCode: 0, stdout: "Usage: herald [options] [command]\n", stderr: "" });
+    });
+  },
+);
 
 test("the README's commands install the client and the command line", async () => {
   const home = join(folder, "readme");

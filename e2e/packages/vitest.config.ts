@@ -4,4 +4,6 @@ import { suite } from "../suite.ts";
 export default suite(import.meta.dirname, "packages", {
   globalSetup: ["../../packages/testing/src/global-setup.ts", "./build-release.ts"],
   hookTimeout: 600_000, // the first run fetches the tools
+  fileParallelism: true,
+  maxWorkers: 2, // npm takes one core
 });
