@@ -13,7 +13,7 @@ import { seconds } from "./trial.ts";
 const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <n>] [--older <commit>] [--write]
   --long    minutes for a row instead of seconds
   --only    ${rows.map(({ name }) => name).join(", ")}
-  --lanes   rows that run at a time; default 2, 1 with --long
+  --lanes   rows that run at a time; default 3, 1 with --long
   --older   the commit to run beside this tree; default: the oldest that this one supports
   --report  a file for how many rows passed, failed (and why) and could not be tried here, as JSON
   --logs    a folder for what the parts of a system said in rows that failed
@@ -39,7 +39,7 @@ if (values.help || unknown.length > 0) {
   process.exit(values.help ? 0 : 2);
 }
 const chosen = rows.filter(({ name }) => only.length === 0 || only.includes(name));
-const lanes = Number(values.lanes ?? (values.long ? 1 : 2));
+const lanes = Number(values.lanes ?? (values.long ? 1 : 3));
 
 const begun = performance.now();
 const stages = await openStages({ long: values.long, older: values.older }, say);

@@ -66,7 +66,7 @@ const startCards = async ({ simulators }: System, project: Project, devices: rea
 export const activities: Row = {
   name: "activities",
   fault:
-    "Live Activities whose states follow each other (short: 20 × 10, else 200 × 50), with two replicas of dispatch: kill -9 of one and of the gateway, SIGSTOP of the other for 10 s, 20 % of the pushes refused with 503, tokens that change",
+    "Live Activities whose states follow each other (short: 20 × 10, else 200 × 50), with two replicas of dispatch: kill -9 of one and of the gateway, SIGSTOP of the other for 10 s, 20 % of the pushes refused with 503 until the last write, tokens that change",
   pass: "no card shows an older state after a newer one; the newest is on each card 30 s after the last write (stretched on a slow machine)",
   run: async ({ long, shared, defer }) => {
     const system = await shared();
@@ -101,7 +101,9 @@ export const activities: Row = {
       await delay(frozenMs); // the fault itself
       process.kill(beside.pid, "SIGCONT");
     };
-    await Promise.all([writing, breaking(), freezing()]);
+    // A state that is refused again and again is shown later than promised, by the delays of its retries.
+    const refusing = writing.then(() => simulators.script([]));
+    await Promise.all([writing, refusing, breaking(), freezing()]);
 
     const ofRow = async () => {
       const known = new Map((await simulators.instances()).map((instance) => [instance.id, instance]));

@@ -18,7 +18,7 @@ const broadcastsOf = { long: 40, short: 20 };
 /** The sweep runs after a minute, and after another for rows that were too young. In the short form the clock moves on instead. */
 const finalWithinMs = 300_000;
 const minute = 60_000;
-/** So that services wait by the clock, which moves, and not for what it has not reached yet. */
+/** A minute of that clock: longer than the two seconds between two sweeps. */
 const minuteTakesMs = 3_000;
 
 /** A system with a clock that moves. */

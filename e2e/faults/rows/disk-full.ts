@@ -29,7 +29,12 @@ export const diskFull: Row = {
       trial.promise(body.data.id, 0);
       throw new Error("there is space left for commands");
     });
-    await delay(3_000);
+    const refused = () => trial.load.answers.get(503) ?? 0;
+    const alreadyRefused = refused();
+    // The load sends one at a time: none that was taken before is still to be answered then.
+    await eventually(() => {
+      if (refused() === alreadyRefused) throw new Error("the load meets no refusal");
+    }).catch((error: Error) => trial.problem(error.message));
     const accepted = trial.load.promised.length;
     const answers = new Map<number, number>();
     for (let count = 0; count < (long ? 30 : 5); count++) {
@@ -41,11 +46,13 @@ export const diskFull: Row = {
       await delay(500);
     }
     if (trial.load.promised.length > accepted) trial.problem("a send was answered 202 while the disk was full");
-    const { status, body } = await request(system.gateway, "GET /readyz");
-    const reason = body.failing?.[0]?.reason;
-    if (status !== 503 || !/stores nothing/.test(reason))
-      trial.problem(`the gateway's /readyz was ${status}: ${reason}`);
-    trial.note(`/readyz says: ${reason}`);
+    await eventually(async () => {
+      const { status, body } = await request(system.gateway, "GET /readyz");
+      const reason = body.failing?.[0]?.reason;
+      if (status !== 503 || !/stores nothing/.test(reason))
+        throw new Error(`the gateway's /readyz was ${status}: ${reason}`);
+      trial.note(`/readyz says: ${reason}`);
+    }).catch((error: Error) => trial.problem(error.message));
     await disk.relieve();
     await system.broker.restart();
     await trial.recovered();

@@ -9,7 +9,7 @@ import { ownDatabase } from "./database.ts";
 /** Each send is read back one by one, which costs more than to send it. */
 const perSecond = { long: 300, short: 150 };
 /** Pause between two kills, before the first and after the last. */
-const quietMs = { long: 3_500, short: 500 };
+const quietMs = { long: 3_500, short: 1_000 };
 
 /** How long broker or database are down: no supervisor restarts them. */
 const unavailableMs = 2_000;
