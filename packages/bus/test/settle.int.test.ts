@@ -84,7 +84,7 @@ describe("a handler that returns", () => {
       }),
     );
     await send();
-    await eventually(() => expect(signals).toBeGreaterThanOrEqual(9));
+    await eventually(() => expect(signals).toBeGreaterThanOrEqual(7)); // three in each ack wait
     release();
     await allSettled();
     acks.unsubscribe();

@@ -1,5 +1,5 @@
 import type { TlsOptions } from "node:tls";
-import { afterEach, expect, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { createHttp2Transport } from "../src/http2-transport.ts";
 import type { Transport, TransportAnswer, TransportOptions, TransportRequest } from "../src/transport.ts";
 import type { PeerScript } from "./strict-peer.ts";
@@ -13,23 +13,23 @@ export type Fixture = {
 /** Timeouts that keep tests short; no test asserts them. */
 const quick = { requestTimeoutMs: 20_000, connectTimeoutMs: 5_000, pingTimeoutMs: 2_000, closeTimeoutMs: 2_000 };
 
-/** Starts servers and transports, closes them after each test, and fails the test if the client broke HTTP/2 or left a socket. */
-export function createFixture(): Fixture {
+/** Starts servers and transports. `end` closes them, and fails if the client broke HTTP/2 or left a socket. */
+function startFixture(): Fixture & { end(): Promise<void> } {
   const transports: Transport[] = [];
   const servers: StrictServer[] = [];
-  afterEach(async () => {
-    const running = servers.splice(0);
-    await Promise.all(transports.splice(0).map((transport) => transport.close()));
-    try {
-      for (const server of running) {
-        await vi.waitFor(() => expect(server.connected(), "sockets left open").toBe(0), { timeout: 5_000 });
-        expect(server.violations).toEqual([]);
-      }
-    } finally {
-      await Promise.all(running.map((server) => server.close()));
-    }
-  });
   return {
+    async end() {
+      const running = servers.splice(0);
+      await Promise.all(transports.splice(0).map((transport) => transport.close()));
+      try {
+        for (const server of running) {
+          await vi.waitFor(() => expect(server.connected(), "sockets left open").toBe(0), { timeout: 20_000 });
+          expect(server.violations).toEqual([]);
+        }
+      } finally {
+        await Promise.all(running.map((server) => server.close()));
+      }
+    },
     async serve(script, tls) {
       const server = await startStrictServer(script, tls);
       servers.push(server);
@@ -42,6 +42,23 @@ export function createFixture(): Fixture {
     },
   };
 }
+
+/** Servers and transports that end after each test. */
+export function createFixture(): Fixture {
+  const { end, ...fixture } = startFixture();
+  afterEach(end);
+  return fixture;
+}
+
+/** A test with servers and transports of its own, for tests that wait beside each other. */
+export const isolated = test.extend<{ fixture: Fixture }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of other fixtures here
+  fixture: async ({}, use) => {
+    const { end, ...fixture } = startFixture();
+    await use(fixture);
+    await end();
+  },
+});
 
 /** A push with its id as body, so that a server can count it without reading headers. */
 export const push = (id: string): TransportRequest => ({

@@ -208,9 +208,9 @@ describe.each(foreignServers)("$name", { timeout: 120_000 }, (server) => {
   check("a stop in the middle: what is answered arrived once, what is unprocessed did not", async () => {
     const { counter, port } = await startUpstream();
     const { stop, ...site } = await startServer(server, port);
-    const bodies = ids(5_000);
+    const bodies = ids(3_000);
     const sent = sendAll(connect(site), bodies);
-    await vi.waitFor(() => expect(counter.total).toBeGreaterThan(1_000), { timeout: 60_000, interval: 1 });
+    await vi.waitFor(() => expect(counter.total).toBeGreaterThan(500), { timeout: 60_000, interval: 1 });
     stop();
     const answers = await sent;
     const wrong = answers.filter((answer, at) => {
@@ -221,6 +221,6 @@ describe.each(foreignServers)("$name", { timeout: 120_000 }, (server) => {
     });
     expect(wrong).toEqual([]);
     // Those that were under way at the stop may have no answer.
-    expect(kinds(answers).answered).toBeGreaterThan(500);
+    expect(kinds(answers).answered).toBeGreaterThan(250);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Transport } from "../src/transport.ts";
-import { createFixture, ids, kinds, push, sendAll } from "./fixture.ts";
+import { createFixture, ids, isolated, kinds, push, sendAll } from "./fixture.ts";
 import { Code, FrameType, frame } from "./frames.ts";
 import { createCounter } from "./strict-server.ts";
 
@@ -100,79 +100,91 @@ describe("a lost socket", () => {
   });
 });
 
-describe("a peer that never answers", () => {
+describe.concurrent("a peer that never answers", () => {
   /** Connects first, so that the test measures the peer and not the connect time. */
   const warm = async (transport: Transport) =>
     expect(await transport.send(push("warm"))).toMatchObject({ kind: "answered" });
 
-  it("makes the request unknown, cancels its stream, sends a PING, and keeps the connection", async () => {
-    const server = await serve({
-      settings: [],
-      onRequest(peer, { streamId, body }) {
-        if (body !== "silent") peer.answer(streamId);
-      },
-    });
-    const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
-    await warm(transport);
-    const answers = await sendAll(transport, ["silent", "a", "b"]);
-    expect(answers.map(({ kind }) => kind)).toEqual(["unknown", "answered", "answered"]);
-    await expect.poll(() => server.peers[0]?.resets).toEqual([{ streamId: 3, code: Code.cancel }]);
-    await expect.poll(() => server.peers[0]?.pingsReceived).toBe(1);
-    expect(await transport.send(push("c"))).toMatchObject({ kind: "answered" });
-    expect(server.peers).toHaveLength(1);
-    expect(server.peers[0]?.opened).toBe(5);
-  });
+  isolated(
+    "makes the request unknown, cancels its stream, sends a PING, and keeps the connection",
+    async ({ expect, fixture: { serve, connect } }) => {
+      const server = await serve({
+        settings: [],
+        onRequest(peer, { streamId, body }) {
+          if (body !== "silent") peer.answer(streamId);
+        },
+      });
+      const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
+      await warm(transport);
+      const answers = await sendAll(transport, ["silent", "a", "b"]);
+      expect(answers.map(({ kind }) => kind)).toEqual(["unknown", "answered", "answered"]);
+      await expect.poll(() => server.peers[0]?.resets).toEqual([{ streamId: 3, code: Code.cancel }]);
+      await expect.poll(() => server.peers[0]?.pingsReceived).toBe(1);
+      expect(await transport.send(push("c"))).toMatchObject({ kind: "answered" });
+      expect(server.peers).toHaveLength(1);
+      expect(server.peers[0]?.opened).toBe(5);
+    },
+  );
 
-  it("frees the places of many, so that later requests get through", async () => {
-    let silent = false;
-    const server = await serve({
-      settings: [[3, 50]],
-      onRequest: (peer, { streamId }) => (silent ? undefined : peer.answer(streamId)),
-    });
-    const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
-    await warm(transport);
-    silent = true;
-    // Waiting requests may take the streams of timed-out ones before their own deadline, one tick later.
-    const { unknown = 0, unprocessed = 0 } = kinds(await sendAll(transport, ids(200)));
-    expect(unknown).toBeGreaterThanOrEqual(50);
-    expect(unknown + unprocessed).toBe(200);
-    silent = false;
-    expect(kinds(await sendAll(transport, ids(200)))).toEqual({ answered: 200 });
-  });
+  isolated(
+    "frees the places of many, so that later requests get through",
+    async ({ expect, fixture: { serve, connect } }) => {
+      let silent = false;
+      const server = await serve({
+        settings: [[3, 50]],
+        onRequest: (peer, { streamId }) => (silent ? undefined : peer.answer(streamId)),
+      });
+      const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
+      await warm(transport);
+      silent = true;
+      // Waiting requests may take the streams of timed-out ones before their own deadline, one tick later.
+      const { unknown = 0, unprocessed = 0 } = kinds(await sendAll(transport, ids(200)));
+      expect(unknown).toBeGreaterThanOrEqual(50);
+      expect(unknown + unprocessed).toBe(200);
+      silent = false;
+      expect(kinds(await sendAll(transport, ids(200)))).toEqual({ answered: 200 });
+    },
+  );
 
-  it("ignores an answer that comes after its request was given up", async () => {
-    const late: Array<() => void> = [];
-    const server = await serve({
-      settings: [],
-      onRequest(peer, { streamId, body }) {
-        if (body === "a") late.push(() => peer.headers(streamId, [[":status", "200"]], true));
-        else peer.answer(streamId);
-      },
-    });
-    const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
-    await warm(transport);
-    expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
-    for (const answer of late) answer();
-    expect(await transport.send(push("b"))).toMatchObject({ kind: "answered" });
-  });
+  isolated(
+    "ignores an answer that comes after its request was given up",
+    async ({ expect, fixture: { serve, connect } }) => {
+      const late: Array<() => void> = [];
+      const server = await serve({
+        settings: [],
+        onRequest(peer, { streamId, body }) {
+          if (body === "a") late.push(() => peer.headers(streamId, [[":status", "200"]], true));
+          else peer.answer(streamId);
+        },
+      });
+      const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
+      await warm(transport);
+      expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
+      for (const answer of late) answer();
+      expect(await transport.send(push("b"))).toMatchObject({ kind: "answered" });
+    },
+  );
 
-  it("closes a connection that does not answer PING either, and opens another", async () => {
-    const server = await serve({
-      settings: [],
-      alive: false,
-      onRequest(peer, { streamId, body }) {
-        if (peer.number > 1 || body === "warm") peer.answer(streamId);
-      },
-    });
-    const transport = connect(server, { requestTimeoutMs: 2_000, pingTimeoutMs: 200, connections: 1 });
-    await warm(transport);
-    expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
-    await expect.poll(async () => (await transport.send(push("b"))).kind, { timeout: 20_000 }).toBe("answered");
-    await expect.poll(() => server.peers[0]?.socket.destroyed).toBe(true);
-    expect(server.peers.length).toBeGreaterThan(1);
-  });
+  isolated(
+    "closes a connection that does not answer PING either, and opens another",
+    async ({ expect, fixture: { serve, connect } }) => {
+      const server = await serve({
+        settings: [],
+        alive: false,
+        onRequest(peer, { streamId, body }) {
+          if (peer.number > 1 || body === "warm") peer.answer(streamId);
+        },
+      });
+      const transport = connect(server, { requestTimeoutMs: 2_000, pingTimeoutMs: 200, connections: 1 });
+      await warm(transport);
+      expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
+      await expect.poll(async () => (await transport.send(push("b"))).kind, { timeout: 20_000 }).toBe("answered");
+      await expect.poll(() => server.peers[0]?.socket.destroyed).toBe(true);
+      expect(server.peers.length).toBeGreaterThan(1);
+    },
+  );
 
-  it("notices on an idle connection that the peer is gone", async () => {
+  isolated("notices on an idle connection that the peer is gone", async ({ expect, fixture: { serve, connect } }) => {
     const server = await serve({
       settings: [],
       alive: false,
@@ -183,11 +195,14 @@ describe("a peer that never answers", () => {
     await expect.poll(() => server.peers[0]?.socket.destroyed, { timeout: 20_000 }).toBe(true);
   });
 
-  it("closes a connection that carried nothing for long, and opens another when there is work", async () => {
-    const server = await serve({ settings: [], onRequest: (peer, { streamId }) => peer.answer(streamId) });
-    const transport = connect(server, { pingIntervalMs: 20, idleTimeoutMs: 40 });
-    expect(await transport.send(push("a"))).toMatchObject({ kind: "answered" });
-    await expect.poll(() => server.connected()).toBe(0);
-    expect(await transport.send(push("b"))).toMatchObject({ kind: "answered" });
-  });
+  isolated(
+    "closes a connection that carried nothing for long, and opens another when there is work",
+    async ({ expect, fixture: { serve, connect } }) => {
+      const server = await serve({ settings: [], onRequest: (peer, { streamId }) => peer.answer(streamId) });
+      const transport = connect(server, { pingIntervalMs: 20, idleTimeoutMs: 40 });
+      expect(await transport.send(push("a"))).toMatchObject({ kind: "answered" });
+      await expect.poll(() => server.connected()).toBe(0);
+      expect(await transport.send(push("b"))).toMatchObject({ kind: "answered" });
+    },
+  );
 });

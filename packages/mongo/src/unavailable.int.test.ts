@@ -1,45 +1,34 @@
 import { createLogger, HeraldError } from "@herald/kit";
-import {
-  eventually,
-  type FaultyProxy,
-  type FreshDatabase,
-  faultyProxy,
-  freshDatabase,
-  leakCheck,
-} from "@herald/testing";
+import { eventually, type FreshDatabase, faultyProxy, freshDatabase, leakCheck } from "@herald/testing";
 import { MongoBulkWriteError, MongoServerError } from "mongodb";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { connectMongo, type MongoHandle } from "./connect-mongo.ts";
+import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
+import { connectMongo } from "./connect-mongo.ts";
 import { guardStore, isDatabaseUnavailable, unavailableAsError } from "./unavailable.ts";
 
 let database: FreshDatabase;
-let proxy: FaultyProxy;
-const handles: MongoHandle[] = [];
-
 beforeAll(async () => {
   database = await freshDatabase();
-  proxy = await faultyProxy(database.url);
 });
-afterEach(async () => {
-  await Promise.all(handles.splice(0).map((handle) => handle.close()));
-  await proxy.heal();
-});
-afterAll(async () => {
-  await proxy.stop();
-  await database.drop();
-});
+afterAll(() => database.drop());
 
-const connect = (url = proxy.url) => {
+/** A connection through a proxy of its own, so that tests can make the database unavailable beside each other. They end with the test. */
+const connect = async ({ onTestFinished }: Pick<TestContext, "onTestFinished">) => {
+  const proxy = await faultyProxy(database.url);
   const lines: string[] = [];
   const log = createLogger({ service: "test", level: "info", destination: { write: (line) => lines.push(line) } });
-  const mongo = connectMongo({ url, database: database.name, log, appName: "test" });
-  handles.push(mongo);
-  return { mongo, said: () => lines.map((line) => JSON.parse(line).msg as string) };
+  const open = () => {
+    const mongo = connectMongo({ url: proxy.url, database: database.name, log, appName: "test" });
+    onTestFinished(() => mongo.close());
+    return mongo;
+  };
+  onTestFinished(() => proxy.stop());
+  return { proxy, open, said: () => lines.map((line) => JSON.parse(line).msg as string) };
 };
 
-test("starts while the database is unavailable, logs what it waits for, and continues once it is available", async () => {
+test.concurrent("starts while the database is unavailable, logs what it waits for, and continues once it is available", async (context) => {
+  const { proxy, open, said } = await connect(context);
   await proxy.cut();
-  const { mongo, said } = connect();
+  const mongo = open();
   let prepared = 0;
   const ready = mongo.prepare("indexes", async () => {
     prepared++;
@@ -62,8 +51,9 @@ test("starts while the database is unavailable, logs what it waits for, and cont
   await eventually(async () => expect(await mongo.ping()).toBe(true));
 });
 
-test("an outage under load is database-unavailable with Retry-After, and ends without a restart", async () => {
-  const { mongo } = connect();
+test.concurrent("an outage under load is database-unavailable with Retry-After, and ends without a restart", async (context) => {
+  const { proxy, open } = await connect(context);
+  const mongo = open();
   const store = guardStore({
     name: "things",
     add: async (id: string) => {
@@ -85,8 +75,9 @@ test("an outage under load is database-unavailable with Retry-After, and ends wi
   expect(store.name).toBe("things");
 });
 
-test("a command in progress when the connection breaks fails with database-unavailable", async () => {
-  const { mongo } = connect();
+test.concurrent("a command in progress when the connection breaks fails with database-unavailable", async (context) => {
+  const { proxy, open } = await connect(context);
+  const mongo = open();
   await mongo.db.collection("x").insertOne({ a: 1 });
   const waiting = Array.from({ length: 20 }, () =>
     unavailableAsError(() => mongo.db.collection("x").countDocuments({})).then(
@@ -98,8 +89,8 @@ test("a command in progress when the connection breaks fails with database-unava
   for (const outcome of await Promise.all(waiting)) expect(["done", "database-unavailable"]).toContain(outcome);
 });
 
-test("a command after close fails with database-unavailable", async () => {
-  const { mongo } = connect();
+test("a command after close fails with database-unavailable", async (context) => {
+  const mongo = (await connect(context)).open();
   await mongo.db.command({ ping: 1 });
   await mongo.close();
   await expect(unavailableAsError(() => mongo.db.collection("x").findOne({}))).rejects.toMatchObject({
@@ -107,10 +98,11 @@ test("a command after close fails with database-unavailable", async () => {
   });
 });
 
-test("closing while it waits for the database ends the wait and frees everything", async () => {
+test("closing while it waits for the database ends the wait and frees everything", async (context) => {
+  const { proxy, open } = await connect(context);
   await proxy.cut();
   const noLeak = leakCheck();
-  const { mongo } = connect();
+  const mongo = open();
   const preparing = mongo.prepare("indexes", () => mongo.db.command({ ping: 1 }));
   await mongo.close();
   await preparing;
@@ -118,8 +110,8 @@ test("closing while it waits for the database ends the wait and frees everything
   await noLeak();
 });
 
-test("other errors stay what they are", async () => {
-  const { mongo } = connect();
+test("other errors stay what they are", async (context) => {
+  const mongo = (await connect(context)).open();
   await mongo.db.collection<{ _id: string }>("dup").insertOne({ _id: "a" });
   const store = guardStore({ add: () => mongo.db.collection<{ _id: string }>("dup").insertOne({ _id: "a" }) });
   await expect(store.add()).rejects.toMatchObject({ code: 11000 });
@@ -135,8 +127,9 @@ test("a function that throws before it waits is guarded, too", async () => {
   await expect(store.add()).rejects.toMatchObject({ code: "database-unavailable" });
 });
 
-test("a bulk write that a lost connection interrupts is database-unavailable", async () => {
-  const { mongo } = connect();
+test.concurrent("a bulk write that a lost connection interrupts is database-unavailable", async (context) => {
+  const { proxy, open } = await connect(context);
+  const mongo = open();
   await mongo.db.collection("bulk").insertOne({ a: 1 });
   await proxy.cut();
   const failure = unavailableAsError(() =>
