@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { type Collector, startCollector } from "./harness/collector.ts";
 import { movableClock } from "./harness/movable-clock.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+import { testActivityEnds } from "./own-system/activity-ends.ts";
 import { testDatabaseCommands } from "./own-system/database-commands.ts";
 import { testLocalTime } from "./own-system/local-time.ts";
 import type { OwnSystem } from "./own-system/own-system.ts";
@@ -25,4 +26,5 @@ const own = (): OwnSystem => ({ system, collector, clock });
 describe("telemetry", () => testTelemetry(own));
 describe("database commands", () => testDatabaseCommands(own));
 // They move the clock, so they come last.
+describe("activities", () => testActivityEnds(own));
 describe("local time", () => testLocalTime(own));
