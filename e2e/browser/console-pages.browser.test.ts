@@ -64,81 +64,120 @@ const wider = (page: ConsolePage) =>
       .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5).concat("the document is " + document.documentElement.scrollWidth);
   })()`);
 
-const rightToLeft = "‏مرحبا بكم في المتجر الجديد، العرض ينتهي اليوم";
-const hostile = [
-  ["HTML and scripts", `<img src=x onerror="alert(1)"><script>alert(2)</script> javascript:alert(3)`],
-  ["256 emoji", "🎉".repeat(128)],
-  ["right-to-left text", rightToLeft],
-  ["one long word", "n".repeat(256)],
-] as const;
+type Violation = {
+  readonly id: string;
+  readonly impact: string | null;
+  readonly nodes: readonly { readonly html: string }[];
+};
 
-test.for(hostile)("foreign text is shown as text, at 1280 and 360 px: %s", { timeout: 240_000 }, async ([, words]) => {
-  const project = await herald.system.project(words.slice(0, 100));
-  // Ids of users are ASCII.
-  const user = words.replaceAll(/[^!-.0-~]/g, "-").slice(0, 128);
-  const { device } = await project.register({ metadata: { note: words }, user_id: user });
-  const { id } = await project.send({
-    title: words,
-    body: words,
-    targets: [device.id],
-    link_to: "/javascript:alert(4)",
-    image: "https://example.com/javascript:alert(5).png",
-    labels: { campaign: words.slice(0, 40) },
-  });
-  await project.final(id);
-  const webhook = await addWebhook(project, words.slice(0, 200));
-  const kind = { kind: { title: words.slice(0, 60), frequency_cap: { count: 2, per: "week" } } };
-  expectStatus(await herald.system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: kind }), 201);
-  const operator = { operator: { name: words.slice(0, 60), role: "viewer" } };
-  expectStatus(await herald.system.admin("POST /operators", { body: operator }), 201);
-  const page = await herald.browser.signedIn(`/p/${project.id}`);
-  const fits = async (path: string) => {
-    for (const width of [1280, 360]) {
-      await page.setViewportSize({ width, height: 900 });
-      await expect.poll(() => wider(page), { message: `${path} at ${width} px` }).toEqual([]);
-    }
+/** Findings of axe-core that are serious or critical. */
+const seriousProblems = async (page: ConsolePage, options: object): Promise<string[]> => {
+  const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  await page.evaluate(axe); // the content security policy blocks script elements, but not the debugger
+  const { violations } = (await page.evaluate(
+    `axe.run(document, ${JSON.stringify({ ...options, resultTypes: ["violations"] })})`,
+  )) as {
+    violations: readonly Violation[];
   };
-  for (const path of pagesOf({ notification: id, device: device.id, user, webhook })) {
-    await goTo(page, addressOf(project, path));
-    await fits(path);
-    expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
-    expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
-    expectCalm(page);
-  }
-  await goTo(page, addressOf(project, "/compose"));
-  await page.getByLabel("Title").fill(words);
-  await page.getByLabel("Text").fill(words);
-  await page.getByLabel("Link").fill("javascript:alert(6)");
-  await page.getByLabel("Targets").first().fill(words);
-  await page.keyboard.press("Enter");
-  await page.getByRole("alert").first().waitFor();
-  await fits("what was composed");
-  expectCalm(page);
-});
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+};
 
-test("right-to-left text begins at the right, and the page around it does not change", async () => {
-  const project = await herald.system.project("Right to left");
-  const { device } = await project.register();
-  const { id } = await project.send({ title: rightToLeft, body: rightToLeft, targets: [device.id] });
-  await project.final(id);
-  const page = await herald.browser.signedIn(`/p/${project.id}`);
-  const direction = (selector: string) =>
-    page.evaluate(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).direction`);
-  for (const [path, selector] of [
-    ["", ".running a"],
-    ["/notifications", ".row-link b"],
-    [`/notifications/${id}`, ".lock-title"],
-    [`/devices/${device.id}`, ".row-link b"],
-  ] as const) {
-    await goTo(page, addressOf(project, path));
-    await page.locator(selector).first().waitFor();
-    expect([path, await direction(selector)]).toEqual([path, "rtl"]);
-    expect(await direction("main")).toBe("ltr");
-  }
-  await goTo(page, addressOf(project, "/compose"));
-  for (const field of ["main input", "main textarea"])
-    expect(await page.evaluate(`getComputedStyle(document.querySelector("${field}")).unicodeBidi`)).toBe("plaintext");
-});
+const transitions = "document.getAnimations().filter((one) => one instanceof CSSTransition).length";
+
+/** Also with dark colours, which change nothing but contrasts. */
+const problemsInBothSchemes = async (page: ConsolePage): Promise<string[]> => {
+  const found = await seriousProblems(page, {});
+  const scheme = page.locator("html[data-mantine-color-scheme]");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await expect.poll(() => scheme.getAttribute("data-mantine-color-scheme")).toBe("dark");
+  // Colours on their way from one scheme to the other have any contrast.
+  await expect.poll(() => page.evaluate(transitions)).toBe(0);
+  const dark = await seriousProblems(page, { runOnly: ["color-contrast"] });
+  await page.emulateMedia({ colorScheme: "light" });
+  await expect.poll(() => scheme.getAttribute("data-mantine-color-scheme")).toBe("light");
+  await expect.poll(() => page.evaluate(transitions)).toBe(0);
+  return [...found, ...dark.map((problem) => `dark: ${problem}`)];
+};
+
+const markup = `<img/src=x/onerror="alert(1)"><script>alert(2)</script>javascript:alert(3)`;
+const rightToLeft = "\u200fمرحبا بكم في المتجر الجديد، العرض ينتهي اليوم";
+const foreign = [
+  { kind: "HTML and scripts in one long word", words: markup.padEnd(256, "n"), isRightToLeft: false },
+  { kind: "right-to-left text and emoji", words: rightToLeft + "🎉".repeat(105), isRightToLeft: true },
+];
+
+test.for(foreign)(
+  "foreign text is shown as text, at 1280 and 360 px, and axe finds nothing serious in it: $kind",
+  {
+    timeout: 240_000,
+  },
+  async ({ words, isRightToLeft }) => {
+    const project = await herald.system.project(words.slice(0, 100), ["apns", "webpush"]);
+    // Ids of users are ASCII.
+    const user = words.replaceAll(/[^!-.0-~]/g, "-").slice(0, 128);
+    const { device } = await project.register({ topics: ["news"], metadata: { note: words }, user_id: user });
+    const { id } = await project.send({
+      title: words,
+      body: words,
+      targets: [device.id],
+      link_to: "/javascript:alert(4)",
+      image: "https://example.com/javascript:alert(5).png",
+      labels: { campaign: words.slice(0, 40) },
+    });
+    await project.final(id);
+    const webhook = await addWebhook(project, words.slice(0, 200));
+    const kind = { kind: { title: words.slice(0, 60), frequency_cap: { count: 2, per: "week" } } };
+    expectStatus(await herald.system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: kind }), 201);
+    const operator = { operator: { name: words.slice(0, 60), role: "viewer" } };
+    expectStatus(await herald.system.admin("POST /operators", { body: operator }), 201);
+    const page = await herald.browser.signedIn(`/p/${project.id}`);
+    const fits = async (path: string) => {
+      for (const width of [360, 1280]) {
+        await page.setViewportSize({ width, height: 900 });
+        await expect.poll(() => wider(page), { message: `${path} at ${width} px` }).toEqual([]);
+      }
+    };
+    const direction = (selector: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).direction`);
+    const directed: Readonly<Record<string, string>> = {
+      "": ".running a",
+      "/notifications": ".row-link b",
+      [`/notifications/${id}`]: ".lock-title",
+      [`/devices/${device.id}`]: ".row-link b",
+    };
+    const found: Record<string, string[]> = {};
+    for (const path of pagesOf({ notification: id, device: device.id, user, webhook })) {
+      await goTo(page, addressOf(project, path));
+      await fits(path);
+      expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
+      expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
+      expectCalm(page);
+      const selector = directed[path];
+      if (isRightToLeft && selector !== undefined) {
+        await page.locator(selector).first().waitFor();
+        // It begins at the right, and the page around it does not change.
+        expect([path, await direction(selector), await direction("main")]).toEqual([path, "rtl", "ltr"]);
+      }
+      // Words do not change what axe checks, so one of the two is enough.
+      const problems = isRightToLeft ? [] : await problemsInBothSchemes(page);
+      if (problems.length > 0) found[path] = problems;
+    }
+    expect(found).toEqual({});
+    await goTo(page, addressOf(project, "/compose"));
+    for (const field of ["main input", "main textarea"])
+      expect(await page.evaluate(`getComputedStyle(document.querySelector("${field}")).unicodeBidi`)).toBe("plaintext");
+    await page.getByLabel("Title").fill(words);
+    await page.getByLabel("Text").fill(words);
+    await page.getByLabel("Link").fill("javascript:alert(6)");
+    await page.getByLabel("Targets").first().fill(words);
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").first().waitFor();
+    await fits("what was composed");
+    expectCalm(page);
+  },
+);
 
 test("hundreds of topics come a page at a time", async () => {
   const project = await herald.system.project("Topics");
@@ -229,7 +268,7 @@ test("presentation is shown per platform while it is typed, and an invalid field
 });
 
 test("a project among more than a hundred is found by its name", async () => {
-  const names = Array.from({ length: 120 }, (_, index) => `Shop ${index}`);
+  const names = Array.from({ length: 100 }, (_, index) => `Shop ${index}`);
   await inParallel(names, 8, async (name) => {
     expectStatus(await herald.system.admin("POST /projects", { body: { project: { name } } }), 201);
   });
@@ -247,59 +286,16 @@ test("a project among more than a hundred is found by its name", async () => {
   expectCalm(page);
 });
 
-type Violation = {
-  readonly id: string;
-  readonly impact: string | null;
-  readonly nodes: readonly { readonly html: string }[];
-};
-
-/** Findings of axe-core that are serious or critical. */
-const seriousProblems = async (page: ConsolePage, options = {}): Promise<string[]> => {
-  const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  await page.evaluate(axe); // the content security policy blocks script elements, but not the debugger
-  const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
-    violations: readonly Violation[];
-  };
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
-};
-
-/** Also with dark colours, which change nothing but contrasts. */
-const problemsInBothSchemes = async (page: ConsolePage): Promise<string[]> => {
-  const found = await seriousProblems(page);
-  const scheme = page.locator("html[data-mantine-color-scheme]");
-  await page.emulateMedia({ colorScheme: "dark" });
-  await expect.poll(() => scheme.getAttribute("data-mantine-color-scheme")).toBe("dark");
-  const dark = await seriousProblems(page, { runOnly: ["color-contrast"] });
-  await page.emulateMedia({ colorScheme: "light" });
-  await expect.poll(() => scheme.getAttribute("data-mantine-color-scheme")).toBe("light");
-  return [...found, ...dark.map((problem) => `dark: ${problem}`)];
-};
-
-test("axe finds nothing serious on any page and in the project dialogs, light and dark", {
-  timeout: 240_000,
-}, async () => {
-  const project = await herald.system.project("Axe", ["apns", "webpush"]);
-  const { device } = await project.register({ topics: ["news"], user_id: "u_1", metadata: { plan: "pro" } });
-  const { id } = await project.send({ title: "Hello", body: "Words", targets: ["topic:news"], link_to: "/x" });
-  await project.final(id);
-  const webhook = await addWebhook(project, "Orders");
+test("axe finds nothing serious in the project dialogs, light and dark", async () => {
+  const project = await herald.system.project("Axe");
   const page = await herald.browser.signedIn(`/p/${project.id}`);
-  const found: Record<string, string[]> = {};
-  for (const path of pagesOf({ notification: id, device: device.id, user: "u_1", webhook })) {
-    await goTo(page, addressOf(project, path));
-    const problems = await problemsInBothSchemes(page);
-    if (problems.length > 0) found[path] = problems;
-  }
   await page.getByRole("button", { name: /^Project/ }).click();
   const dialog = page.getByRole("dialog", { name: "Projects" });
   await dialog.getByRole("link").first().waitFor();
-  found.projects = await problemsInBothSchemes(page);
+  const projects = await problemsInBothSchemes(page);
   await dialog.getByRole("button", { name: "New project" }).click();
   await page.getByRole("dialog", { name: "New project" }).getByLabel("Name").waitFor();
-  found.newProject = await problemsInBothSchemes(page);
-  expect(found).toEqual({ projects: [], newProject: [] });
+  expect({ projects, newProject: await problemsInBothSchemes(page) }).toEqual({ projects: [], newProject: [] });
   expectCalm(page);
 });
 
