@@ -1,4 +1,6 @@
-import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -19,6 +21,8 @@ const minimumMajor = 6;
 const maxGigabytes = 8;
 /** The number is the version of this recipe. */
 const debianFolder = "swift-debian-1";
+/** Of what was compiled by it, before a hash of the sources. */
+const builtFolder = "swift-kit-";
 /** Parts of Debian's package that compile nothing for this machine: debugger, editor services, other processors. */
 const leaveOut = [
   "./usr/libexec/swift/lib/swift_static",
@@ -32,20 +36,23 @@ const leaveOut = [
   "*/bin/sourcekit-lsp",
 ];
 
-/** Runs a program of the Swift toolchain on this repository. */
+type Run = (
+  args: readonly string[],
+  env?: Readonly<Record<string, string>>,
+) => Promise<{ code: number | null; output: string }>;
+
+/** The compiled kit and its tests. */
 export type Swift = {
-  readonly version: string;
-  /** Resolves to the exit code and the output. */
-  readonly run: (
-    args: readonly string[],
-    env?: Readonly<Record<string, string>>,
-  ) => Promise<{ code: number | null; output: string }>;
+  /** Compiles them. Throws the compiler's errors and warnings. */
+  readonly build: () => Promise<void>;
+  /** Runs the tests that `build` compiled. Resolves to the exit code and the output. */
+  readonly test: (env: Readonly<Record<string, string>>) => ReturnType<Run>;
 };
 
 type Command = { readonly command: string; readonly args: readonly string[]; readonly env: NodeJS.ProcessEnv };
 
 const runner =
-  ({ command, args: before, env: own }: Command): Swift["run"] =>
+  ({ command, args: before, env: own }: Command): Run =>
   async (args, env = {}) => {
     const folder = await mkdtemp(join(tmpdir(), "herald-swift-"));
     // A file, because the last lines of a pipe may come after the end.
@@ -67,14 +74,22 @@ const runner =
     return { code, output };
   };
 
+const buildArgs = ["build", "--build-tests"];
+
+const compile = async (run: Run, more: readonly string[]): Promise<void> => {
+  const { code, output } = await run([...buildArgs, ...more]);
+  if (code !== 0 || output.includes("warning:")) throw new Error(`swift build ended with ${code}:\n${output}`);
+};
+
 /** The `swift` on PATH if it is new enough, else Debian's if `HERALD_SWIFT=trixie` asks for it. Otherwise the reason why there is none. */
 export async function findSwift(env: NodeJS.ProcessEnv, progress: (line: string) => void): Promise<Swift | string> {
   const binary = await findBinary("swift", env.PATH);
   if (binary) {
     const { stdout } = await runCommand(binary, ["--version"], { timeoutMs: 60_000 });
     const version = /Swift version (\d+\S*)/.exec(stdout)?.[1];
+    const run = runner({ command: binary, args: [], env });
     if (Number.parseInt(version ?? "", 10) >= minimumMajor)
-      return { version: version ?? "", run: runner({ command: binary, args: [], env }) };
+      return { build: () => compile(run, []), test: (own) => run(["test", "--skip-build"], own) };
   }
   if (env.HERALD_SWIFT !== "trixie")
     return `swift ${minimumMajor} is not on PATH; HERALD_SWIFT=trixie downloads Debian's (540 MB)`;
@@ -82,8 +97,9 @@ export async function findSwift(env: NodeJS.ProcessEnv, progress: (line: string)
 }
 
 /** In the toolchain's own root, with this repository and the kernel's files mounted where no other process sees them. */
-const enter = `root=$1; repository=$2; shift 2
+const enter = `root=$1; repository=$2; built=$3; shift 3
 mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --bind "$repository" "$root/src" &&
+mkdir -p "$root/built" && mount --bind "$built" "$root/built" &&
 exec chroot "$root" /usr/libexec/swift/bin/swift "$@"`;
 
 const noDebianSite = (env: NodeJS.ProcessEnv) =>
@@ -98,7 +114,8 @@ async function debianSwift(env: NodeJS.ProcessEnv, progress: (line: string) => v
   if (!ok) return `Debian's runs in mounts of its own, and this machine allows none: ${why}`;
   const whyNot = (await whyNoDebian(env)) ?? (await noDebianSite(env));
   if (whyNot) return whyNot;
-  const folder = await provision({ cache: cacheFolder(env), name: debianFolder, progress }, async (building) => {
+  const cache = cacheFolder(env);
+  const folder = await provision({ cache, name: debianFolder, progress }, async (building) => {
     const say = (line: string) => progress(`Swift: ${line}`);
     const packages = ["swiftlang", "libstdc++-14-dev"];
     const unpacked = await unpackDebianPackages(building, packages, { env, progress: say, suite: "trixie", leaveOut });
@@ -106,12 +123,50 @@ async function debianSwift(env: NodeJS.ProcessEnv, progress: (line: string) => v
     for (const name of ["proc", "dev", "src", "tmp"]) await mkdir(join(unpacked, name), { recursive: true });
   });
   const libraries = "/usr/libexec/swift/lib/swift/linux:/usr/libexec/swift/lib";
-  const run = runner({
-    command: "unshare",
-    args: [...namespace, "sh", "-c", enter, "enter", join(folder, "root"), root],
-    env: { PATH: "/usr/libexec/swift/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/tmp", LD_LIBRARY_PATH: libraries },
-  });
-  // Its own folder for what is compiled: paths in it differ from those of another compiler.
-  const inRoot = ["--package-path", "/src", "--scratch-path", "/src/.build/trixie", "--disable-sandbox"];
-  return { version: "6.0.3", run: ([command = "", ...args], own) => run([command, ...inRoot, ...args], own) };
+  const runWith = (built: string) =>
+    runner({
+      command: "unshare",
+      args: [...namespace, "sh", "-c", enter, "enter", join(folder, "root"), root, built],
+      env: { PATH: "/usr/libexec/swift/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/tmp", LD_LIBRARY_PATH: libraries },
+    });
+  const inRoot = ["--package-path", "/src", "--scratch-path", "/built", "--disable-sandbox"];
+  const name = `${builtFolder}${await hashOfSources(folder)}`;
+  let built = "";
+  return {
+    build: async () => {
+      built = await provision({ cache, name, progress }, async (building) => {
+        await compile(runWith(building), inRoot);
+        await removeOldBuilds(cache);
+      });
+      await utimes(built, new Date(), new Date());
+    },
+    test: (own) => runWith(built)(["test", "--skip-build", ...inRoot], own),
+  };
 }
+
+/** What is compiled depends on these files of the repository, and on the compiler. */
+const sources = ["Package.swift", "kits/swift", "examples/swift"];
+
+const hashOfSources = async (toolchain: string): Promise<string> => {
+  const listed = await runCommand("git", ["ls-files", "--cached", "--others", "--exclude-standard", ...sources], {
+    cwd: root,
+    timeoutMs: 60_000,
+  });
+  if (!listed.ok) throw new Error(`git ls-files: ${listed.why}`);
+  const hash = createHash("sha256").update(await readFile(join(toolchain, "packages.txt")));
+  hash.update(buildArgs.join(" "));
+  for (const file of listed.stdout.split("\n").filter((name) => name !== "" && existsSync(join(root, name))))
+    hash.update(`\0${file}\0`).update(await readFile(join(root, file)));
+  return hash.digest("hex").slice(0, 16);
+};
+
+const dayMs = 86_400_000;
+
+/** Another run may still use one that was used within a day. */
+const removeOldBuilds = async (cache: string): Promise<void> => {
+  for (const name of await readdir(cache)) {
+    if (!new RegExp(`^${builtFolder}[0-9a-f]+$`).test(name)) continue;
+    const { mtimeMs } = await stat(join(cache, name));
+    if (Date.now() - mtimeMs > dayMs) await rm(join(cache, name), { recursive: true, force: true });
+  }
+};

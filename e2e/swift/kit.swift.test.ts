@@ -18,10 +18,7 @@ afterAll(async () => {
 
 test.runIf(typeof swift !== "string")("the kit's tests pass against a running Herald", async () => {
   if (typeof swift === "string") return;
-  const built = await swift.run(["build", "--build-tests"]);
-  expect(built.code, built.output).toBe(0);
-  expect(built.output).not.toContain("warning:");
-
+  await swift.build();
   const system = await startSystem();
   closing.push(system.stop);
   const project = await system.project("Swift");
@@ -34,7 +31,7 @@ test.runIf(typeof swift !== "string")("the kit's tests pass against a running He
   );
   const { gateway, simulators } = system;
   const settings = { gateway, project: project.id, token: project.token, simulator: simulators.url, userTokens };
-  const tested = await swift.run(["test", "--skip-build"], { HERALD_TEST: JSON.stringify(settings) });
+  const tested = await swift.test({ HERALD_TEST: JSON.stringify(settings) });
   // Only what failed: a runner shortens long messages.
   const failures = tested.output.split("\n").filter((line) => /✘|error|never/.test(line));
   expect(tested.code, failures.join("\n") || tested.output).toBe(0);
