@@ -107,6 +107,8 @@ export async function processBroker(
       await running.reload(configured());
     },
     stop: async () => {
+      // Its data is deleted below, and to stop in good order with all streams takes a third of a second.
+      running.process.signal("SIGKILL");
       await running.process.stop();
       const refused = await refusedToServices(dataDir);
       await rm(dataDir, { recursive: true, force: true });
