@@ -90,7 +90,7 @@ export function startLoad(
     const follow = system.simulators.follow();
     let pushes = 0;
     while (!stopping) {
-      for (const push of await follow()) {
+      for (const push of await eventually(follow)) {
         if (!wasAccepted(push)) continue; // a refused push may have no payload
         const { project_id, notification_id, token } = payloadOf(push);
         if (project_id !== project.id || pushes++ % 10 !== 0) continue;

@@ -78,7 +78,7 @@ export function startReports(system: System, project: Project, gateways: readonl
   const known = new Map<string, boolean>();
   const newPushes = async (): Promise<Push[]> => {
     const found: Push[] = [];
-    for (const push of await follow()) {
+    for (const push of await eventually(follow)) {
       if (!wasAccepted(push) || payloadOf(push).project_id !== project.id) continue;
       const { notification_id: notificationId, token, receipt } = payloadOf(push);
       const [deviceId, asked] = [deviceOf(push), receipt !== undefined];

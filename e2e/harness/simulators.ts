@@ -11,7 +11,7 @@ export type SimulatorControl = {
     /** A cursor, or a time (inclusive). */
     since?: number | Date;
   }): Promise<Push[]>;
-  /** Returns a function that resolves to the pushes since its previous call, or since `follow`. */
+  /** Returns a function that resolves to the pushes since its previous call. The first call resolves to all. */
   follow(): () => Promise<Push[]>;
   /** Deletes the received pushes. Cursors stay valid. */
   forget(): Promise<void>;

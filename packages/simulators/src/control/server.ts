@@ -139,6 +139,8 @@ export async function startControl(
   });
 
   const server = createServer(app);
+  // A client that looks every few seconds would often send on a connection that is just being closed.
+  server.keepAliveTimeout = 65_000;
   server.listen(port, host);
   await once(server, "listening");
   const url = `http://${publicHost}:${(server.address() as AddressInfo).port}`;
