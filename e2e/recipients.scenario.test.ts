@@ -16,7 +16,7 @@ test.beforeAll(({ system: shared }) => {
 logOnFailure(() => system);
 
 /** Ten chunks of an upload. */
-const count = process.env.HERALD_TEST_LONG === "1" ? 100_000 : 20_000;
+const count = process.env.HERALD_TEST_LONG ? 100_000 : 20_000;
 /** Every fiftieth line names a device that exists; of a thousand, one is broken and one is the double of an earlier line. */
 const [ofKnown, ofOthers] = [50, 1_000];
 

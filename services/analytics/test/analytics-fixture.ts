@@ -32,7 +32,7 @@ import { AnalyticsConfig } from "../src/config.ts";
 import { createStores } from "../src/stores/create-stores.ts";
 
 /** One key ring per test file, so that analytics can decrypt its secrets after a restart. */
-export const masterKeys = `k1:${randomBytes(32).toString("base64")}`;
+const masterKeys = `k1:${randomBytes(32).toString("base64")}`;
 export const log = createLogger({ service: "test", level: "silent" });
 
 export const acceptedAt = new Date("2030-03-30T12:00:00Z");

@@ -17,7 +17,7 @@ import {
 } from "./analytics-fixture.ts";
 
 /** A size for every run, and that of the documented guarantees. */
-const [opensInAll, kills] = process.env.HERALD_TEST_LONG === "1" ? ([100_000, 20] as const) : ([2_400, 3] as const);
+const [opensInAll, kills] = process.env.HERALD_TEST_LONG ? ([100_000, 20] as const) : ([2_400, 3] as const);
 /** After each kill, messages are redelivered after their ack wait of 6 s, to processes that need as long to start on a busy machine. */
 const timeoutMs = 120_000 + kills * 30_000;
 

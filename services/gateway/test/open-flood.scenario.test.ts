@@ -45,7 +45,7 @@ const newOpen = () => {
 const open = ({ notificationId, token }: { notificationId: string; token: string }) =>
   system.call(`PUT /api/v1/notifications/${notificationId}/open`, { body: { project_id: project.id, token } });
 
-const flood = process.env.HERALD_TEST_LONG === "1" ? 10_000 : 2_500;
+const flood = process.env.HERALD_TEST_LONG ? 10_000 : 2_500;
 // The flood, the gateway and its services share one process, so it must not fall behind by more than the timeout of requests.
 const connections = 4;
 /** Outstanding responses per connection. */
