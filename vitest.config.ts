@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { defaultExclude, defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const conditions = ["@herald/source"];
 const resolve = { conditions };
@@ -17,7 +18,6 @@ const fakesTimers = [
   "packages/bus/src/progress-signals.unit.test.ts",
   "packages/http2-client/src/http2/request-queue.unit.test.ts",
   "packages/kit/src/group-commit.unit.test.ts",
-  "packages/mongo/src/clear-outboxes.unit.test.ts",
   "services/gateway/src/sending/group-reports.unit.test.ts",
 ];
 const properties = 60_000; // tried on thousands of values, on a machine with other work
@@ -28,6 +28,16 @@ const wholeSystem = {
   hookTimeout: 180_000, // may be the first to fetch the programs
 };
 
+/** They wait for timers, or have a system of their own. Where one came last, its worker would run alone at the end. */
+const longest = /\/(own-system\.e2e|(webhooks|every-answer|provider-answers)\.scenario)\.test\.ts$/;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return [true, false].flatMap((first) => sorted.filter(({ moduleId }) => longest.test(moduleId) === first));
+  }
+}
+
 /**
  * The suffix of a test file decides its tier: pure, on a real broker and database, the whole system over HTTP, or a scenario that takes
  * long by nature, which `npm test` leaves to `npm run test:scenarios`.
@@ -37,6 +47,7 @@ export default defineConfig({
     // CI reads the runner's own report, not its screen.
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     isolate: false, // what a file imports is loaded once for each worker; nothing of ours keeps state in a module that a test changes
+    sequence: { sequencer: LongestFirst },
     maxWorkers: 3, // of two cores one waits half of the time: for answers, for what is unavailable, for timeouts
     projects: [
       {
