@@ -15,7 +15,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --only    ${rows.map(({ name }) => name).join(", ")}
   --lanes   rows that run at a time; default 3, 1 with --long
   --older   the commit to run beside this tree; default: the oldest that this one supports
-  --report  a file for how many rows passed, failed (and why) and could not be tried here, as JSON
+  --report  a file for how many rows passed, failed (and why) and could not be tried here, and the seconds of each, as JSON
   --logs    a folder for what the parts of a system said in rows that failed
   --write   writes docs/reference/reliability.md but for its part on hostile input`;
 
@@ -86,11 +86,11 @@ const all = chosen.flatMap(({ name }) => outcomes.get(name) ?? []);
 console.log(`\n${screenTable(all)}\n`);
 const count = (verdict: Verdict) => all.filter((one) => verdictOf(one) === verdict).length;
 const failed = count("failed");
-if (values.report)
-  await writeFile(
-    values.report,
-    JSON.stringify({ passed: count("passed"), failed, notHere: count("not here"), failures }),
-  );
+if (values.report) {
+  const took = all.map(({ row, tookMs }) => ({ name: row.name, seconds: tookMs / 1_000 }));
+  const report = { passed: count("passed"), failed, notHere: count("not here"), failures, rows: took };
+  await writeFile(values.report, JSON.stringify(report));
+}
 console.log(`${all.length} rows in ${seconds(performance.now() - begun)}, ${failed} failed`);
 if (values.write) {
   const command = `npm run test:faults${values.long ? " -- --long" : ""}`;
