@@ -48,7 +48,6 @@ const showKinds = ({ kinds, problem }) => {
 };
 
 const herald = createHerald({ gateway, project, onChange: show, onPush: showPush });
-const status = await herald.start();
 
 /** This site's backend. */
 const post = async (path, body) => {
@@ -84,7 +83,6 @@ element("unsubscribe").onclick = async () => {
   await herald.unsubscribe();
   await refreshKinds();
 };
-await refreshKinds();
 element("login").onclick = async () => {
   const { user_token } = await post("/session", { user: element("user").value });
   await herald.login(user_token);
@@ -95,5 +93,8 @@ element("send-device").onclick = async () => send((await herald.start()).device)
 element("send-user").onclick = () => send(`user:${element("user").value}`);
 element("send-topic").onclick = () => send("topic:news");
 
+// Last, so that no click is lost while the page waits for Herald.
+const status = await herald.start();
+await refreshKinds();
 // Tests wait for this attribute.
 document.body.dataset.ready = String(status.permission);
