@@ -1,9 +1,8 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Writable } from "node:stream";
-import { run, type Surroundings } from "@herald/cli";
 import { request } from "@herald/testing";
 import { expect } from "vitest";
+import { quickCommandLine } from "../harness/quick-command-line.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { test } from "./shared-system.ts";
@@ -42,33 +41,20 @@ const files: Readonly<Record<string, string>> = {
   "a file of a later version": "herald: 2\nproject: { key: shop }",
 };
 
-/** The command line in this process, because starting it costs more than a file. What it does not catch fails the test. */
-const herald = async (env: Readonly<Record<string, string>>, ...words: string[]) => {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: keyof typeof written) =>
-    new Writable({
-      write: (text, _, done) => {
-        written[name] += text;
-        done();
-      },
-    });
-  const surroundings = { env, stdin: {}, stdout: stream("stdout"), stderr: stream("stderr") };
-  return { exitCode: await run(words, surroundings as unknown as Surroundings), ...written };
-};
-
 test("project files that are wrong are refused in words, quote no secret, and send no request", async ({ task }) => {
   const folder = await mkdtemp(join(system.folder, "files-"));
-  const env = {
+  // In this process, because starting it costs more than a file. What it does not catch fails the test.
+  const { herald } = quickCommandLine({
     HOME: folder,
     // Nothing answers there: a request would end with another exit code.
     HERALD_URL: "http://127.0.0.1:9",
     HERALD_ADMIN_TOKEN: system.adminToken,
     NOT_JSON: secret,
-  };
+  });
   for (const [what, text] of Object.entries(files)) {
     const file = join(folder, "shop.yaml");
     await writeFile(file, text);
-    const { exitCode, stdout, stderr } = await herald(env, "apply", "-f", file);
+    const { exitCode, stdout, stderr } = await herald("apply", "-f", file);
     expect([exitCode, stdout], what).toEqual([2, ""]);
     expect(stderr, what).toMatch(/^shop\.yaml(:\d+:\d+: | is )/);
     expect(stderr, what).not.toMatch(new RegExp(`${secret}|^ +at `, "m"));
