@@ -1,5 +1,6 @@
 import { expect, test as plain } from "vitest";
 import { type System, startSystem } from "../harness/system.ts";
+import { overComposeLimit } from "./memory.ts";
 
 const env = {
   // All requests come from one address, and rate limits would hide the tested answers.
@@ -37,6 +38,7 @@ export const test = plain.extend<{ system: System; unharmed: undefined }>({
       // The supervisor restarts a crashed service, so only the log may show the crash.
       const [crash] = system.logs.crashes();
       if (crash) throw new Error(`${crash.part} crashed: ${crash.line}`);
+      expect(await overComposeLimit(system)).toEqual([]);
     },
     { scope: "file", auto: true },
   ],
