@@ -197,6 +197,25 @@ describe.runIf(skipped === undefined)("the parts", () => {
     expect(rendered["own pods"]?.filter(({ kind }) => kind === "NetworkPolicy")).toEqual([]);
   });
 
+  test("with sign-in the gateway reaches the provider, knows the client's secret, and no other part changes", () => {
+    const { egress } = find("sign-in", /^NetworkPolicy$/, "gateway").spec;
+    expect(portsOf(egress)).toEqual([53, 53, 4222, 8443]);
+    expect(egress.at(-1).to).toBeUndefined();
+    const secret = variablesOf("gateway", "sign-in").find(({ name }) => name === "HERALD_GATEWAY_OIDC_CLIENT_SECRET");
+    // Optional, because a provider may give none.
+    expect(secret?.valueFrom).toEqual({
+      secretKeyRef: { name: "herald-gateway", key: "oidc-client-secret", optional: true },
+    });
+    expect(readConfig(schemas.gateway, environmentOf("gateway", "sign-in"))).toMatchObject({
+      HERALD_GATEWAY_OIDC_ISSUER: "https://id.example.com:8443/realms/company",
+      HERALD_GATEWAY_OIDC_URL: "https://herald.example.com",
+    });
+    for (const part of parts.filter((name) => name !== "gateway"))
+      expect(find("sign-in", /^NetworkPolicy$/, part).spec).toEqual(find("defaults", /^NetworkPolicy$/, part).spec);
+    const narrowed = find("sign-in at Google", /^NetworkPolicy$/, "gateway").spec.egress.at(-1);
+    expect(narrowed).toEqual({ ports: [{ port: 443 }], to: [{ ipBlock: { cidr: "10.3.0.0/16" } }] });
+  });
+
   test("infra/init makes every Secret of the chart and of the brokers, and keeps its values", async () => {
     const { first, again, elsewhere } = await initialise();
     expect(again).toBe(first);

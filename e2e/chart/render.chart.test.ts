@@ -18,6 +18,7 @@ import {
   run,
   startHelm,
   template,
+  type Values,
   whySkipped,
 } from "./helm.ts";
 import { digest, parts as releasedParts, valueSets, wrongValues } from "./value-sets.ts";
@@ -199,13 +200,33 @@ describe.runIf(skipped === undefined)("rendered", () => {
     );
   });
 
+  const notesWith = async (values: Values) =>
+    (await helm("install", "herald", chart, "--dry-run=client", ...(await helm.values(values)))).split("NOTES:")[1];
+  const proxies = (count: number) => ({ gateway: { config: { HERALD_GATEWAY_TRUST_PROXY: count } } });
+  const clients = [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "ingress-nginx" } } }];
+  test.each([
+    ["by default", {}, true],
+    ["with two proxies and every client", proxies(2), true],
+    ["without policies", { networkPolicies: { enabled: false, clients } }, true],
+    ["if the clients are the proxies", { networkPolicies: { clients } }, false],
+    ["if no proxy is trusted", proxies(0), false],
+  ])("the notes warn of pods that can name any address as theirs %s: %o %s", async (_when, values, warned) => {
+    const notes = await notesWith(values);
+    expect(notes).toContain("See how far it is");
+    expect(/WARNING.*X-Forwarded-For/s.test(String(notes))).toBe(warned);
+  });
+
   test("the pages install, upgrade and configure with what the chart knows", async () => {
-    const pages = ["README.md", "docs/how-to/deploy.md", "docs/how-to/upgrade.md"].map((page) =>
-      readFileSync(join(root, page), "utf8"),
-    );
-    const files = pages.flatMap((page) =>
-      [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text),
-    );
+    const pages = [
+      "README.md",
+      "docs/how-to/deploy.md",
+      "docs/how-to/upgrade.md",
+      "docs/how-to/sign-in-with-your-company.md",
+    ].map((page) => readFileSync(join(root, page), "utf8"));
+    const files = pages
+      .flatMap((page) => [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text))
+      // This one is a file of Herald's, not of values.
+      .filter((text) => !text.startsWith("herald-admins:"));
     expect(files.length).toBeGreaterThan(2);
     for (const values of files) expect((await template(helm, parse(values))).length).toBeGreaterThan(10);
 

@@ -50,6 +50,30 @@ export const valueSets: Readonly<Record<string, Values>> = {
       hostnames: ["push.example.com"],
     },
   },
+  "sign-in": {
+    gateway: {
+      config: {
+        HERALD_GATEWAY_OIDC_ISSUER: "https://id.example.com:8443/realms/company",
+        HERALD_GATEWAY_OIDC_CLIENT_ID: "herald",
+        HERALD_GATEWAY_OIDC_URL: "https://herald.example.com",
+        HERALD_GATEWAY_OIDC_GROUPS_FILE: "/etc/herald/groups.yaml",
+      },
+    },
+    pods: {
+      volumes: [{ name: "groups", configMap: { name: "herald-groups" } }],
+      volumeMounts: [{ name: "groups", mountPath: "/etc/herald", readOnly: true }],
+    },
+  },
+  "sign-in at Google": {
+    gateway: {
+      config: {
+        HERALD_GATEWAY_OIDC_ISSUER: "https://accounts.google.com",
+        HERALD_GATEWAY_OIDC_CLIENT_ID: "herald",
+        HERALD_GATEWAY_OIDC_URL: "https://herald.example.com",
+      },
+    },
+    networkPolicies: { identityProvider: [{ ipBlock: { cidr: "10.3.0.0/16" } }] },
+  },
   PostgreSQL: { database: { ferretdb: { enabled: true }, prefix: "push" } },
   "own pods": {
     networkPolicies: { enabled: false },
@@ -83,6 +107,10 @@ export const wrongValues: readonly (readonly [string, Values])[] = [
   ["/gateway/config", { gateway: { config: { HERALD_ADMIN_TOKEN: "a secret in plain text" } } }],
   ["/gateway/config/HERALD_GATEWAY_TRUST_PROXY", { gateway: { config: { HERALD_GATEWAY_TRUST_PROXY: 17 } } }],
   ["/gateway/config/HERALD_LOG_LEVEL", { gateway: { config: { HERALD_LOG_LEVEL: "loud" } } }],
+  [
+    "/gateway/config/HERALD_GATEWAY_OIDC_ISSUER",
+    { gateway: { config: { HERALD_GATEWAY_OIDC_ISSUER: "https://herald:password@id.example.com" } } },
+  ],
   ["/nats/replicas", { nats: { replicas: 2 } }],
   ["/nats/url", { nats: { url: "nats://user:password@nats:4222" } }],
   ["/images/gateway/digest", { images: { gateway: { digest: "sha256:short" } } }],

@@ -11,6 +11,10 @@ type Schema = { readonly description?: string; readonly [keyword: string]: unkno
 const ownVariables =
   /^HERALD_(NATS_.*|MONGO_URL|DATABASE_PREFIX|HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_PORT|GATEWAY_ADMIN_HOST)$|^OTEL_/;
 
+/** A URL may contain a password, and so counts as a secret. These are known to every browser that signs in, and have a schema without one. */
+const publicUrls = /^HERALD_GATEWAY_OIDC_(ISSUER|URL)$/;
+const urlWithoutPassword: Schema = { type: "string", pattern: "^https?://[^@]+$" };
+
 /** What a variable accepts, in terms of JSON schema. Sizes and durations are checked by the service that reads them. */
 const acceptedBy = (accepts: string): Schema => {
   const [, min, max] = /^a whole number from (\d+) to (\d+)/.exec(accepts) ?? [];
@@ -31,8 +35,10 @@ const configOf = (part: Part): Schema => {
   const meanings = new Map([...meaningsIn(sharedSource), ...meaningsIn(`services/${part}/src/config.ts`)]);
   const variables = Object.entries(schemas[part].shape).flatMap(([name, type]) => {
     const info = variableInfo(type);
-    if (info === undefined || info.secret || ownVariables.test(name)) return [];
-    return [[name, { description: meanings.get(name), ...acceptedBy(info.accepts) }] as const];
+    if (info === undefined || ownVariables.test(name)) return [];
+    if (info.secret && !publicUrls.test(name)) return [];
+    const schema = info.secret ? urlWithoutPassword : acceptedBy(info.accepts);
+    return [[name, { description: meanings.get(name), ...schema }] as const];
   });
   return closed(Object.fromEntries(variables));
 };
