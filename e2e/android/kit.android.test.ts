@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expectStatus } from "@herald/testing";
+import { expectStatus, startRedirectingServer } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { withMemoryLimit } from "../harness/memory-limit.ts";
@@ -42,8 +42,10 @@ describe.runIf(hasJava)("the kit for Android", () => {
       await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} }),
       201,
     ).body;
+    const redirecting = await startRedirectingServer();
     const env = {
       ...process.env,
+      HERALD_TEST_REDIRECTING: redirecting.url,
       HERALD_TEST_GATEWAY: system.gateway,
       HERALD_TEST_PROJECT: project.id,
       HERALD_TEST_TOKEN: project.token,
@@ -56,6 +58,8 @@ describe.runIf(hasJava)("the kit for Android", () => {
       ({ stdout }) => ({ output: stdout, failed: false }),
       (error: { stdout: string }) => ({ output: error.stdout, failed: true }),
     );
+    await redirecting.stop();
+    expect(redirecting.followed).toEqual([]);
     const [, ran, skipped] = /Tests run: (\d+), Failures: \d+, Errors: \d+, Skipped: (\d+)\s*$/m.exec(output) ?? [];
     expect({ failed, skipped, ran: Number(ran) > 0 }, output).toEqual({ failed: false, skipped: "0", ran: true });
   });

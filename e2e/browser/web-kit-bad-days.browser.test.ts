@@ -1,5 +1,5 @@
 import type { Push } from "@herald/simulators";
-import { eventually } from "@herald/testing";
+import { eventually, startRedirectingServer } from "@herald/testing";
 import { expect } from "vitest";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
 import { ready } from "./browser.ts";
@@ -118,6 +118,23 @@ test("offline at the log-in and the topic: kept, over a reload, until the browse
   await page.unroute("**/api/v1/**");
   await page.reload();
   await reaches(page, { pending: false, user: "u-offline", topics: ["news"] });
+});
+
+test("a redirect gets neither credential nor body, and the change is kept", async () => {
+  const page = await kit.person.subscribed();
+  const redirecting = await startRedirectingServer();
+  try {
+    const headers = { location: redirecting.url, "access-control-allow-origin": "*" };
+    await page.route("**/api/v1/**", (route) => route.fulfill({ status: 307, headers }));
+    await page.click("#news");
+    await reaches(page, { pending: true, problem: expect.objectContaining({ slug: "offline" }) });
+    expect(redirecting.followed).toEqual([]);
+  } finally {
+    await redirecting.stop();
+  }
+  await page.unroute("**/api/v1/**");
+  await page.reload();
+  await reaches(page, { pending: false, problem: null, topics: ["news"] });
 });
 
 test("Herald asks to wait: no page and no worker calls it before, also after a reload", async () => {

@@ -1,4 +1,4 @@
-import { expectStatus } from "@herald/testing";
+import { expectStatus, startRedirectingServer } from "@herald/testing";
 import { afterAll, expect, test } from "vitest";
 import { startSystem } from "../harness/system.ts";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
@@ -30,10 +30,20 @@ test.runIf(typeof swift !== "string")("the kit's tests pass against a running He
     hs256(secret, { claims: claimsOf(project.id, "u-swift", { iat: nowSeconds() - 30 + number }) }),
   );
   const { gateway, simulators } = system;
-  const settings = { gateway, project: project.id, token: project.token, simulator: simulators.url, userTokens };
+  const redirecting = await startRedirectingServer();
+  closing.push(redirecting.stop);
+  const settings = {
+    redirecting: redirecting.url,
+    gateway,
+    project: project.id,
+    token: project.token,
+    simulator: simulators.url,
+    userTokens,
+  };
   const tested = await swift.test({ HERALD_TEST: JSON.stringify(settings) });
   // Only what failed: a runner shortens long messages.
   const failures = tested.output.split("\n").filter((line) => /✘|error|never/.test(line));
   expect(tested.code, failures.join("\n") || tested.output).toBe(0);
   expect(tested.output).not.toMatch(/skipped/);
+  expect(redirecting.followed).toEqual([]);
 });

@@ -51,6 +51,8 @@ export const callHerald = async <Answer>(
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       signal: abort.signal,
+      // Another host would get the credential, the body and the last word. Expo's fetch obeys, React Native's own follows.
+      redirect: "error",
     });
     text = await response.text();
   } catch (error) {

@@ -8,6 +8,7 @@ export { natsRefusal } from "./nats-refusal.ts";
 export { type BrokerHands, operateBroker } from "./operate-broker.ts";
 export type { BrokerSource } from "./provided.ts";
 export { readPublished, readStream, type StreamMessage } from "./read-stream.ts";
+export { type RedirectingServer, startRedirectingServer } from "./redirecting-server.ts";
 export { expectStatus, type HttpAnswer, type Request, request } from "./request.ts";
 export { type Broker, type BrokerOptions, startBroker } from "./start-broker.ts";
 export { type Cluster, type ClusterNode, startCluster } from "./start-cluster.ts";

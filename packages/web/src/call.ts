@@ -13,7 +13,7 @@ const maxBlockedMs = 86_400_000;
 export const call = async <Answer>(
   gateway: string,
   route: string,
-  body?: unknown,
+  body?: object,
   credential?: string,
 ): Promise<Answer> => {
   const blocked = await readBlock();
@@ -27,11 +27,12 @@ export const call = async <Answer>(
     response = await fetch(`${gateway}/api/v1/${path}`, {
       method,
       headers: {
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(body && { "content-type": "application/json" }),
         ...(credential && { authorization: `Bearer ${credential}` }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body && { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(timeoutMs),
+      redirect: "error", // another host would get the credential, the body and the last word
     });
     text = await response.text();
   } catch (error) {

@@ -20,7 +20,7 @@ const answered = async (work: () => Promise<PreferencesAnswer>): Promise<KindCho
   }
 };
 
-const ask = async (body?: unknown): Promise<PreferencesAnswer> => {
+const ask = async (body?: object): Promise<PreferencesAnswer> => {
   const { gateway = "", device, credential } = (await readState()) ?? {};
   if (!device || !credential)
     throw { slug: "not-subscribed", message: "subscribe first", retry: false, status: 0 } satisfies CallProblem;

@@ -51,7 +51,7 @@ export const settle = async (
       await store(otherwise);
     }
   };
-  const asDevice = <Answer>(route: string, body?: unknown): Promise<Answer> =>
+  const asDevice = <Answer>(route: string, body?: object): Promise<Answer> =>
     call(state.gateway, route.replace("{id}", state.device ?? ""), body, state.credential);
 
   const mustRegister = async (): Promise<boolean> => {

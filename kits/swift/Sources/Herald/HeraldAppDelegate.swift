@@ -12,9 +12,10 @@ open class HeraldAppDelegate: UIResponder, UIApplicationDelegate {
     /// The device. Override it to use a client of your own.
     open var herald: HeraldClient { .shared }
 
-    /// Shows what a notification links to: the `link_to` of the notification or of the pressed button. Default: opens an absolute URL.
+    /// Shows what a notification links to: the `link_to` of the notification or of the pressed button. Default: opens an `https` URL, and one
+    /// of a scheme that the app's Info.plist declares.
     open func open(link: String, of push: HeraldPush) {
-        guard let url = URL(string: link), url.scheme != nil else { return }
+        guard let url = HeraldPush.url(link: link, infoDictionary: Bundle.main.infoDictionary) else { return }
         UIApplication.shared.open(url)
     }
 

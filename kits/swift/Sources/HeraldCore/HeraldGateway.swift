@@ -77,7 +77,8 @@ struct HeraldGateway: Sendable {
         return HeraldProblem(
             slug: refusal?.type?.split(separator: "#").last.map(String.init) ?? "failed",
             message: refusal?.errors?.joined(separator: "; ") ?? "Herald answered \(status)",
-            retry: status == 408 || status == 429 || status >= 500,
+            // A redirect is not Herald's: a hotel's network asks for a log-in first, or the address is wrong.
+            retry: status < 400 || status == 408 || status == 429 || status >= 500,
             status: status,
             retryAfter: response.value(forHTTPHeaderField: "Retry-After").flatMap(seconds)
         )

@@ -57,6 +57,16 @@ public struct HeraldPush: Equatable, Sendable {
         asksReceipt = false
     }
 
+    /// The URL of a link that the kit opens by itself: `https`, or one of the app's own schemes, which `CFBundleURLTypes` of its Info.plist lists.
+    /// Nil for another one, which would start another app, or call a number, in the name of a push.
+    public static func url(link: String, infoDictionary: [String: Any]?) -> URL? {
+        let types = infoDictionary?["CFBundleURLTypes"] as? [[String: Any]] ?? []
+        let own = types.flatMap { $0["CFBundleURLSchemes"] as? [String] ?? [] }
+        guard let url = URL(string: link), let scheme = url.scheme?.lowercased(), (own.map { $0.lowercased() } + ["https"]).contains(scheme)
+        else { return nil }
+        return url
+    }
+
     private static func button(_ fields: [String: Any]) -> HeraldButton? {
         guard let id = fields["id"] as? String, let title = fields["title"] as? String else { return nil }
         return HeraldButton(

@@ -17,6 +17,8 @@ private struct System: Decodable {
     let simulator: URL
     /// Of the user `u-swift`, each issued after the one before.
     let userTokens: [String]
+    /// Sends every request to another host, which notes what comes.
+    let redirecting: URL
 
     static let running = ProcessInfo.processInfo.environment["HERALD_TEST"].flatMap {
         try? JSONDecoder().decode(System.self, from: Data($0.utf8))
@@ -164,6 +166,17 @@ struct EndToEnd {
         #expect(saidWhen == 2)
         try await eventually("one open") { try await system.counts(push)["opened"] as? Int == 1 }
         try await eventually("one dismissal") { try await system.counts(push)["dismissed"] as? Int == 1 }
+    }
+
+    /// `npm run test:swift` then looks whether the other host got anything.
+    @Test func keepsWhatARedirectWouldCarryAway() async throws {
+        let app = HeraldClient(
+            settings: HeraldSettings(gateway: system.redirecting, project: system.project), store: phone.store, reports: phone.reports,
+            transport: phone.network, clock: phone.clock)
+        let status = await app.register(token: newDeviceToken())
+        #expect(status.problem?.status == 307 && status.problem?.retry == true && status.pending)
+        let opened = await app.open(try #require(HeraldPush(userInfo: userInfo())))
+        #expect(opened.problem?.status == 307 && opened.pending)
     }
 
     /// Each of these is a process of its own, which has ended when it returns: two that live would overwrite each other's storage.

@@ -46,6 +46,40 @@ private let push = HeraldPush(userInfo: userInfo())!
     #expect(report.body(at: start.addingTimeInterval(-day)).ago == nil)
 }
 
+@Test func opensOnlyHttpsAndTheAppsOwnSchemes() {
+    let info: [String: Any] = ["CFBundleURLTypes": [["CFBundleURLSchemes": ["shop", "Shop-Beta"]], ["CFBundleURLName": "no schemes"]]]
+    for link in ["https://example.com/a", "HTTPS://example.com", "shop://orders/42", "SHOP:orders", "shop-beta://orders"] {
+        #expect(HeraldPush.url(link: link, infoDictionary: info)?.absoluteString == link)
+    }
+    let others = [
+        "tel:+491234", "sms:+491234", "facetime://a", "mailto:a@example.com", "http://example.com", "other-app://pay?to=1", "javascript:alert(1)",
+        "data:text/html,a", "file:///etc/hosts", "itms-services://?action=download", "App-prefs:root", "/orders/42", "", "shop", "://",
+    ]
+    for link in others { #expect(HeraldPush.url(link: link, infoDictionary: info) == nil, "\(link)") }
+    #expect(HeraldPush.url(link: "shop://orders/42", infoDictionary: nil) == nil)
+}
+
+@Test func keepsEachWrittenFileOutOfBackups() throws {
+    let excluded = Excluded()
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("herald-\(UUID().uuidString)/reports.json")
+    defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
+    let store = FileStore(url: file, excludeFromBackup: { excluded.add("\($0.path): \(String(decoding: try Data(contentsOf: $0), as: UTF8.self))") })
+    for text in ["first", "second"] { try store.write(Data(text.utf8)) }
+    #expect(excluded.all == ["\(file.path): first", "\(file.path): second"])
+    #expect(try store.read() == Data("second".utf8))
+    try FileStore(url: file).write(Data("third".utf8))
+    #if canImport(Darwin)
+        #expect(try file.resourceValues(forKeys: [.isExcludedFromBackupKey]).isExcludedFromBackup == true)
+    #endif
+}
+
+private final class Excluded: @unchecked Sendable {
+    private let lock = NSLock()
+    private var files: [String] = []
+    var all: [String] { lock.withLock { files } }
+    func add(_ file: String) { lock.withLock { files.append(file) } }
+}
+
 @Test func readsAPush() throws {
     let push = try #require(
         HeraldPush(

@@ -20,8 +20,8 @@ class Problem internal constructor(
     /** Milliseconds that Herald's Retry-After named; 0 without. */
     internal val retryAfterMs: Long = 0,
 ) : IOException(message) {
-    /** Whether the kit keeps the change and retries it. */
-    val retry: Boolean = status == 0 || status == 408 || status == 429 || status > 499
+    /** Whether the kit keeps the change and retries it: also after a redirect, which is not Herald's. */
+    val retry: Boolean = status < 400 || status == 408 || status == 429 || status > 499
 
     /** Herald no longer knows the device or its credential. */
     internal val isUnknownDevice: Boolean get() = status == 401 || slug == "device-not-found"

@@ -98,6 +98,20 @@ class ConnectTest : AtHerald() {
         assertFalse(herald.status.pending)
     }
 
+    @Test fun `follows no redirect, and keeps what it would have sent`() {
+        register()
+        // Also where a hotel's network answers in Herald's place.
+        between.script = { Between.Answer(307, mapOf("Location" to System.getenv("HERALD_TEST_REDIRECTING"))) }
+        herald.topics.add("news")
+        herald.open(mapOf("notification_id" to "ntf_01arz3ndektsv4rrffq69g5fav", "project_id" to project, "token" to "forged"))
+        eventually { assertEquals(307, herald.status.problem?.status) }
+        herald.settled().get()
+        assertTrue(herald.status.pending)
+        between.script = { null }
+        herald.settled().get()
+        eventually { assertEquals(setOf("news"), herald.status.topics) }
+    }
+
     @Test fun `calls again as late as Herald asks, and longer after each failure`() {
         between.script = { Between.Answer(503, mapOf("Retry-After" to "120")) }
         herald.register(pushToken())
