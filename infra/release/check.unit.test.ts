@@ -87,7 +87,7 @@ test("wrong options are all named at once", async () => {
   expect(problemsOfOptions(wrong, "no engine")).toEqual([
     '--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "Docker.io".',
     '--repository is an address such as https://github.com/owner/herald, not "herald".',
-    "--platforms needs --push: an engine keeps only images for its own processor.",
+    "--platforms needs --layouts: an engine keeps only images for its own processor.",
     `--out must be a new folder, an empty one or an earlier release; ${join(tree, "out")} has other files.`,
   ]);
   const pushed = readOptions(["--registry", "127.0.0.1:5000/herald", "--push", "--out", join(tree, "new")]);
@@ -95,6 +95,14 @@ test("wrong options are all named at once", async () => {
     "--push needs a container engine: start one, or leave --push out. `docker version` says: no engine",
   ]);
   expect(problemsOfOptions(pushed, undefined)).toEqual([]);
+  expect(problemsOfOptions({ ...pushed, layouts: tree }, undefined)).toEqual([
+    "--push and --layouts exclude each other: either this command pushes the images, or another one does.",
+  ]);
+  const written = { ...pushed, push: false, layouts: tree, platforms: "linux/arm64" };
+  expect(problemsOfOptions(written, undefined)).toEqual([]);
+  expect(problemsOfOptions(written, "no engine")).toEqual([
+    "--layouts needs a container engine: start one, or leave --layouts out. `docker version` says: no engine",
+  ]);
   await put("new/SHA256SUMS", "");
   expect(problemsOfOptions(pushed, undefined)).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { must } from "./must.ts";
 export const imageNames = ["bus", "gateway", "registry", "dispatch", "analytics", "simulators"] as const;
 type ImageName = (typeof imageNames)[number];
 
-/** The reference of each image: with its digest if it was pushed, else with its tag alone. */
+/** The reference of each image: with its digest if it was pushed or written as a layout, else with its tag alone. */
 export type ImageReferences = Readonly<Record<ImageName, string>>;
 
 export type ImageOptions = {
@@ -16,7 +16,9 @@ export type ImageOptions = {
   readonly registry: string;
   readonly version: string;
   readonly push: boolean;
-  /** For several processors, such as `linux/amd64,linux/arm64`. Needs buildx. Default: that of the engine. */
+  /** A folder for an OCI layout of each image. Needs buildx. */
+  readonly layouts: string | undefined;
+  /** For several processors, such as `linux/amd64,linux/arm64`. Default: that of the engine. */
   readonly platforms: string | undefined;
   readonly progress: (line: string) => void;
 };
@@ -28,13 +30,19 @@ export const whyNoEngine = (root: string): Promise<string | undefined> =>
     (error: Error) => error.message.trim().split("\n").at(-1),
   );
 
-/** Builds for several processors and pushes in one step, with what the image is made of and how it was built. Returns the digest. */
-const buildAndPush = async (root: string, args: readonly string[], platforms: string): Promise<string> => {
+/** Builds an OCI layout for all processors, with what the image is made of and how it was built. Returns the digest. */
+const buildLayout = async (
+  root: string,
+  args: readonly string[],
+  { layout, platforms }: { readonly layout: string; readonly platforms: string | undefined },
+): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), "herald-image-"));
   try {
     const metadata = join(folder, "metadata.json");
     const attested = ["--sbom=true", "--provenance=mode=max", "--metadata-file", metadata];
-    await must("docker", ["buildx", "build", "--push", "--platform", platforms, ...attested, ...args], { cwd: root });
+    const output = ["--output", `type=oci,tar=false,dest=${layout}`];
+    const processors = platforms === undefined ? [] : ["--platform", platforms];
+    await must("docker", ["buildx", "build", ...output, ...processors, ...attested, ...args], { cwd: root });
     return JSON.parse(await readFile(metadata, "utf8"))["containerimage.digest"];
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -54,7 +62,7 @@ const push = async (root: string, tag: string): Promise<string> => {
 
 /** Builds all images, pushes them if asked to, and returns their references. Throws the engine's output. */
 export const buildImages = async (options: ImageOptions): Promise<ImageReferences> => {
-  const { root, registry, version, platforms, progress } = options;
+  const { root, registry, version, layouts, platforms, progress } = options;
   const revision = (await must("git", ["rev-parse", "HEAD"], { cwd: root })).trim();
   const references: Partial<Record<ImageName, string>> = {};
   for (const name of imageNames) {
@@ -64,7 +72,7 @@ export const buildImages = async (options: ImageOptions): Promise<ImageReference
     const build = Object.entries(values).flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]);
     const args = ["--file", "infra/Dockerfile", ...build, "--tag", tag, "."];
     let digest: string | undefined;
-    if (platforms !== undefined && options.push) digest = await buildAndPush(root, args, platforms);
+    if (layouts !== undefined) digest = await buildLayout(root, args, { layout: join(layouts, name), platforms });
     else {
       await must("docker", ["build", "--quiet", ...args], { cwd: root });
       if (options.push) digest = await push(root, tag);

@@ -16,7 +16,7 @@ const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 /** Builds everything into `files`. `temporary` is a folder for what is packed. */
 const assemble = async (
-  { registry, push, platforms, repository }: ReleaseOptions,
+  { registry, push, layouts, platforms, repository }: ReleaseOptions,
   files: string,
   temporary: string,
   withoutEngine: string | undefined,
@@ -32,9 +32,10 @@ const assemble = async (
   if (withoutEngine !== undefined) say(`SKIPPED: images, because \`docker version\` says: ${withoutEngine}`);
   const images =
     withoutEngine === undefined
-      ? await buildImages({ root, registry, version, push, platforms, progress: say })
+      ? await buildImages({ root, registry, version, push, layouts, platforms, progress: say })
       : unbuiltImages(registry, version);
-  if (!push) say("The archive and the chart name the images by tag: digests come with --push.");
+  if (!push && layouts === undefined)
+    say("The archive and the chart name the images by tag: digests come with --push or --layouts.");
   await writeFile(join(files, "images.json"), `${JSON.stringify(images, null, 2)}\n`);
   say("archive for compose");
   await writeArchive(root, files, version, images, repository);

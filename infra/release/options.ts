@@ -2,13 +2,14 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-export const usage = `npm run release -- --registry <host/path> [--push] [--out <folder>] …
+export const usage = `npm run release -- --registry <host/path> [--push | --layouts <folder>] [--out <folder>] …
 
 Builds all that a version consists of: packages for npm, images, the archive for compose, the chart, OpenAPI and AsyncAPI.
 
   --registry <host/path>   where the images are pulled from, such as ghcr.io/owner/herald
   --push                   pushes them there, and writes their digests into the archive and the chart
-  --platforms <list>       such as linux/amd64,linux/arm64; needs --push and buildx
+  --layouts <folder>       writes each image there as an OCI layout instead, to be pushed by who may: their digests stay; needs buildx
+  --platforms <list>       such as linux/amd64,linux/arm64; needs --layouts
   --repository <url>       the address of this repository on the web: packages and archive link to it
   --out <folder>           where the files are written; it replaces an earlier release there; default: dist/release
   --draft                  for trying it out: also with changes that are not committed, and where the tag exists`;
@@ -16,6 +17,8 @@ Builds all that a version consists of: packages for npm, images, the archive for
 export type ReleaseOptions = {
   readonly registry: string;
   readonly push: boolean;
+  /** An absolute path. */
+  readonly layouts: string | undefined;
   readonly platforms: string | undefined;
   readonly repository: string | undefined;
   /** An absolute path. */
@@ -37,6 +40,7 @@ export const readOptions = (words: readonly string[]): ReleaseOptions => {
     options: {
       registry: { type: "string", default: "" },
       push: { type: "boolean", default: false },
+      layouts: { type: "string" },
       platforms: { type: "string" },
       repository: { type: "string" },
       out: { type: "string", default: "dist/release" },
@@ -44,24 +48,36 @@ export const readOptions = (words: readonly string[]): ReleaseOptions => {
       help: { type: "boolean", default: false },
     },
   });
-  const { platforms, repository, ...others } = values;
-  return { ...others, platforms, repository: repository?.replace(/(?:\.git)?\/*$/, ""), out: resolve(values.out) };
+  const { layouts, platforms, repository, ...others } = values;
+  return {
+    ...others,
+    layouts: layouts && resolve(layouts),
+    platforms,
+    repository: repository?.replace(/(?:\.git)?\/*$/, ""),
+    out: resolve(values.out),
+  };
 };
 
 /** What is wrong with the options, one sentence each. `withoutEngine` is why no image can be built here. */
 export const problemsOfOptions = (options: ReleaseOptions, withoutEngine: string | undefined): string[] => {
-  const { registry, push, platforms, repository, out } = options;
+  const { registry, push, layouts, platforms, repository, out } = options;
   const problems: string[] = [];
   if (!isRegistry.test(registry))
     problems.push(`--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "${registry}".`);
   if (repository !== undefined && !isAddress.test(repository))
     problems.push(`--repository is an address such as https://github.com/owner/herald, not "${repository}".`);
-  if (platforms !== undefined && !push)
-    problems.push("--platforms needs --push: an engine keeps only images for its own processor.");
-  if (push && withoutEngine !== undefined)
+  if (push && layouts !== undefined)
     problems.push(
-      `--push needs a container engine: start one, or leave --push out. \`docker version\` says: ${withoutEngine}`,
+      "--push and --layouts exclude each other: either this command pushes the images, or another one does.",
     );
+  if (platforms !== undefined && layouts === undefined)
+    problems.push("--platforms needs --layouts: an engine keeps only images for its own processor.");
+  if ((push || layouts !== undefined) && withoutEngine !== undefined) {
+    const asked = push ? "--push" : "--layouts";
+    problems.push(
+      `${asked} needs a container engine: start one, or leave ${asked} out. \`docker version\` says: ${withoutEngine}`,
+    );
+  }
   if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, sumsFile)))
     problems.push(`--out must be a new folder, an empty one or an earlier release; ${out} has other files.`);
   return problems;
