@@ -208,6 +208,15 @@ describe.runIf(skipped === undefined)("rendered", () => {
     ["by default", {}, true],
     ["with two proxies and every client", proxies(2), true],
     ["without policies", { networkPolicies: { enabled: false, clients } }, true],
+    [
+      "with a proxy of operators and without policies",
+      {
+        gateway: { config: { HERALD_GATEWAY_TRUST_PROXY: 0, HERALD_GATEWAY_ADMIN_TRUST_PROXY: 1 } },
+        networkPolicies: { enabled: false },
+      },
+      true,
+    ],
+    ["without any variable", { gateway: { config: null } }, false],
     ["if the clients are the proxies", { networkPolicies: { clients } }, false],
     ["if no proxy is trusted", proxies(0), false],
   ])("the notes warn of pods that can name any address as theirs %s: %o %s", async (_when, values, warned) => {
