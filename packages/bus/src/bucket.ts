@@ -43,6 +43,15 @@ const ttlText = (ms: number): string => `${Math.max(1, Math.ceil(ms / 1000))}s`;
 
 const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
 
+/** Up to this part of a bucket projects take what they need; the rest is for those that have little. */
+const openPart = 0.75;
+/** The part of a bucket that a project may always have. */
+const ownPart = 1 / 1_024;
+
+/** The bytes that one project may have in a bucket of all projects, so that a project that has little finds room beside those that fill it. */
+export const shareOfRoom = ({ bytes, maxBytes }: { readonly bytes: number; readonly maxBytes: number }): number =>
+  maxBytes <= 0 || bytes < maxBytes * openPart ? Number.POSITIVE_INFINITY : Math.floor(maxBytes * ownPart);
+
 /** The entries of one bucket. */
 export type Bucket<Value> = {
   /** The bucket's size and limit, in bytes. */

@@ -1,4 +1,4 @@
-export { type Bucket, type Entry, type NewEntry, openBucket } from "./bucket.ts";
+export { type Bucket, type Entry, type NewEntry, openBucket, shareOfRoom } from "./bucket.ts";
 export { type Bus, busReady, closeBus, connectBus, serviceAccess } from "./connect.ts";
 export { type Consuming, consume } from "./consume.ts";
 export { type DeadLetterList, getDeadLetter, listDeadLetters } from "./dead-letters/list-dead-letters.ts";

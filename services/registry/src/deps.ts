@@ -62,6 +62,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
   const userPreferences = createUserPreferenceStore(db, collections.devices);
   const devices = createDeviceStore(db, counts, pending, userPreferences);
   const providers = openBucket(bus, "push_projects", ProvidersRecord);
+  const published = openBucket(bus, "push_content", TemplateRecord);
   return {
     bus,
     projects,
@@ -95,9 +96,11 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       rules: openBucket(bus, "push_projects", RulesRecord),
     }),
     operatorReplication: createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord)),
+    /** How full the bucket of published templates is. */
+    templateRoom: published.fill,
     templateReplication: createTemplateReplication(
       templates,
-      openBucket(bus, "push_content", TemplateRecord),
+      published,
       openBucket(bus, "push_content", TemplateRecord.omit({ content: true })),
     ),
     keyedMutex: createKeyedMutex(),

@@ -17,6 +17,7 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { templateCollection } from "../src/stores/template-store.ts";
 import { failure, useRegistry } from "./registry-fixture.ts";
 
@@ -36,6 +37,15 @@ const publish = (name: string) => registry.ask(PublishTemplate, { projectId, nam
 const get = (name: string, version?: number) => registry.ask(GetTemplate, { projectId, name, version });
 const record = async (name: string) =>
   (await openBucket(registry.bus, "push_content", TemplateRecord).get(templateKey(projectId, name)))?.value;
+
+const contentCollection = () =>
+  registry.db.collection<{ _id: string; projectId: string; content: string; at: Date }>("templates");
+const contents = (name: string) => {
+  const prefix = `content/${projectId}/${name}/`;
+  return contentCollection()
+    .find({ projectId, _id: { $gte: prefix, $lt: `${prefix}~` } })
+    .toArray();
+};
 
 describe("a template", () => {
   test("is a draft until it is published, and then a version that never changes", async () => {
@@ -91,6 +101,87 @@ describe("a template", () => {
     }
     expect(await failure(get("race", 3))).toMatchObject({ code: "template-not-found" });
     expect((await get("race", 4)).content.title).toBe("text 4");
+  });
+
+  test("shows no draft or version without its content while others write and publish", async () => {
+    await put("busy", "text 0");
+    await publish("busy");
+    const titles = new Map<number, unknown>();
+    const write = async (from: number) => {
+      for (let at = 0; at < 10; at++) {
+        await put("busy", `text ${from + at}`);
+        const { version } = await publish("busy");
+        const { title } = (await get("busy", version)).content;
+        // A version never changes.
+        expect(titles.get(version) ?? title).toBe(title);
+        titles.set(version, title);
+      }
+    };
+    const read = async () => {
+      for (let at = 0; at < 40; at++) expect((await get("busy")).content.title).toMatch(/^text \d+$/);
+    };
+    await Promise.all([write(100), write(200), write(300), read(), read()]);
+    const { version } = await publish("busy");
+    expect((await record("busy"))?.content.title).toBe((await get("busy", version)).content.title);
+    const page = { by: "page", page: 1, perPage: 100 } as const;
+    const { data } = await registry.ask(ListTemplateVersions, { projectId, name: "busy", page });
+    expect(data.map((one) => one.version)).toEqual(Array.from({ length: version }, (_, at) => version - at));
+    // The drafts between them are gone.
+    expect(await contents("busy")).toHaveLength(version);
+  });
+
+  test("loses the contents of old versions, and those that a crash left, and all when it is deleted", async () => {
+    const { versions } = templateLimits;
+    for (let at = 1; at <= versions + 1; at++) {
+      await put("old", `text ${at}`);
+      await publish("old");
+    }
+    const long = new Date(Date.now() - 120_000);
+    const prefix = `content/${projectId}/old/`;
+    await contentCollection().insertOne({ _id: `${prefix}left`, projectId, content: "{}", at: long });
+    await contentCollection().updateMany({ _id: { $gte: prefix, $lt: `${prefix}~` } }, { $set: { at: long } });
+    await put("old", "the last");
+    await publish("old");
+    expect(await contents("old")).toHaveLength(versions);
+    expect((await get("old", 3)).content.title).toBe("text 3");
+    await registry.ask(DeleteTemplate, { projectId, name: "old" });
+    expect(await contents("old")).toEqual([]);
+  });
+
+  test("is refused above the share of its project while others fill the room", async () => {
+    const others = openBucket(registry.bus, "push_content", z.object({ fill: z.string() }));
+    const { maxBytes } = await others.fill();
+    const share = Math.floor(maxBytes / 1_024);
+    const body = "x".repeat(Math.ceil(share / 3));
+    const putLarge = (name: string, title = name) =>
+      registry.ask(PutTemplateRequest, { projectId, name, content: { title, body }, author });
+    // While there is room, it has what it needs.
+    for (const name of ["one", "two", "three", "four"]) {
+      await putLarge(name);
+      await publish(name);
+    }
+    const keys: string[] = [];
+    for (let fill = await others.fill(); fill.bytes < maxBytes * 0.76; fill = await others.fill()) {
+      const key = `other.fill${keys.length}`;
+      await others.put(key, { fill: "x".repeat(maxBytes / 100) });
+      keys.push(key);
+    }
+    try {
+      await putLarge("more");
+      const refused = await failure(publish("more"));
+      expect(refused).toMatchObject({ code: "template-limit" });
+      expect(refused.messages.join()).toMatch(
+        new RegExp(`would take \\d+ bytes, and at most ${share} are accepted while the room of all projects`),
+      );
+      // What is no larger than before is published, and a project that has little publishes what it wants.
+      await putLarge("one", "eno");
+      expect(await publish("one")).toEqual({ version: 2 });
+      projectId = await registry.project();
+      await putLarge("first");
+      expect(await publish("first")).toEqual({ version: 1 });
+    } finally {
+      await Promise.all(keys.map((key) => others.delete(key)));
+    }
   });
 
   test("is gone for sends when it is deleted, and its name is free", async () => {

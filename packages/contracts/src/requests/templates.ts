@@ -14,11 +14,12 @@ export const PutTemplateRequest = defineRequest(
   { ...template, content: TemplateContent, author: Author },
   z.object({ template: Template, created: z.boolean() }),
 );
-/** `version` absent: the draft. */
+/** `version` absent: the draft. Heavy, because a content has up to 32 KiB. */
 export const GetTemplate = defineRequest(
   "registry.templates.get",
   { ...template, version: z.number().int().min(1).optional() },
   Template,
+  () => true,
 );
 export const ListTemplates = defineList("registry.templates.list", { ...project, page: PageRequest }, TemplateSummary);
 export const ListTemplateVersions = defineList(

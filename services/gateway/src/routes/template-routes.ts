@@ -58,7 +58,7 @@ const publishTemplate = defineRoute("publishTemplate", "post /api/v1/templates/{
   access: project("templates"),
   params: { name: templateParam },
   responses: { 200: { description: "The published version", schema: dataOf(TemplateVersion.pick({ version: true })) } },
-  errors: ["template-not-found"],
+  errors: ["template-not-found", "template-limit"],
   handle: async ({ sendRequest, templates }, { caller, params: { name }, idempotent }) =>
     idempotent({
       perform: async () => {

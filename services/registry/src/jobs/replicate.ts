@@ -257,29 +257,41 @@ export const createOperatorReplication = (operators: OperatorStore, bucket: Buck
     },
   });
 
+/** With the content of its published version; rows that are only compared have none. */
+type PublishedRow = TemplateRow & { readonly content?: string | undefined };
+
 /** Replicates the published versions of templates. A version never changes, so its number stands for its content. */
 export const createTemplateReplication = (
   templates: TemplateStore,
   bucket: Bucket<TemplateRecord>,
   summaries: Bucket<Omit<TemplateRecord, "content">>,
 ) =>
-  createReplication<TemplateRow, TemplateRecord>({
+  createReplication<PublishedRow, TemplateRecord>({
     buckets: [{ bucket, keys: ">", summaries }],
-    entriesOf: ({ projectId, name, published, deletedAt }) => [
+    entriesOf: ({ projectId, name, published, deletedAt, content = "{}" }) => [
       {
         bucket,
         key: templateKey(projectId, name),
         value:
           published === undefined || deletedAt !== undefined
             ? undefined
-            : { projectId, name, version: published.version, content: JSON.parse(published.content) },
+            : { projectId, name, version: published.version, content: JSON.parse(content) },
       },
     ],
     summaryOf: ({ content: _, ...summary }) => summary,
-    find: templates.findAny,
+    find: async (id) => {
+      for (let round = 0; round < maxRounds; round++) {
+        const row = await templates.findAny(id);
+        if (row?.published === undefined || row.deletedAt !== undefined) return row;
+        const content = await templates.content(row.projectId, row.published);
+        // Absent: a newer version was published, or the template was deleted, after its row was read.
+        if (content !== undefined) return { ...row, content };
+      }
+      throw new Error(`the content of the template ${id} is missing`);
+    },
     after: templates.after,
     rowIdOf: ({ projectId, name }) => `${projectId}/${name}`,
-    settle: async ({ _id, deletedAt }) => {
-      if (deletedAt) await templates.remove(_id);
+    settle: async (row) => {
+      if (row.deletedAt) await templates.remove(row);
     },
   });

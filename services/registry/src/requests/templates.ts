@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
-import { handleRequest, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener, shareOfRoom } from "@herald/bus";
 import {
   DeleteTemplate,
   GetTemplate,
@@ -9,8 +8,8 @@ import {
   type PublishedVersion,
   PublishTemplate,
   PutTemplateRequest,
+  settingsFingerprint,
   type Template,
-  type TemplateContent,
   type TemplateSummary,
   templateLimits,
 } from "@herald/contracts";
@@ -18,27 +17,22 @@ import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage, pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
-import type { StoredVersion, TemplateRow } from "../stores/template-store.ts";
+import type { StoredVersion, TemplateDocument, TemplateRow } from "../stores/template-store.ts";
 
 const templateNotFound = () => notFound("template-not-found", "name");
-
-const contentOf = ({ content }: { readonly content: string }): TemplateContent => JSON.parse(content);
-
-const isSame = (one: { readonly content: string }, other: { readonly content: string } | undefined): boolean =>
-  other !== undefined && (one.content === other.content || isDeepStrictEqual(contentOf(one), contentOf(other)));
 
 const summaryOf = ({ name, draft, published }: TemplateRow): TemplateSummary => ({
   name,
   ...(published && { published: published.version, published_at: published.at.toISOString() }),
-  changed: !isSame(draft, published),
+  changed: draft.digest !== published?.digest,
   updated_at: draft.at.toISOString(),
 });
 
-const viewOf = (row: TemplateRow, version?: StoredVersion): Template => ({
+const viewOf = (row: TemplateRow, content: string, version?: StoredVersion): Template => ({
   ...summaryOf(row),
   version: version?.version ?? "draft",
   author: (version ?? row.draft).author,
-  content: contentOf(version ?? row.draft),
+  content: JSON.parse(content),
 });
 
 const versionView = ({ version, author, at }: StoredVersion): PublishedVersion => ({
@@ -50,20 +44,36 @@ const versionView = ({ version, author, at }: StoredVersion): PublishedVersion =
 /** Newest first, by a key that sorts as text. */
 const newestFirst = ({ version }: StoredVersion): string => String(1e9 - version);
 
-/** Another operator publishes at the same moment, rarely. */
+/** Another operator writes at the same moment, rarely. */
 const maxRounds = 20;
 
+const changesTooOften = (projectId: ProjectId, name: string) =>
+  new Error(`the template ${projectId}/${name} changes too often`);
+
 export const handleTemplateRequests = (deps: Deps): RequestListener[] => {
-  const { bus, templates, projects, templateReplication, publishSoon, now } = deps;
-  const findRow = async (projectId: ProjectId, name: string) =>
-    existing(await templates.row(projectId, name), templateNotFound);
-  const findWhole = async (projectId: ProjectId, name: string) =>
+  const { bus, templates, projects, templateReplication, templateRoom, publishSoon, now } = deps;
+  const findTemplate = async (projectId: ProjectId, name: string) =>
     existing(await templates.find(projectId, name), templateNotFound);
+
+  /** Throws template-limit when the published templates of the project take more than its share of the bucket. */
+  const checkRoom = async ({ projectId, name, draft, published }: TemplateDocument): Promise<void> => {
+    if (draft.bytes <= (published?.bytes ?? 0)) return;
+    const [fill, sizes] = await Promise.all([templateRoom(), templates.publishedBytes(projectId)]);
+    const bytes = [...sizes].reduce((sum, [other, size]) => sum + (other === name ? 0 : size), draft.bytes);
+    const limit = shareOfRoom(fill);
+    if (bytes > limit)
+      throw new HeraldError(
+        "template-limit",
+        `template: the published templates of the project would take ${bytes} bytes, and at most ${limit} are accepted while the room of all projects is nearly used up; delete or shorten some`,
+      );
+  };
 
   return [
     handleRequest(bus, PutTemplateRequest, async ({ projectId, name, content, author }) => {
       await projects.requireExisting(projectId);
-      const put = await templates.putDraft(projectId, name, { content: JSON.stringify(content), author, at: now() });
+      const text = JSON.stringify(content);
+      const draft = { content: text, digest: settingsFingerprint(content), author, at: now() };
+      const put = await templates.putDraft(projectId, name, draft);
       if (put === "full")
         throw new HeraldError(
           "template-limit",
@@ -77,17 +87,24 @@ export const handleTemplateRequests = (deps: Deps): RequestListener[] => {
             retryAfterSeconds: 1,
           },
         );
-      return { template: viewOf(put.row), created: put.created };
+      return { template: viewOf(put.row, text), created: put.created };
     }),
 
-    handleRequest(bus, GetTemplate, async ({ projectId, name, version }) => {
-      if (version === undefined) return viewOf(await findRow(projectId, name));
-      const template = await findWhole(projectId, name);
-      const found = template.versions.find((one) => one.version === version);
-      return viewOf(
-        template,
-        existing(found, () => notFound("template-not-found", "version")),
-      );
+    handleRequest(bus, GetTemplate, async ({ projectId, name, version: wanted }) => {
+      for (let round = 0; round < maxRounds; round++) {
+        const row = await findTemplate(projectId, name);
+        const version =
+          wanted === undefined
+            ? undefined
+            : existing(
+                row.versions.find((one) => one.version === wanted),
+                () => notFound("template-not-found", "version"),
+              );
+        const content = await templates.content(projectId, version ?? row.draft);
+        // Absent: another draft was written meanwhile.
+        if (content !== undefined) return viewOf(row, content, version);
+      }
+      throw changesTooOften(projectId, name);
     }),
 
     handleRequest(bus, ListTemplates, async ({ projectId, page }) =>
@@ -95,23 +112,23 @@ export const handleTemplateRequests = (deps: Deps): RequestListener[] => {
     ),
 
     handleRequest(bus, ListTemplateVersions, async ({ projectId, name, page }) => {
-      const { versions } = await findWhole(projectId, name);
+      const { versions } = await findTemplate(projectId, name);
       return mapPage(pageOfRows(versions, { request: page, key: newestFirst }), versionView);
     }),
 
     handleRequest(bus, PublishTemplate, async ({ projectId, name, author }) => {
       for (let round = 0; round < maxRounds; round++) {
-        const before = await findWhole(projectId, name);
-        const published = isSame(before.draft, before.published)
-          ? before
-          : await templates.publish(eventContext(projectId, now()), before, author);
+        const before = await findTemplate(projectId, name);
+        const isSame = before.draft.digest === before.published?.digest;
+        if (!isSame) await checkRoom(before);
+        const published = isSame ? before : await templates.publish(eventContext(projectId, now()), before, author);
         if (published?.published === undefined) continue;
         // Also for a version that an earlier attempt published, because it may have ended before this.
         await templateReplication.replicate(published);
         publishSoon.templates(projectId, [published._id]);
         return { version: published.published.version };
       }
-      throw new Error(`the template ${projectId}/${name} changes too often`);
+      throw changesTooOften(projectId, name);
     }),
 
     handleRequest(bus, DeleteTemplate, async ({ projectId, name }) => {
