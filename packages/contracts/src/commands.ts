@@ -93,6 +93,11 @@ const Wave = z.object({
 });
 
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
+/** A place in a chunk of recipients: before a line, or behind a device of it. Lines count from 0. */
+const placeInChunk = { line: count, after: DeviceId.optional() };
+export const PlaceInChunk = z.object(placeInChunk);
+export type PlaceInChunk = z.infer<typeof PlaceInChunk>;
+
 export const ExpandV1 = defineMessage(
   "ExpandV1",
   "push.cmd.v1.registry.expand.:projectId.:notificationId.:page",
@@ -107,6 +112,11 @@ export const ExpandV1 = defineMessage(
     targets: z.array(z.string()),
     /** A page is a chunk of recipients of this kind, which dispatch stores, and its buckets mean nothing. */
     recipients: RecipientKind.optional(),
+    /**
+     * The chunk of the page, where the page begins in it, and its lines without an active device before that. Absent: the chunk has the number
+     * of the page, because no chunk before it had more devices than a page.
+     */
+    chunk: z.object({ n: count, ...placeInChunk, unmatched: z.array(count) }).optional(),
     /** Only devices of this app. */
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */

@@ -10,6 +10,9 @@ import {
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createPartitionRecipients } from "../src/handlers/recipients-page.ts";
+import { createAudienceStore } from "../src/stores/audience-store.ts";
+import { createExpandedPageStore } from "../src/stores/expansion-store.ts";
 import { type ExpandTest, sorted, startExpandTest } from "./expand-fixture.ts";
 
 type Chunk = { readonly lines: readonly RecipientLine[]; readonly last: boolean };
@@ -129,4 +132,55 @@ test("devices that were read more than two seconds ago are read again", async ()
   const { end, devices } = await expanded(await send());
   expect(end).toMatchObject({ devices: 1 });
   expect(devices.map(({ id }) => id)).toEqual([first]);
+});
+
+test("a chunk with a user of very many devices has several pages, which repeat as they were, and is recorded once", async () => {
+  const crowd = 11_000;
+  const device = (user: string, at: number) => ({
+    token: `${user}${at}`,
+    platform: "ios" as const,
+    user: { by: "project" as const, userId: user },
+  });
+  // Before and behind the crowd there are others, with and without devices.
+  await t.seed([
+    ...Array.from({ length: crowd }, (_, at) => device("u3", at)),
+    ...["u1", "u5", "u8"].flatMap((user) => [device(user, 0), device(user, 1)]),
+  ]);
+  chunks = [chunkOf(1, 7), chunkOf(8, 9, true)];
+  const id = await send();
+  const { end, devices } = await expanded(id);
+  expect(end.devices).toBe(crowd + 6);
+  expect(new Set(devices.map(({ id: one }) => one)).size).toBe(crowd + 6);
+  expect(devices.every(({ userId, values }) => userId === `u${values?.n}`)).toBe(true);
+  expect(recorded).toEqual([
+    { page: 0, unmatched: [1, 3, 5, 6] },
+    { page: 1, unmatched: [1] },
+  ]);
+
+  const pages = t.registry.db.collection<{ _id: string; devices: number; to?: { line: number; after?: DeviceId } }>(
+    "expansions",
+  );
+  const all = await pages.find({ notificationId: id }).sort({ _id: 1 }).toArray();
+  expect(all.length).toBeGreaterThan(3);
+  for (const { devices: read } of all) expect(read).toBeLessThanOrEqual(5_000);
+  const part = all.find(({ to }) => to?.after !== undefined);
+  const page = Number(part?._id.split("/")[1]);
+  const before = all[page - 1]?.to ?? { line: 0 };
+
+  // It is partitioned again after devices within the page and behind it have changed.
+  const { bus, db } = t.registry;
+  const [audience, expansions] = [createAudienceStore(db), createExpandedPageStore(db)];
+  const partition = createPartitionRecipients({ bus, audience, expansions, now: () => new Date() });
+  const chunk = { n: 0, ...before, unmatched: [] };
+  const repeat = async () => {
+    const data = t.message([], { recipients: "user", notificationId: id, page, chunk });
+    return (await partition(data, "user"))?.batches.map((batch) => batch.devices.map(({ id: one }) => one)) ?? [];
+  };
+  const ids = await repeat();
+  expect(
+    t.batches.filter(({ batchId }) => batchId.startsWith(`${id}/${page}/`)).flatMap((one) => one.devices),
+  ).toHaveLength(ids.flat().length);
+  await t.setStatus(ids.flat().slice(0, 3), "inactive");
+  await t.seed(Array.from({ length: 5 }, (_, at) => device("u3", crowd + at)));
+  expect((await repeat()).map(sorted)).toEqual(ids.map((of, at) => sorted(at === 0 ? of.slice(3) : of)));
 });

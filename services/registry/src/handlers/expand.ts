@@ -1,6 +1,6 @@
 import { defineHandler, type MessageDelivery, preparePublish, publish } from "@herald/bus";
 import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1, pagesOfWave } from "@herald/contracts";
-import { HeraldError, hasCode } from "@herald/kit";
+import { createYieldIfDue, HeraldError, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import {
   type Batch,
@@ -138,12 +138,18 @@ const publishBatches = async (
   hold: Hold,
   { fullQueues, queue, pageName }: { fullQueues: ReturnType<typeof createFullQueues>; queue: string; pageName: string },
 ): Promise<void> => {
-  let left = batches.map(({ devices, ...served }, n) => {
+  const prepare = ({ devices, ...served }: Batch, n: number) => {
     const batchId = `${notificationId}/${page}/${n}`;
     const ofWave = wave && { expiresAt, ...(wave.skip !== undefined && { skip: wave.skip }) };
     const message = { batchId, projectId, notificationId, lane, ...served, ...ofWave, devices };
     return { queue: deliveryQueue(served), publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
-  });
+  };
+  let left: ReturnType<typeof prepare>[] = [];
+  const yieldIfDue = createYieldIfDue();
+  for (const [n, batch] of batches.entries()) {
+    await yieldIfDue();
+    left.push(prepare(batch, n));
+  }
   const publishOne = async (batch: (typeof left)[number]) => {
     await batch.publish();
     left = left.filter((other) => other !== batch);
@@ -179,7 +185,7 @@ const publishNext = async (
     return;
   }
   const { batches, pageBatches, devices, matched } =
-    page % pagesOfWave === 0
+    page === 0 || (wave && page % pagesOfWave === 0)
       ? {
           batches: partition.batches.length,
           pageBatches: partition.batches.length,

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import { sendRequest } from "@herald/bus";
 import {
   type ExpandV1,
+  type PlaceInChunk,
   ReadRecipients,
   type RecipientKind,
   RecordRecipients,
@@ -13,52 +15,54 @@ import { readRecipients } from "../requests/read-recipients.ts";
 
 type PageDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 
-/** Reads a chunk and the devices of its recipients. Undefined when the notification has ended. */
-const readChunk = async (
-  { bus, audience }: PageDeps,
-  { projectId, notificationId, page, app, devicePaths, rules }: ExpandV1,
-  kind: RecipientKind,
-) => {
-  const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page });
+/** The chunk of a page, where it begins in it, and the lines without an active device before. */
+const chunkOf = ({ page, chunk }: ExpandV1) => chunk ?? { n: page, line: 0, unmatched: [] };
+
+/** Reads a page of a chunk: recipients and their devices. `again`: up to another end. Undefined when the notification has ended. */
+const readPage = async ({ bus, audience }: PageDeps, data: ExpandV1, kind: RecipientKind) => {
+  const { projectId, notificationId, app, devicePaths, rules } = data;
+  const { n, unmatched: _, ...from } = chunkOf(data);
+  const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page: n });
   if (chunk.state === "ended") return undefined;
   if (chunk.state === "waiting") throw new HeraldError("service-unavailable", "the recipients are not stored yet");
   const lines = readRecipientLines(chunk.lines);
-  const found = await readRecipients(audience, { projectId, kind, lines, app, devicePaths, rules });
-  return { ...found, last: chunk.last };
+  const again = (to?: PlaceInChunk) =>
+    readRecipients(audience, { projectId, kind, lines, from, to, app, devicePaths, rules });
+  return { found: await again(), again, lines: lines.length, last: chunk.last };
 };
 
-/** Chunks that are read ahead, with their devices some 2 MB each. More uploads at a time need none: their pages overlap anyway. */
+/** Pages that are read ahead, with their devices some 2 MB each. More uploads at a time need none: their pages overlap anyway. */
 const maxAhead = 8;
 /** A page takes some 100 ms. Devices that waited longer than this, because the page before had to, are read again: their users may differ. */
 const aheadMs = 2_000;
 
 /**
  * Reads chunks of recipients and partitions their devices into batches, as pages of an audience: a repeat uses the borders of the first
- * partition. While a page is published, the chunk of the next one is read: that changes nothing, so another process may handle the next
- * page. Resolves to undefined when the notification has ended. Throws `service-unavailable` while the chunk is not stored.
+ * partition. A chunk is a page, or several if it has very many devices. While a page is published, the next one is read: that changes
+ * nothing, so another process may handle the next page. Resolves to undefined when the notification has ended. Throws `service-unavailable`
+ * while the chunk is not stored.
  */
 export const createPartitionRecipients = (deps: PageDeps) => {
   const { bus, expansions, now } = deps;
-  const ahead = new LRUCache<string, ReturnType<typeof readChunk>>({
+  const ahead = new LRUCache<string, ReturnType<typeof readPage>>({
     max: maxAhead,
     ttl: aheadMs,
     ttlAutopurge: true,
   });
   const nameOf = ({ notificationId, page }: ExpandV1): string => `${notificationId}/${page}`;
 
-  const takeChunk = async (data: ExpandV1, kind: RecipientKind) => {
+  const takePage = async (data: ExpandV1, kind: RecipientKind) => {
     const known = ahead.get(nameOf(data));
     ahead.delete(nameOf(data));
-    return (await known) ?? readChunk(deps, data, kind);
+    return (await known) ?? readPage(deps, data, kind);
   };
 
   return async (data: ExpandV1, kind: RecipientKind) => {
     const { projectId, notificationId, page } = data;
-    const chunk = await takeChunk(data, kind);
-    if (chunk === undefined) return undefined;
-    const { devices, unmatched, last } = chunk;
-    const batches = partitionBatches(devices);
-    const partition = { batches: bordersOf(batches), devices: devices.length, matched: [] };
+    const read = await takePage(data, kind);
+    if (read === undefined) return undefined;
+    const batches = partitionBatches(read.found.devices);
+    const partition = { batches: bordersOf(batches), devices: read.found.devices.length, matched: [] };
     const stored = await expansions.insert(page, {
       projectId,
       notificationId,
@@ -66,19 +70,31 @@ export const createPartitionRecipients = (deps: PageDeps) => {
       fromBucket: allBuckets.from,
       toBucket: allBuckets.to,
       ...partition,
+      to: read.found.to,
       at: now(),
     });
-    if (!last && ahead.size < maxAhead) {
-      const next = { ...data, page: page + 1 };
+    const isSame = !stored?.to || isDeepStrictEqual(stored.to, read.found.to);
+    const { devices, unmatched: own, to } = isSame ? read.found : await read.again(stored.to);
+
+    const { n, unmatched: before } = chunkOf(data);
+    const unmatched = [...before, ...own];
+    const isWhole = to.line >= read.lines;
+    const rest = isWhole ? { n: n + 1, line: 0, unmatched: [] } : { n, ...to, unmatched };
+    const next = isWhole && read.last ? undefined : { chunk: rest.n === page + 1 && isWhole ? undefined : rest };
+    if (next && ahead.size < maxAhead) {
+      const following = { ...data, ...next, page: page + 1 };
       // Whatever failed is tried again at the page's turn.
-      const reading = readChunk(deps, next, kind).catch(() => undefined);
-      ahead.set(nameOf(next), reading);
+      const reading = readPage(deps, following, kind).catch(() => undefined);
+      ahead.set(nameOf(following), reading);
     }
     return {
       batches: stored ? repartitionBatches(devices, stored.batches) : batches,
       partition: stored ?? partition,
-      next: last ? undefined : {},
-      record: () => sendRequest(bus, RecordRecipients, { projectId, notificationId, page, unmatched }),
+      next,
+      // Once for a chunk, with all its lines.
+      ...(isWhole && {
+        record: () => sendRequest(bus, RecordRecipients, { projectId, notificationId, page: n, unmatched }),
+      }),
     };
   };
 };

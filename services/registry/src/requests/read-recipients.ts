@@ -1,8 +1,9 @@
-import type { AskedRules, ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
+import type { AskedRules, PlaceInChunk, ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
+import { createYieldIfDue } from "@herald/kit";
 import type { Partitionable } from "../domain/partition-batches.ts";
 import type { AudienceRow } from "../stores/audience-row.ts";
-import type { AudienceStore } from "../stores/audience-store.ts";
-import { isOfApp, mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
+import type { AudienceStore, IdRange } from "../stores/audience-store.ts";
+import { mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
 
 /** What of a device is the key of its recipient. */
 const keyOf: Readonly<Record<RecipientKind, (row: AudienceRow) => string | undefined>> = {
@@ -11,10 +12,18 @@ const keyOf: Readonly<Record<RecipientKind, (row: AudienceRow) => string | undef
   token: ({ token }) => token,
 };
 
+/** The devices of a page: more than most chunks have. A user may have any number. */
+const maxDevices = 5_000;
+
 type Recipients = {
   readonly projectId: ProjectId;
   readonly kind: RecipientKind;
+  /** A chunk. */
   readonly lines: readonly RecipientLine[];
+  /** Where the page begins in the chunk. */
+  readonly from: PlaceInChunk;
+  /** Where it ended when it was read first; absent: this is the first time. */
+  readonly to?: PlaceInChunk | undefined;
   /** Only devices of this app. */
   readonly app?: string | undefined;
   /** Their values at these paths are added. */
@@ -23,25 +32,56 @@ type Recipients = {
   readonly rules?: AskedRules | undefined;
 };
 
-/** The active devices of recipients, each with its recipient's values, and the positions of recipients without a device. */
+/**
+ * The rows of a page, and where it ends. A page has all devices of several lines, or a part of those of one line with very many. Both ends
+ * are the same when it is read again, whatever changed meanwhile.
+ */
+const readRows = async (
+  audience: Pick<AudienceStore, "ofRecipients">,
+  { projectId, kind, lines, from, to, ...asked }: Recipients,
+): Promise<{ rows: AudienceRow[]; to: PlaceInChunk }> => {
+  const read = (end: number, range: IdRange, limit?: number) => {
+    // Sorted, and all in one query: FerretDB plans a query for milliseconds, and reads neighbours in an index together.
+    const keys = [...new Set(lines.slice(from.line, end).map(({ key }) => key))].filter((key) => key !== "").sort();
+    if (keys.length === 0) return [];
+    return audience.ofRecipients(projectId, kind, keys, { ...asked, range, ...(limit !== undefined && { limit }) });
+  };
+  const { after } = from;
+  if (to) {
+    const end = to.after === undefined ? to.line : to.line + 1;
+    return { rows: await read(end, { after, upTo: to.after }), to };
+  }
+  for (let end = after === undefined ? lines.length : from.line + 1; ; ) {
+    const rows = await read(end, { after }, maxDevices + 1);
+    if (rows.length <= maxDevices) return { rows, to: { line: end } };
+    if (end - from.line === 1)
+      return { rows: rows.slice(0, maxDevices), to: { line: from.line, after: rows[maxDevices - 1]?._id } };
+    end = from.line + Math.ceil((end - from.line) / 2);
+  }
+};
+
+/** The active devices of a page of a chunk, each with its recipient's values, and the positions of recipients without a device. */
 export const readRecipients = async (
   audience: Pick<AudienceStore, "ofRecipients" | "ofInstallations">,
-  { projectId, kind, lines, app, devicePaths, rules }: Recipients,
-): Promise<{ devices: Partitionable[]; unmatched: number[] }> => {
+  recipients: Recipients,
+): Promise<{ devices: Partitionable[]; unmatched: number[]; to: PlaceInChunk }> => {
+  const { projectId, kind, lines, from, app, devicePaths, rules } = recipients;
+  const { rows, to } = await readRows(audience, recipients);
+  const first = from.after === undefined ? from.line : from.line + 1;
+  const own = lines.slice(from.line, to.after === undefined ? to.line : to.line + 1);
   // A user who was erased has no key.
-  const byKey = new Map(lines.map(({ key, values }) => [key, values] as const));
+  const byKey = new Map(own.map(({ key, values }) => [key, values] as const));
   byKey.delete("");
-  // Sorted, and all in one query: FerretDB plans a query for milliseconds, and reads neighbours in an index together.
-  const keys = [...byKey.keys()].sort();
-  const found = await audience.ofRecipients(projectId, kind, keys, { devicePaths, rules });
-  const rows = found.filter((row) => isOfApp(app, row));
 
   const doubtful = rows.filter(mayBeReachedTwice);
-  const targets = doubtful.length === 0 ? [] : await parseTargets(keys.map((key) => `${kind}:${key}`));
+  const targets = doubtful.length === 0 ? [] : await parseTargets([...byKey.keys()].map((key) => `${kind}:${key}`));
   const twice = await reachedTwice(audience, { projectId, targets, app }, doubtful);
   const matched = new Set<string>();
   const devices: Partitionable[] = [];
+  const yieldIfDue = createYieldIfDue();
   for (const row of rows) {
+    const due = yieldIfDue();
+    if (due) await due;
     const key = keyOf[kind](row) ?? "";
     const values = byKey.get(key);
     if (values === undefined) continue;
@@ -53,5 +93,8 @@ export const readRecipients = async (
     recipient.values = recipient.values === undefined ? values : { ...values, ...recipient.values };
     devices.push(device);
   }
-  return { devices, unmatched: [...lines.keys()].filter((at) => !matched.has(lines[at]?.key ?? "")) };
+  const unmatched = [...lines.keys()].filter(
+    (at) => at >= first && at < from.line + own.length && !matched.has(lines[at]?.key ?? ""),
+  );
+  return { devices, unmatched, to };
 };

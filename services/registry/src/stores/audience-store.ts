@@ -10,6 +10,7 @@ import {
   type RecipientKind,
   type Target,
 } from "@herald/contracts";
+import { createYieldIfDue } from "@herald/kit";
 import {
   anyExisting,
   deadlineOptions,
@@ -142,8 +143,17 @@ const recipientQueries: Readonly<
     index: deviceIndexes.token,
     filter: (keys) => ({ platform: { $in: [...platforms] }, tokenHash: anyExisting(keys.map(pushTokenHash)) }),
   },
-  user: { index: deviceIndexes.users, filter: (keys) => ({ userId: anyExisting(keys) }) },
+  // One user may have very many devices: their page is in the order of the index.
+  user: { index: deviceIndexes.users, filter: (keys) => ({ userId: keys.length === 1 ? keys[0] : anyExisting(keys) }) },
 };
+
+/** A part of the devices of one recipient, by their ids: behind `after`, up to and with `upTo`. */
+export type IdRange = { readonly after?: DeviceId | undefined; readonly upTo?: DeviceId | undefined };
+
+const inRange = ({ after, upTo }: IdRange) =>
+  after === undefined && upTo === undefined
+    ? {}
+    : { _id: { ...(after !== undefined && { $gt: after }), ...(upTo !== undefined && { $lte: upTo }) } };
 
 /** A device of an installation, with what the targets need of it. */
 export type InstalledRow = Pick<DeviceDocument, "_id" | "platform" | "token"> &
@@ -283,21 +293,24 @@ export const createAudienceStore = (db: Db) => {
     },
 
     /**
-     * The active devices of up to some thousand users, devices or push tokens of one project. A row tells which of them found it, so the
-     * query needs no projection that the database computes, and its rows are read as those of a page.
+     * The active devices of up to some thousand users, devices or push tokens of one project, at most `limit`. A row tells which of them found
+     * it, so the query needs no projection that the database computes, and its rows are read as those of a page. The devices of a single user
+     * are sorted by id, and may be those of a range.
      */
     ofRecipients: async (
       projectId: ProjectId,
       kind: RecipientKind,
       keys: readonly string[],
-      asked: Asked = {},
+      { app, range = {}, limit, ...asked }: Asked & { app?: string | undefined; range?: IdRange; limit?: number } = {},
     ): Promise<AudienceRow[]> => {
       const { index, filter } = recipientQueries[kind];
-      const rows = await devices
+      const found = await devices
         .find<Uint8Array>(
-          { projectId, status: "active", ...filter(keys) },
+          { projectId, status: "active", ...filter(keys), ...inRange(range), ...(app !== undefined && { app }) },
           {
             ...(index && { hint: indexName(index) }),
+            ...(keys.length === 1 && { sort: { _id: 1 } as const }),
+            ...(limit !== undefined && { limit }),
             projection: fieldsWith(asked),
             batchSize,
             ...deadlineOptions(),
@@ -305,7 +318,14 @@ export const createAudienceStore = (db: Db) => {
           },
         )
         .toArray();
-      return rows.map(readAudienceRow);
+      const rows: AudienceRow[] = [];
+      const yieldIfDue = createYieldIfDue();
+      for (const document of found) {
+        const due = yieldIfDue();
+        if (due) await due;
+        rows.push(readAudienceRow(document));
+      }
+      return rows;
     },
 
     /** Gives `take` the active devices of installations that their platform's own provider serves, in parts. */

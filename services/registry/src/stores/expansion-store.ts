@@ -1,4 +1,4 @@
-import { type NotificationId, type ProjectId, pagesOfWave } from "@herald/contracts";
+import { type NotificationId, type PlaceInChunk, type ProjectId, pagesOfWave } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { beginsWith, ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@herald/mongo";
 import type { Db } from "mongodb";
@@ -18,6 +18,8 @@ export type ExpansionDocument = {
   readonly devices: number;
   /** Positions of the targets that matched one of the devices. */
   readonly matched: readonly number[];
+  /** Of recipients: where the page ends in its chunk. */
+  readonly to?: PlaceInChunk;
   readonly at: Date;
 };
 
