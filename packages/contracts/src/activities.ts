@@ -214,7 +214,7 @@ const sendOf = (
 ): SendV1 => {
   const push = activityPush(id, record, event);
   const starts = more.sendAt ?? at;
-  const expiresAt = event === "end" ? starts + activityLimits.dismissMs : Math.max(record.endsAt, at + graceMs);
+  const expiresAt = event === "end" ? starts + activityLimits.dismissMs : Math.max(record.endsAt, starts + graceMs);
   const { app, kind, labels } = record;
   return {
     projectId,
@@ -262,15 +262,38 @@ export const newestSend = (key: ActivityKey, record: ActivityRecord): SendV1 | u
   return sendOf(key, record, { notificationId: newestSendId(key, record), event, at: record.writtenAt });
 };
 
-/** The send of the newest state to a device whose token came at a time. */
+/** A device that has the same version already gets it again with its last token of a minute, and a little later. */
+const joinEveryMs = 60_000;
+const joinDelayMs = 5_000;
+
+/** When a device gets the newest state that had it at `now` for an earlier token: the same time for all of its tokens of a minute. */
+export const laterJoin = (now: Date): Date =>
+  new Date((Math.floor((now.getTime() + joinDelayMs) / joinEveryMs) + 1) * joinEveryMs);
+
+/** Exists while a device that gets another token has the version: the `at` of a later join, or the version. */
+export const joinKey = ({ projectId, id }: ActivityKey, deviceId: DeviceId, what: string): string =>
+  `join.${projectId}.${id}.${deviceId}.${what}`;
+export const joinKeptMs = joinEveryMs;
+
+type Joined = { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: string };
+
+/** The send of the newest state to a device whose token came at a time. `sendAt`: one send for all of its tokens until then. */
 export const joinSend = (
   key: ActivityKey,
   record: ActivityRecord,
-  { deviceId, tokenHash, at }: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: string },
+  { deviceId, tokenHash, at, sendAt: later }: Joined & { readonly sendAt?: string | undefined },
 ): SendV1 => {
-  const when = Date.parse(at);
-  const notificationId = idOf(key, record, `join/${deviceId}/${tokenHash}/${record.version}`, when);
-  return sendOf(key, record, { notificationId, event: "join", at: when }, { targets: [deviceId] });
+  const send = (what: string, made: number, sendAt?: number) =>
+    sendOf(
+      key,
+      record,
+      { notificationId: idOf(key, record, `join/${deviceId}/${what}`, made), event: "join", at: made },
+      { targets: [deviceId], ...(sendAt !== undefined && { sendAt }) },
+    );
+  if (later === undefined) return send(`${tokenHash}/${record.version}`, Date.parse(at));
+  const sendAt = Date.parse(later);
+  // Its id and its time are those of the first of them, whichever comes first.
+  return send(later, sendAt - joinEveryMs - joinDelayMs, sendAt);
 };
 
 /** Whether dispatch may send it without an expansion. */

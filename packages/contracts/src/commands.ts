@@ -177,6 +177,8 @@ export const JoinActivityV1 = defineMessage(
     tokenHash: z.string(),
     /** When the app sent the token. */
     at: time,
+    /** When the state is sent, to the token that the device has then; absent: at once. One send for each time. */
+    sendAt: time.optional(),
   }),
 );
 export type JoinActivityV1 = DataOf<typeof JoinActivityV1>;

@@ -1,5 +1,6 @@
 import { sendRequest } from "@herald/bus";
 import {
+  GetNotification,
   ListNotifications,
   type ListRequest,
   type Notification,
@@ -103,4 +104,14 @@ test("a kind, labels, a status, a user and a time range combine", async () => {
   expect(await ids({ kind: "news" }, { createdAfter: "2000-01-01T00:00:00Z" })).toEqual(both);
   expect(await ids({ kind: "news" }, { createdBefore: "2000-01-01T00:00:00Z" })).toEqual([]);
   expect(await ids({ label: "campaign:spring" })).toEqual([]);
+});
+
+test("a state that Herald sends to a token that came late is in no list, and is found by its id", async () => {
+  const activity = { id: "order", version: 1, event: "join", content_state: {}, timestamp: 1 } as const;
+  const id = await dispatch.send(projectId, {}, { targets: ["all"], push_type: "liveactivity", activity });
+  // A cancelled one is stored.
+  expect(await eventually(() => dispatch.cancel(projectId, id))).toMatchObject({ id, status: "cancelled" });
+  expect(await sendRequest(dispatch.bus, GetNotification, { projectId, notificationId: id })).toMatchObject({ id });
+  expect((await list()).map((one) => one.id)).not.toContain(id);
+  expect(await list({ push_type: "liveactivity" })).toEqual([]);
 });

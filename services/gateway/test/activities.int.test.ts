@@ -1,4 +1,5 @@
-import { openBucket } from "@herald/bus";
+import { lastMessage, openBucket } from "@herald/bus";
+import { type DeviceId, JoinActivityV1, pushTokenHash } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -134,6 +135,57 @@ describe("an activity", () => {
     for (let n = 7; n <= 12; n++) later.push((await patch("order", n)).status);
     expect(later).toEqual([202, 202, 202, 202, 202, 429]);
   });
+});
+
+test("a device that replaces its token gets each version at once, and otherwise the newest once a minute", async () => {
+  // Ten seconds before the end of a minute.
+  stoppedAt = Math.floor(Date.now() / 60_000) * 60_000 + 50_000 - ahead;
+  const registered = await system.call("POST /api/v1/devices", {
+    token: project.token,
+    body: { device: { platform: "ios", token: "0".repeat(64) } },
+  });
+  const deviceId: DeviceId = registered.body.data.id;
+  const follow = async (digit: string) => {
+    const answer = await system.call(`PUT /api/v1/devices/${deviceId}/tokens/activity/late`, {
+      token: project.token,
+      body: { token: { token: digit.repeat(64) } },
+    });
+    expect(answer.status).toBe(204);
+    const subject = JoinActivityV1.subject({ projectId: project.id, deviceId } as JoinActivityV1);
+    const found = await lastMessage(system.bus, "PUSH_CMD", subject, JoinActivityV1);
+    return found && { hash: found.data.tokenHash, sendAt: found.data.sendAt };
+  };
+  expect(await follow("1")).toBeUndefined();
+  isStarted(await put("late", { start: false }));
+  expect(await follow("2")).toEqual({ hash: pushTokenHash("2".repeat(64)), sendAt: undefined });
+  const later = { hash: pushTokenHash("3".repeat(64)), sendAt: new Date(stoppedAt + ahead + 10_000).toISOString() };
+  expect(await follow("3")).toEqual(later);
+  // One message for all tokens until then.
+  expect(await follow("4")).toEqual(later);
+  isStarted(await patch("late"));
+  expect(await follow("5")).toEqual({ hash: pushTokenHash("5".repeat(64)), sendAt: undefined });
+  // The message of a minute is not for a token that may come after its push.
+  pass(6_000);
+  expect((await follow("6"))?.sendAt).toBe(new Date(stoppedAt + ahead - 6_000 + 70_000).toISOString());
+});
+
+test("a project that has little begins activities while others use the room up, and one that has much does not", async () => {
+  const others = openBucket(system.bus, "push_activities", z.object({ fill: z.string() }));
+  const { maxBytes } = await others.fill();
+  const share = Math.floor(maxBytes / 1_024);
+  const keys: string[] = [];
+  for (let full = await others.fill(); full.bytes < maxBytes * 0.76; full = await others.fill()) {
+    const key = `more.${keys.length}`;
+    await others.put(key, { fill: "x".repeat(fillBytes) });
+    keys.push(key);
+  }
+  pass();
+  isStarted(await put("first", large));
+  pass();
+  isQuota(await put("large", large), `${share} bytes`, "the room of all projects is nearly used up");
+  isStarted(await patch("first"));
+  for (const key of keys) await others.delete(key);
+  await isStartedSoon("large", large);
 });
 
 test("while the room of all projects is used up, none begins; those that run are written and end", async () => {

@@ -120,11 +120,14 @@ export const ChangeMetadataByToken = defineRequest(
   DeviceSummary,
 );
 const furtherToken = { ...device, push: PushKey, byApp: z.boolean().optional() };
-/** Stores the token of a push type, or replaces it. */
+/**
+ * Stores the token of a push type, or replaces it. `cameAt`: when the device got the token, if it is one of an activity and the device did not
+ * have it for long: the state of the activity is to be sent to it.
+ */
 export const PutFurtherTokenRequest = defineRequest(
   "registry.devices.put-token",
   { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional() },
-  done,
+  z.object({ cameAt: z.iso.datetime().optional() }),
 );
 /** Not an error if the device has none. */
 export const DeleteFurtherToken = defineRequest("registry.devices.delete-token", furtherToken, done);

@@ -5,6 +5,7 @@ import {
   endActivity,
   firstSends,
   joinSend,
+  laterJoin,
   type NewActivity,
   newActivityRecord,
   newDeviceId,
@@ -92,6 +93,22 @@ describe("a row of an activity", () => {
 
 type Push = ActivityPush & { readonly token: string | undefined };
 type Process = Generator<void, void, void>;
+
+describe("a device that replaces its token", () => {
+  const join = (tokenHash: string, atMs: number, sendAt?: string) =>
+    joinSend(key, record(), { deviceId, tokenHash, at: at(atMs).toISOString(), sendAt });
+
+  test("gets one send for all of its tokens of a minute, and one for each of those that are sent at once", () => {
+    const times = [0, 1_000, 54_999, 55_000, 114_999].map((ms) => laterJoin(at(ms)).getTime() - startAt);
+    expect(times).toEqual([60_000, 60_000, 60_000, 120_000, 120_000]);
+    const sendAt = laterJoin(at(0)).toISOString();
+    const [one, other] = [join("a", 1_000, sendAt), join("b", 20_000, sendAt)];
+    expect(one).toEqual(other);
+    expect(one).toMatchObject({ sendAt, content: { targets: [deviceId], activity: { event: "join" } } });
+    expect(Date.parse(one.expiresAt)).toBeGreaterThan(Date.parse(sendAt));
+    expect(join("a", 1_000).notificationId).not.toBe(join("b", 1_000).notificationId);
+  });
+});
 
 /**
  * Runs writers, rows, joins and the end in an order that `seed` decides, one read or write after another. Some die on the way: a writer

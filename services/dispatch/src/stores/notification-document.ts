@@ -66,6 +66,8 @@ type Facts = {
   listed?: true;
   /** Its list is uploaded. */
   upload?: true;
+  /** Herald's own, because a device's token of an activity came late: no list shows it. */
+  own?: true;
   /** How many chunks of its list are expanded. */
   pagesExpanded?: number;
   /** It is sent in waves; absent: by one expansion. */
@@ -167,6 +169,7 @@ export const newFacts = (
     expiresAt: new Date(send.expiresAt),
     ...(waves && { waves }),
     ...(tags && { tags }),
+    ...(content.activity?.event === "join" && { own: true as const }),
     ...(content.recipients && { listed: true as const }),
     ...(content.recipients?.upload && { upload: true as const }),
   };
@@ -229,6 +232,7 @@ export const listNotifications =
     ];
     const filter = {
       projectId,
+      own: { $exists: false },
       ...(status !== undefined && { status }),
       ...(userId !== undefined && { userKeys: userKey(projectId, userId) }),
       // MongoDB uses a partial index only for a query that requires the field to exist.

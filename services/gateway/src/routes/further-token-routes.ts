@@ -2,17 +2,21 @@ import {
   ActivityId,
   DeleteFurtherToken,
   type DeviceId,
+  fromPushKey,
   furtherTokenKey,
   type PushName,
   PutFurtherToken,
   PutFurtherTokenRequest,
   pushNameProblem,
+  pushTokenHash,
   type TokenType,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
+import { chargeOne } from "../sending/activities.ts";
 import { deviceParam, pushNameParam, pushTypeParam } from "./path-params.ts";
 
 type Params = { readonly id: DeviceId; readonly type: TokenType; readonly name?: PushName };
@@ -31,10 +35,26 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
   };
 };
 
+/** Sends an activity's state to a token that came late. Counts as a send, unless one is on its way. Throws quota-exceeded. */
+const join = async (deps: RouteDeps, { projectId, deviceId, push, token }: Asked, at: string): Promise<void> => {
+  const { name: id } = fromPushKey(push);
+  if (id === undefined) return;
+  const { granted, refusal, refund } = await chargeOne(deps, projectId);
+  if (granted === 0) throw refusal;
+  let isNew = false;
+  try {
+    isNew = await deps.activities.join({ projectId, id }, { deviceId, tokenHash: pushTokenHash(token), at });
+  } finally {
+    if (!isNew) await refund();
+  }
+};
+
+type Asked = ReturnType<typeof named> & { readonly token: string };
+
 const put = {
   tag: "Devices",
   description:
-    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state at once, expires after 13 hours, and goes when the user of the device changes.",
+    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state, at once or if it has it within a minute, which counts as a send; expires after 13 hours, and goes when the user of the device changes.",
   access: projectOrDevice("devices"),
   body: PutFurtherToken,
   responses: { 204: { description: "The token is stored" } },
@@ -69,8 +89,13 @@ export const furtherTokenRoutes = [
     ...put,
     summary: "Store the token of a control or a Live Activity",
     params: control,
-    handle: async ({ sendRequest }, { caller, params, body: { token } }) =>
-      sendRequest(PutFurtherTokenRequest, { ...named(caller, params), ...token }).then(noContent),
+    errors: [...put.errors, "quota-exceeded"],
+    handle: async (deps, { caller, params, body: { token } }) => {
+      const asked = { ...named(caller, params), ...token };
+      const { cameAt } = await deps.sendRequest(PutFurtherTokenRequest, asked);
+      if (cameAt !== undefined) await join(deps, asked, cameAt);
+      return noContent();
+    },
   }),
   defineRoute("deleteControlToken", "delete /api/v1/devices/{id}/tokens/{type}/{name}", {
     ...remove,

@@ -1,4 +1,5 @@
-import { type Bus, openBucket } from "@herald/bus";
+import { randomUUID } from "node:crypto";
+import { type Bus, openBucket, publish, shareOfRoom } from "@herald/bus";
 import {
   type ActivityId,
   type ActivityKey,
@@ -6,8 +7,13 @@ import {
   activeActivityKey,
   activityKey,
   activityLimits,
+  type DeviceId,
   firstSends,
+  JoinActivityV1,
+  joinKeptMs,
+  joinKey,
   keptMsOf,
+  laterJoin,
   newestSend,
   newestSendId,
   type ProjectId,
@@ -16,10 +22,12 @@ import {
 } from "@herald/contracts";
 import { HeraldError, type Logger, notFound } from "@herald/kit";
 import { z } from "zod";
+import type { RouteDeps } from "../deps.ts";
 import type { FixedLimits } from "../fixed-limits.ts";
 import { createQueueQuota } from "../limits/queue-quota.ts";
+import { chargeSends } from "./send-operation.ts";
 
-/** Above this part of the bucket no activity begins; those that run can still be written. */
+/** Above this part of the bucket no activity begins, of whichever project; those that run can still be written. */
 const fullPart = 0.9;
 const measureEveryMs = 1_000;
 const bucketRetrySeconds = 60;
@@ -52,20 +60,23 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
     now,
     log,
   });
+  let fill = { at: Number.NEGATIVE_INFINITY, isFull: false, share: Number.POSITIVE_INFINITY };
   const kept = createQueueQuota({
-    limitOf: () => ({ messages: Number.POSITIVE_INFINITY, bytes: limits.activityBytes }),
+    limitOf: () => ({ messages: Number.POSITIVE_INFINITY, bytes: Math.min(limits.activityBytes, fill.share) }),
     count: (projectId: ProjectId) => bucket().count(`${projectId}.*`),
-    refusal: refusal(`a project may have ${limits.activityBytes} bytes of activities, kept for 14 hours each`),
+    refusal: ({ bytes }) =>
+      refusal(
+        `a project may have ${bytes} bytes of activities, kept for 14 hours each${bytes < limits.activityBytes ? ", while the room of all projects is nearly used up" : ""}`,
+      )(),
     now,
     log,
   });
 
-  let fill = { at: Number.NEGATIVE_INFINITY, isFull: false };
   const checkRoom = async (): Promise<void> => {
     const at = now().getTime();
     if (Math.abs(at - fill.at) >= measureEveryMs) {
       const { bytes, maxBytes } = await bucket().fill();
-      fill = { at, isFull: maxBytes > 0 && bytes > maxBytes * fullPart };
+      fill = { at, isFull: maxBytes > 0 && bytes > maxBytes * fullPart, share: shareOfRoom({ bytes, maxBytes }) };
     }
     if (fill.isFull)
       throw new HeraldError("queue-full", "activity: the room for activities is used up; running ones can be written", {
@@ -147,10 +158,44 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
       throw new HeraldError("overloaded", "activity: too many writers change it at a time", { retryAfterSeconds: 1 });
     },
 
+    /**
+     * Sends the newest state to a device whose token came late or changed: at once for each version, and to its last token of a minute if it
+     * has the version already, because an app may replace its token at any rate. Resolves to whether it is a send of its own. Repeatable.
+     */
+    join: async (
+      key: ActivityKey,
+      token: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: string },
+    ) => {
+      const record = await find(key);
+      if (!record) return false;
+      const { deviceId } = token;
+      const claim = (what: string) => places().create(joinKey(key, deviceId, what), {}, { ttlMs: joinKeptMs });
+      const joined = { projectId: key.projectId, activityId: key.id, ...token };
+      if (await claim(`${record.version}`)) {
+        await publish(bus(), JoinActivityV1, joined, { id: randomUUID() });
+        return true;
+      }
+      const later = laterJoin(now());
+      const isNew = await claim(`at${later.getTime()}`);
+      // Also if it is not new: the one who claimed it may have died before this.
+      const sendAt = later.toISOString();
+      await publish(
+        bus(),
+        JoinActivityV1,
+        { ...joined, sendAt },
+        { id: `${key.projectId}/${key.id}/${deviceId}/${sendAt}` },
+      );
+      return isNew;
+    },
+
     /** Its place is free. Repeatable. */
     release: async (key: ActivityKey): Promise<void> => bucket().delete(activeActivityKey(key)),
   };
 };
+
+/** A state that is sent counts as one send. */
+export const chargeOne = (deps: RouteDeps, projectId: ProjectId) =>
+  chargeSends(deps, projectId, [{ command: {} as SendV1, bytes: activityLimits.stateBytes }]);
 
 export const activityHint = "it does not exist, or ended more than a few hours ago";
 

@@ -15,6 +15,7 @@ import {
   GetPreferences,
   GetUser,
   IdentifyDevice,
+  isActivityPushKey,
   ListDevices,
   ListUsers,
   mergePatch,
@@ -134,7 +135,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
   });
   serve(PutFurtherTokenRequest, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");
-    return {};
+    return isActivityPushKey(data.push) ? { cameAt: new Date().toISOString() } : {};
   });
   serve(DeleteFurtherToken, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");

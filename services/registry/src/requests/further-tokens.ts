@@ -1,11 +1,8 @@
-import { randomUUID } from "node:crypto";
-import { handleRequest, publish, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   DeleteFurtherToken,
   type DeviceId,
-  fromPushKey,
   isActivityPushKey,
-  JoinActivityV1,
   maxFurtherTokens,
   type ProjectId,
   type PushKey,
@@ -110,12 +107,7 @@ export const handleFurtherTokenRequests = (deps: Deps): RequestListener[] => [
       since = cameAt(before, state, key, hash);
       return state;
     });
-    const { name } = fromPushKey(key);
-    if (since && name !== undefined && isActivityPushKey(key)) {
-      const joined = { projectId, deviceId, activityId: name, tokenHash: hash, at: since.toISOString() };
-      await publish(deps.bus, JoinActivityV1, joined, { id: randomUUID() });
-    }
-    return {};
+    return since && isActivityPushKey(key) ? { cameAt: since.toISOString() } : {};
   }),
 
   handleRequest(deps.bus, DeleteFurtherToken, async ({ projectId, deviceId, push }) => {
