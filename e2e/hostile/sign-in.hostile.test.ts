@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expectStatus, request } from "@herald/testing";
 import { afterAll, expect } from "vitest";
 import { percentile } from "../../bench/src/table.ts";
+import { inParallel } from "../harness/in-parallel.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { memoryOfProcess } from "./memory.ts";
@@ -19,9 +20,9 @@ let system: System;
 let provider: StrangeProvider;
 let gateway: TwoPorts;
 
-const startGateway = (issuer: string, groups: string) =>
+const startGateway = (issuer: string, groups: string, failures = 100_000) =>
   startTwoPorts(system, (operators) => ({
-    HERALD_GATEWAY_LIMIT_FAILURES: "100000",
+    HERALD_GATEWAY_LIMIT_FAILURES: `${failures}`,
     HERALD_GATEWAY_LIMIT_CLIENTS: "100000",
     HERALD_GATEWAY_OIDC_ISSUER: issuer,
     HERALD_GATEWAY_OIDC_CLIENT_ID: clientId,
@@ -210,19 +211,80 @@ test("a stolen, replayed or foreign callback begins no session", async ({ task }
   show(task, { tries: tries.length + 7, sessions: 0 });
 });
 
+/** Callbacks of one address, of which each would be a request to the provider with the client's secret. */
+const callbacks = scale(2_000, 290);
+/** Of one address in 10 s, as is the default. */
+const maxFailures = 100;
+
+test("callbacks that no sign-in belongs to, and those of one sign-in again and again, do not become the provider's load", async ({
+  task,
+}) => {
+  const groups = join(system.folder, "groups.yaml");
+  const usual = await startGateway(provider.issuer, groups, maxFailures);
+  const flood = async (base: string, flowOf: (n: number) => { readonly state: string; readonly cookie: string }) => {
+    const before = provider.asked().token;
+    const statuses: Record<number, number> = {};
+    await inParallel(Array.from({ length: callbacks }), 20, async (_, n) => {
+      const { state, cookie } = flowOf(n);
+      const url = `${base}/admin/v1/sign-in/callback?${new URLSearchParams({ state, code: `invented-${++codes}` })}`;
+      const { status } = await fetch(url, { redirect: "manual", headers: { cookie } });
+      statuses[status] = (statuses[status] ?? 0) + 1;
+    });
+    return { asked: provider.asked().token - before, statuses: JSON.stringify(statuses) };
+  };
+  const invented = (n: number) => {
+    const flow = { state: `s${n}`, nonce: "n", verifier: "v".repeat(43), returnTo: "/console/" };
+    return { state: flow.state, cookie: `herald_sign_in=${Buffer.from(JSON.stringify(flow)).toString("base64url")}` };
+  };
+  const own = await begin(usual.operators);
+  provider.answerWith(() => ({ status: 400, body: '{"error":"invalid_grant"}' }));
+  const noFlow = await flood(gateway.operators, invented);
+  const begun = await flood(usual.operators, () => own);
+  await usual.stop();
+  show(task, {
+    "callbacks of each kind": callbacks,
+    "requests to the provider for those with an invented cookie": noFlow.asked,
+    answers: noFlow.statuses,
+    "for those of one sign-in": begun.asked,
+    "their answers": begun.statuses,
+  });
+  expect(noFlow.asked).toBe(0);
+  expect(begun.asked).toBeLessThanOrEqual(maxFailures);
+});
+
+test("while the provider fails, visitors of the sign-in page do not become its load", async ({ task }) => {
+  const failing = await startStrangeProvider(clientId, clientSecret);
+  failing.discover(undefined);
+  const other = await startGateway(failing.issuer, join(system.folder, "groups.yaml"));
+  const begins = scale(1_000, 200);
+  const began = performance.now();
+  const statuses = new Set<number>();
+  await inParallel(Array.from({ length: begins }), 20, async () => {
+    statuses.add((await fetch(`${other.operators}/admin/v1/sign-in/oidc`, { redirect: "manual" })).status);
+  });
+  const seconds = (performance.now() - began) / 1_000;
+  const { discovery } = failing.asked();
+  await other.stop();
+  failing.stop();
+  show(task, { begins, "requests to the provider": discovery });
+  expect([...statuses]).toEqual([503]);
+  // A failure is remembered for five seconds.
+  expect(discovery).toBeLessThanOrEqual(1 + seconds / 5);
+});
+
 test("a provider that claims to be another, or sends its visitors elsewhere unencrypted, begins nothing", async ({
   task,
 }) => {
   const liar = await startStrangeProvider(clientId, clientSecret);
   const groups = join(system.folder, "groups.yaml");
-  // It asks the provider again until it believes it, so the lie that is noticed last comes last.
-  const other = await startGateway(liar.issuer, groups);
   for (const lie of [
     { issuer: "https://accounts.google.com" },
     { issuer: `${liar.issuer}/` },
     { token_endpoint: "http://192.0.2.1/token" },
   ]) {
     liar.discover(lie);
+    // A gateway remembers what the provider said.
+    const other = await startGateway(liar.issuer, groups);
     const response = await fetch(`${other.operators}/admin/v1/sign-in/oidc`, { redirect: "manual" });
     if (response.status === 302) {
       const { state, nonce, cookie } = await begin(other.operators);
@@ -232,8 +294,8 @@ test("a provider that claims to be another, or sends its visitors elsewhere unen
       expect(refused.status).toBeGreaterThanOrEqual(400);
       expect(refused.headers.getSetCookie().join()).not.toContain("hss_");
     } else expect(response.status).toBe(503);
+    await other.stop();
   }
-  await other.stop();
   liar.stop();
   const rows = expectStatus(await system.admin("GET /audit?action=finishSignIn&per_page=100"), 200).body.data;
   expect(rows.some(({ operator }: { operator: { id: string } }) => operator.id === "unknown")).toBe(true);

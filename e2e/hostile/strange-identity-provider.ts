@@ -37,18 +37,22 @@ export const startStrangeProvider = async (clientId: string, clientSecret: strin
   const foreign = newKeyPair();
   const used = new Set<string>();
   let answer: () => Answer = () => ({ body: "{}" });
-  let discovery: Fields = {};
+  let discovery: Fields | undefined = {};
+  const asked = { discovery: 0, token: 0 };
 
   const server = createServer((request, response) => {
     const reply = ({ status = 200, type = "application/json", body, location }: Answer) =>
       response.writeHead(status, { "content-type": type, ...(location && { location }) }).end(body);
     const url = new URL(request.url ?? "/", issuer);
-    if (url.pathname === "/.well-known/openid-configuration")
-      return reply({ body: JSON.stringify({ ...metadata, ...discovery }) });
+    if (url.pathname === "/.well-known/openid-configuration") {
+      asked.discovery++;
+      return reply(discovery ? { body: JSON.stringify({ ...metadata, ...discovery }) } : { status: 500, body: "{}" });
+    }
     if (url.pathname === "/jwks") {
       const jwk = { ...keys.publicKey.export({ format: "jwk" }), kid: keys.kid, alg: "RS256", use: "sig" };
       return reply({ body: JSON.stringify({ keys: [jwk] }) });
     }
+    asked.token++;
     let body = "";
     request.on("data", (chunk) => {
       body += chunk;
@@ -82,6 +86,8 @@ export const startStrangeProvider = async (clientId: string, clientSecret: strin
   };
   return {
     issuer,
+    /** How often it was asked for its configuration, and for a token. */
+    asked: (): Readonly<typeof asked> => ({ ...asked }),
     /** The claims of a good token for a nonce. */
     claims: (nonce: string, more: Fields = {}): Fields => {
       const now = Math.floor(Date.now() / 1_000);
@@ -102,8 +108,8 @@ export const startStrangeProvider = async (clientId: string, clientSecret: strin
       const tokens = { access_token: "a", token_type: "Bearer", ...(idToken !== undefined && { id_token: idToken }) };
       answer = () => ({ body: JSON.stringify(tokens) });
     },
-    /** Overrides what discovery answers. */
-    discover: (fields: Fields) => {
+    /** Overrides what discovery answers; undefined: it fails. */
+    discover: (fields: Fields | undefined) => {
       discovery = fields;
     },
     rotate: () => {

@@ -24,6 +24,7 @@ import {
   replicateBucket,
 } from "./auth/directories.ts";
 import { createRateLimits } from "./auth/rate-limits.ts";
+import { createSeal } from "./auth/seal.ts";
 import { createSessionStore } from "./auth/sessions.ts";
 import { createBusConnection, createSendRequest } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -198,6 +199,7 @@ export const createRouteDeps = (
     operators,
     sessions,
     identityProvider: identityProviderOf(config, now, log),
+    signInFlows: createSeal(config.HERALD_OPEN_KEYS, "herald sign-in flow"),
     groupsFile,
     signInSessionMs: config.HERALD_GATEWAY_OIDC_SESSION,
     audit: createAuditPublisher((event) => publishEvent(connection.bus(), event), now),

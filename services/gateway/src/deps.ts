@@ -5,6 +5,7 @@ import type { createAuthenticate } from "./auth/authenticate.ts";
 import type { ShareOwner } from "./auth/caller.ts";
 import type { OperatorDirectory, ProjectDirectory } from "./auth/directories.ts";
 import type { RateLimits } from "./auth/rate-limits.ts";
+import type { createSeal } from "./auth/seal.ts";
 import type { Sessions } from "./auth/sessions.ts";
 import type { SendRequest } from "./bus-connection.ts";
 import type { Audit } from "./http/audit.ts";
@@ -35,6 +36,8 @@ export type RouteDeps = {
   readonly sessions: Sessions;
   /** Undefined: people sign in by tokens alone. */
   readonly identityProvider: IdentityProvider | undefined;
+  /** Seals the cookies of sign-ins by the identity provider. */
+  readonly signInFlows: ReturnType<typeof createSeal>;
   readonly groupsFile: GroupsFile;
   /** How long a session by the identity provider lasts. */
   readonly signInSessionMs: number;

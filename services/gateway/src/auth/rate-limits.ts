@@ -1,4 +1,4 @@
-import { errors, type ImportId, type OperatorReference, type ProjectId } from "@herald/contracts";
+import { errors, type ImportId, type NotificationId, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import type { GatewayConfig } from "../config.ts";
@@ -16,7 +16,7 @@ export const dryRunSeconds = 60;
 const lookupsPerSecond = 200;
 
 /** A connection that breaks every half a minute may be continued. Each upload reads the stored lines again. */
-const uploadsOfImport = { count: 20, seconds: 600 };
+const uploadsAgain = { count: 20, seconds: 600 };
 /** Three times as fast as registry stores devices of 400 bytes. Reading this much takes the gateway less than half a second. */
 const importedBytes = 64 * 1_048_576;
 
@@ -113,7 +113,7 @@ export const createRateLimits = (config: GatewayConfig, { forAll, part }: Pick<L
   const sends = limiter("sends", forAll.sends, quotaSeconds, "notifications", "quota-exceeded");
   const dryRuns = limiter("dry-runs", forAll["dry-runs"], dryRunSeconds, "dry runs", "quota-exceeded");
   const signIns = limiter("sign-ins", signInsPerMinute, 60, "sessions of this operator");
-  const uploads = limiter("uploads", uploadsOfImport.count, uploadsOfImport.seconds, "uploads of this import");
+  const uploads = limiter("uploads", uploadsAgain.count, uploadsAgain.seconds, "uploads of this file");
   const imported = limiter("imported-bytes", importedBytes, windowSeconds);
   const maxNewDevices = config.HERALD_GATEWAY_LIMIT_NEW_DEVICES;
   /** One limit for all that an operator does, in whichever project. */
@@ -189,10 +189,10 @@ export const createRateLimits = (config: GatewayConfig, { forAll, part }: Pick<L
         throw error;
       }
     },
-    /** Counts a session or sign-in code of an operator. Throws rate-limited after too many. */
-    countSignIn: async (operatorId: OperatorReference) => void (await signIns.count(operatorId)),
-    /** Counts another upload of an import that has stored lines. Throws rate-limited after too many. */
-    countUpload: async (importId: ImportId) => void (await uploads.count(importId)),
+    /** Counts a session or sign-in code of an operator, by its id or its identity's hash. Throws rate-limited after too many. */
+    countSignIn: async (operator: string) => void (await signIns.count(operator)),
+    /** Counts another upload of a file of which lines are stored. Throws rate-limited after too many. */
+    countUpload: async (of: ImportId | NotificationId) => void (await uploads.count(of)),
     /** Counts decompressed bytes of a project's imports. Resolves to how long the upload must wait for the next ones, in ms. */
     countImported: (projectId: ProjectId, bytes: number): Promise<number> => imported.delay(projectId, bytes),
     /** The project's use of its limits in the current windows. */

@@ -23,7 +23,14 @@ const flowMs = 600_000;
 const callbackPath = "/admin/v1/sign-in/callback";
 const home = "/console/";
 
-const Flow = z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), returnTo: ReturnTo });
+const Flow = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  returnTo: ReturnTo,
+  /** When it ends, in ms. */
+  until: z.number(),
+});
 type Flow = z.infer<typeof Flow>;
 
 const providerOf = ({ identityProvider }: RouteDeps): IdentityProvider => {
@@ -39,19 +46,21 @@ const expired = (why: string) => new HeraldError("sign-in-expired", `sign-in: ${
 const isSame = (one: string, other: string): boolean =>
   timingSafeEqual(hash("sha256", one, "buffer"), hash("sha256", other, "buffer"));
 
-/** The sign-in that this browser has begun. */
-const flowOf = ({ headers }: IncomingMessage, secure: boolean, state: string | undefined): Flow => {
+/** The sign-in that this browser has begun. Only Herald can have sealed it, so no one else's reaches the provider. */
+const flowOf = (
+  { signInFlows, now }: RouteDeps,
+  { headers }: IncomingMessage,
+  secure: boolean,
+  state: string | undefined,
+): Flow => {
   const sent = cookieOf(headers.cookie, signInCookieName(secure));
   if (sent === undefined) throw expired("this browser has begun none in the last 10 minutes");
-  let flow: ReturnType<typeof Flow.safeParse>;
-  try {
-    flow = Flow.safeParse(JSON.parse(Buffer.from(sent, "base64url").toString()));
-  } catch {
-    throw expired("its cookie cannot be read");
-  }
-  if (!flow.success || state === undefined || !isSame(flow.data.state, state))
-    throw expired("another browser or tab has begun it");
-  return flow.data;
+  const opened = signInFlows.open(sent);
+  if (opened === undefined) throw expired("its cookie cannot be read");
+  const flow = Flow.parse(JSON.parse(opened.toString()));
+  if (flow.until <= now().getTime()) throw expired("this browser has begun none in the last 10 minutes");
+  if (state === undefined || !isSame(flow.state, state)) throw expired("another browser or tab has begun it");
+  return flow;
 };
 
 const flowCookie = (value: string, secure: boolean, expires: Date): string =>
@@ -94,9 +103,9 @@ const beginSignIn = defineRoute("beginSignIn", "get /admin/v1/sign-in/oidc", {
     const provider = providerOf(deps);
     try {
       const { address, flow } = await provider.begin();
-      const value = JSON.stringify({ ...flow, returnTo: query.return_to ?? home } satisfies Flow);
-      const expires = new Date(deps.now().getTime() + flowMs);
-      const setCookie = flowCookie(Buffer.from(value).toString("base64url"), secure, expires);
+      const until = deps.now().getTime() + flowMs;
+      const value = JSON.stringify({ ...flow, returnTo: query.return_to ?? home, until } satisfies Flow);
+      const setCookie = flowCookie(deps.signInFlows.seal(Buffer.from(value)), secure, new Date(until));
       return { status: 302 as const, body: undefined, headers: { location: address, "set-cookie": setCookie } };
     } catch (error) {
       return toConsole(error, message);
@@ -125,11 +134,11 @@ const signIn = async (
     name = person.name;
     const groups = groupsFile.known(person.groups);
     const everyone = !groupsFile.exists;
-    const asked = { issuer: provider.issuer, ...person, groups, everyone };
-    const { id } = await sendRequest(SignInOperator, asked);
-    const operator = await operators.findByHash(identityHash(provider.issuer, person.subject), address);
+    const identity = identityHash(provider.issuer, person.subject);
+    await limits.countSignIn(identity);
+    await sendRequest(SignInOperator, { issuer: provider.issuer, ...person, groups, everyone });
+    const operator = await operators.findByHash(identity, address);
     if (operator === undefined) throw invalidCredential("sign-in: the operator was deleted meanwhile; sign in again");
-    await limits.countSignIn(id as typeof operator.id);
     const { role } = operator;
     await record({ id: operator.id, name: operator.name, role }, { status: "signed-in" });
     const logoutUrl = await provider.logoutUrl();
@@ -170,8 +179,11 @@ const finishSignIn = defineRoute("finishSignIn", `get ${callbackPath}`, {
     providerOf(deps);
     const clear = flowCookie("", secure, new Date(0));
     try {
-      const flow = flowOf(message, secure, query.state);
-      const session = await signIn(deps, message.url?.split("?", 2)[1] ?? "", flow, address, secure);
+      const flow = flowOf(deps, message, secure, query.state);
+      // Counted before the provider is asked, whose answer takes a while.
+      const session = await deps.limits.countWhileVerifying(address, () =>
+        signIn(deps, message.url?.split("?", 2)[1] ?? "", flow, address, secure),
+      );
       const headers = { location: flow.returnTo, "set-cookie": [session, clear] };
       return { status: 303 as const, body: undefined, headers };
     } catch (error) {

@@ -32,6 +32,8 @@ const timeoutSeconds = 5;
 const retryAfterSeconds = 5;
 /** Providers change their addresses rarely, and keys are read at each sign-in. */
 const metadataMs = 600_000;
+/** Anyone may begin a sign-in: a provider that fails is asked by the first of them. */
+const failedMs = retryAfterSeconds * 1_000;
 /** A token with a thousand groups has 40 KB. */
 const maxAnswerBytes = 262_144;
 const maxGroups = 1_000;
@@ -103,7 +105,8 @@ const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
 export const createIdentityProvider = (options: IdentityProviderOptions) => {
   const { issuer, clientId, clientSecret, callback, home, scopes, groupsClaim, now, log } = options;
   const library = () => import("openid-client");
-  let known: { readonly metadata: ServerMetadata; readonly until: number } | undefined;
+  /** What the provider answered, or its failure, and when it is asked again; `Infinity` while it is asked. */
+  let known: { readonly metadata: Promise<ServerMetadata>; until: number } | undefined;
 
   const clientAuth = async ({
     token_endpoint_auth_methods_supported: methods,
@@ -115,27 +118,34 @@ export const createIdentityProvider = (options: IdentityProviderOptions) => {
 
   const insecure = async () => (new URL(issuer).protocol === "http:" ? [(await library()).allowInsecureRequests] : []);
 
-  const discover = async (): Promise<ServerMetadata> => {
-    if (known && known.until > now().getTime()) return known.metadata;
+  /** Throws identity-provider-unavailable. */
+  const readMetadata = async (): Promise<ServerMetadata> => {
     const { discovery, customFetch } = await library();
-    const found = await discovery(new URL(issuer), clientId, undefined, undefined, {
-      execute: await insecure(),
-      timeout: timeoutSeconds,
-      [customFetch]: boundedFetch,
-    });
-    const metadata = found.serverMetadata();
-    known = { metadata, until: now().getTime() + metadataMs };
-    return metadata;
+    const settings = { execute: await insecure(), timeout: timeoutSeconds, [customFetch]: boundedFetch };
+    try {
+      return (await discovery(new URL(issuer), clientId, undefined, undefined, settings)).serverMetadata();
+    } catch (error) {
+      if (error instanceof HeraldError) throw error;
+      log.warn({ err: error }, "cannot read the configuration of the identity provider");
+      throw unavailable("does not answer, or is not the configured issuer");
+    }
+  };
+
+  const discover = (): Promise<ServerMetadata> => {
+    if (known && known.until > now().getTime()) return known.metadata;
+    const asked: NonNullable<typeof known> = { metadata: readMetadata(), until: Number.POSITIVE_INFINITY };
+    const keepFor = (ms: number) => () => {
+      asked.until = now().getTime() + ms;
+    };
+    asked.metadata.then(keepFor(metadataMs), keepFor(failedMs));
+    known = asked;
+    return asked.metadata;
   };
 
   /** A configuration for one sign-in: it reads the provider's keys, so that rotated keys work at once. */
   const configure = async (): Promise<Configuration> => {
     const client = await library();
-    const metadata = await discover().catch((error: unknown) => {
-      if (error instanceof HeraldError) throw error;
-      log.warn({ err: error }, "cannot read the configuration of the identity provider");
-      throw unavailable("does not answer, or is not the configured issuer");
-    });
+    const metadata = await discover();
     const settings = { [client.clockTolerance]: toleranceSeconds };
     const config = new client.Configuration(metadata, clientId, settings, await clientAuth(metadata));
     config.timeout = timeoutSeconds;
