@@ -50,7 +50,7 @@ const sign = tokens.signer(
 );
 const path = `/api/v1/notifications/${notification}/received`;
 const requestOf = (device: DeviceId): string =>
-  httpRequest({ method: "PUT", to, path, body: { project_id: projectId, token: sign(device) } });
+  httpRequest({ method: "PUT", to, path, body: { project_id: projectId, token: sign(device, true) } });
 
 const statuses: Record<string, number> = {};
 let answered = 0;

@@ -59,7 +59,7 @@ export function startReports(system: System, project: Project, gateways: readonl
       notificationId,
       deviceId,
       asked,
-      dismissed: number % 3 === 0,
+      dismissed: asked && number % 3 === 0,
       ...(opens && { opened: button ?? null }),
     };
     const verbs = [

@@ -28,11 +28,17 @@ const second = 1_000;
 
 type Claim = { readonly id: string; readonly deviceId: DeviceId; readonly of?: Project; readonly issuedAt?: Date };
 
-/** Signs an open token as dispatch does. */
+/** Signs the open token of a push that asks for a receipt, as dispatch does. */
 const sign = ({ id, deviceId, of = project, issuedAt = new Date() }: Claim): string => {
   const parsed = parseOpenKeys(system.environmentOf("gateway").HERALD_OPEN_KEYS ?? "");
   if ("problem" in parsed) throw new Error(parsed.problem);
-  const claim = { projectId: of.id, notificationId: id as NotificationId, deviceId, platform: "ios" } as const;
+  const claim = {
+    projectId: of.id,
+    notificationId: id as NotificationId,
+    deviceId,
+    platform: "ios",
+    asked: true,
+  } as const;
   return createOpenTokens(parsed.keys).sign(claim, issuedAt);
 };
 
@@ -58,7 +64,7 @@ test("forged, foreign and old tokens of receipts, dismissals and opens count not
     "a notification that does not exist": sign({ id: newNotificationId(new Date()), deviceId: device.id }),
     "another project": sign({ id, deviceId: device.id, of: stranger }),
     "a later end": token.replace(/\.\d{10}\./, ".9999999999."),
-    "another platform": token.replace(".i.", ".w."),
+    "another platform": token.replace(".I.", ".W."),
     "an unknown key": [version, "unknown", ...rest].join("."),
     "no key": [version, ...rest].join("."),
     "31 days": sign({ id, deviceId: device.id, issuedAt: expired }),
@@ -82,6 +88,44 @@ test("forged, foreign and old tokens of receipts, dismissals and opens count not
     expect((await project.notification(id)).counts).toMatchObject({ received: 0, dismissed: 1, opened: 1 }),
   );
   show(task, { tokens: Object.keys(bad).length * verbs.length });
+});
+
+test("a device that reports what no one asked of it counts for nothing", async ({ task }) => {
+  const capabilities = ["receipts", "buttons", "draws"];
+  const devices: { readonly id: string; readonly why: string; readonly content: Partial<Content> }[] = [];
+  for (const [why, content, of] of [
+    ["the notification asks for none", {}, { capabilities }],
+    ["the app's kit reports none", { receipts: true }, { capabilities: [] }],
+    ["the share is 0", { receipts: 0 }, { capabilities }],
+    ["silent", { receipts: true, silent: true, title: undefined }, { capabilities }],
+  ] as const) {
+    const { device } = await project.register(of as never);
+    devices.push({ id: device.id, why, content: content as Partial<Content> });
+  }
+  const { device: asked } = await project.register({ capabilities });
+  const wrong: string[] = [];
+  const reported = async (deviceId: string, id: string) => {
+    const push = (await system.simulators.pushes()).find((one) => payloadOf(one)?.notification_id === id);
+    const { token } = payloadOf(push as never) as unknown as { token: string };
+    for (const verb of ["received", "dismissed"] as const) expectStatus(await report(id, verb, { token, ago: 1 }), 204);
+    return { id, deviceId };
+  };
+  const sent: { readonly id: string; readonly why: string }[] = [];
+  for (const { id: deviceId, why, content } of devices) {
+    const { id } = await sendTo([deviceId], { ...content, ...(content.silent && { data: { a: "b" } }) });
+    sent.push({ ...(await reported(deviceId, id)), why });
+  }
+  const { id: good } = await sendTo([asked.id], { receipts: true });
+  await reported(asked.id, good);
+  await eventually(async () =>
+    expect((await project.notification(good)).counts).toMatchObject({ received: 1, dismissed: 1 }),
+  );
+  for (const { id, why } of sent) {
+    const { received, dismissed } = (await project.notification(id)).counts;
+    if (received || dismissed) wrong.push(`${why}: ${received} received, ${dismissed} dismissed`);
+  }
+  show(task, { "pushes that did not ask": sent.length, counted: wrong.length });
+  expect(wrong).toEqual([]);
 });
 
 test("whatever a device says about the time, its receipt counts between the push and now", async ({ task }) => {

@@ -19,8 +19,11 @@ describe("an open token", () => {
   test.each(["ios", "android", "web"] as const)(
     "names the device and the platform it was signed for: %s",
     (platform) => {
-      const signed = tokens.sign({ ...claim, platform }, now);
-      expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform, issuedAt: now });
+      for (const asked of [false, true]) {
+        const signed = tokens.sign({ ...claim, platform, asked }, now);
+        expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform, asked, issuedAt: now });
+        expect(signed).toHaveLength(tokens.length);
+      }
     },
   );
 
@@ -49,6 +52,7 @@ describe("an open token", () => {
     ["another device", claim, token.replace(claim.deviceId, newDeviceId(now)), "forged"],
     ["a later expiry", claim, token.replace(/\.(\d{10})\./, (_, at: string) => `.${Number(at) + 1}.`), "forged"],
     ["another platform", claim, token.replace(".a.", ".i."), "forged"],
+    ["a receipt that was not asked for", claim, token.replace(".a.", ".A."), "forged"],
     ["no platform", claim, token.replace(".a.", "."), "malformed"],
     ["a platform that there is not", claim, token.replace(".a.", ".x."), "malformed"],
     ["a key that is not in the ring", claim, token.replace("v2.k1.", "v2.k2."), "unknown-key"],
@@ -61,7 +65,12 @@ describe("an open token", () => {
 
   test("survives the rotation of the signing key", () => {
     const rotated = createOpenTokens([{ id: "k2", secret: randomBytes(32) }, key]);
-    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId, platform: "android", issuedAt: now });
+    expect(rotated.verify(claim, token, now)).toEqual({
+      deviceId: claim.deviceId,
+      platform: "android",
+      asked: false,
+      issuedAt: now,
+    });
     expect(rotated.sign(claim, now)).toMatch(/^v2\.k2\./);
   });
 

@@ -7,6 +7,7 @@ import {
   servingProvider,
 } from "@herald/contracts";
 import { growingPause, retryWhileUnavailable } from "@herald/kit";
+import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts";
@@ -44,6 +45,7 @@ export const pushDevices = async (
   const expiresAt = expiryOf(cached, served);
   const { platform, lane } = served;
   const provider = servingProvider(served);
+  const asksReceipt = receiptAsker(content, { notificationId, platform });
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const blocked = new Map<number, Blocked>();
   const pending = createPendingPushes();
@@ -113,7 +115,7 @@ export const pushDevices = async (
       begun = true;
       // One `then` and no `await`, because this runs for every push.
       try {
-        push(device, openTokenOf(device.id), own?.content).then(
+        push(device, openTokenOf(device.id, asksReceipt?.(device)), own?.content).then(
           (outcome) => answered(channel, permit, index, outcome),
           (error: unknown) => failed(channel, permit, index, error),
         );

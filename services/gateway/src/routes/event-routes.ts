@@ -72,7 +72,7 @@ const openNotification = defineRoute("openNotification", "put /api/v1/notificati
   body: OpenNotification,
   responses: { 204: { description: "The open is recorded" } },
   handle: async (deps, { params, body: { button, ...body } }) => {
-    const { at: openedAt, ...report } = verifyReport(deps, params.id, body);
+    const { at: openedAt, asked: _, ...report } = verifyReport(deps, params.id, body);
     await deps.recordOpen(body.project_id, { ...report, openedAt, ...(button !== undefined && { button }) });
     return noContent();
   },
@@ -82,12 +82,13 @@ const receiptRoute = (kind: ReceiptKind, operation: "notificationReceived" | "no
   defineRoute(operation, `put /api/v1/notifications/{id}/${kind}`, {
     ...reportRoute,
     summary: `Report that a notification was ${kind}`,
-    description: `${text} Send \`project_id\` and \`token\` from the payload, at a random time within its \`receipt\` seconds. Counts once per device and notification, also if the device was not asked.`,
+    description: `${text} Send \`project_id\` and \`token\` from the payload, at a random time within its \`receipt\` seconds. Counts once per device and notification, and only if the push asked for it: one without \`receipt\` gets the same answer.`,
     body: ReportNotification,
     lowPriority: true,
-    responses: { 204: { description: "The report is recorded" } },
+    responses: { 204: { description: "The report is recorded, or was not asked for" } },
     handle: async (deps, { params, body }) => {
-      await deps.recordReceipt(body.project_id, { ...verifyReport(deps, params.id, body), kind });
+      const { asked, ...report } = verifyReport(deps, params.id, body);
+      if (asked) await deps.recordReceipt(body.project_id, { ...report, kind });
       return noContent();
     },
   });
