@@ -3,7 +3,7 @@ import { UsageError } from "./failures.ts";
 import { defaultProfile, type Profile, readProfiles } from "./profiles.ts";
 import { createTable, fields, type TableColumn } from "./terminal/table.ts";
 import type { Terminal } from "./terminal/terminal.ts";
-import { formatNumber } from "./terminal/text.ts";
+import { formatNumber, toJson } from "./terminal/text.ts";
 
 /** The options that every command has. */
 export type GlobalOptions = {
@@ -85,7 +85,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
     throw new UsageError(`This needs ${what}: ${flag} or HERALD_${name.toUpperCase()}.`, signIn);
   };
   const url = () => needs("url", "Herald's address", "--url");
-  const printJson = (value: unknown) => terminal.print(JSON.stringify(value, null, 2));
+  const printJson = (value: unknown) => terminal.print(toJson(value, 2));
 
   /** Prints JSON with --json, otherwise text. */
   const result = async <Value>(value: Value | Promise<Value>, words: (value: Value) => string): Promise<void> => {
@@ -97,7 +97,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
   const jsonRows = async (pages: AsyncIterable<unknown[]>) => {
     let written = 0;
     for await (const page of pages)
-      for (const row of page) terminal.print(`${written++ === 0 ? "[" : ","}${JSON.stringify(row)}`);
+      for (const row of page) terminal.print(`${written++ === 0 ? "[" : ","}${toJson(row)}`);
     terminal.print(written === 0 ? "[]" : "]");
   };
 

@@ -3,13 +3,13 @@ import { createContext } from "./context.ts";
 import { exitCodes, type Failure, failureOf, Interrupted } from "./failures.ts";
 import { createProgram } from "./program.ts";
 import { createAsk, createTerminal, type Surroundings, type Terminal } from "./terminal/terminal.ts";
-import { plain } from "./terminal/text.ts";
+import { plain, toJson } from "./terminal/text.ts";
 
 const show = (failure: Failure, left: string | undefined, { note, paint }: Terminal, json: boolean): void => {
   const { exitCode, errors, hint, slug, status, problems, requestId, retryAfter } = failure;
   if (json) {
     const error = { slug, status, errors, problems, request_id: requestId, retry_after: retryAfter, hint, left };
-    note(JSON.stringify({ error, exit_code: exitCode }));
+    note(toJson({ error, exit_code: exitCode }));
     return;
   }
   const what = slug === undefined ? "" : paint("dim", ` (${[status, slug].filter(Boolean).join(" ")})`);

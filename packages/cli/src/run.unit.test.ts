@@ -258,3 +258,48 @@ test.each([
   );
   expect(candidates(program, words)).toEqual(expected);
 });
+
+/** Moves the cursor of a terminal, hides and reorders text, and ends a line in a program that reads JSON as JavaScript. */
+const strange = "a\u001b[2J\u009b2Jb\u202ec\u2066d\u2028e\u{e0041}f\u200dg";
+/** What a terminal acts on: all control characters but line breaks. */
+const acting = /(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/u;
+
+test.each([
+  ["--json of one", ["device", "get", "dev_1", "--json"], { data: { id: "dev_1", name: strange } }],
+  ["--json of many", ["device", "list", "--json"], { data: [{ id: "dev_1", name: strange }], next: null }],
+])("%s leaves nothing in that a terminal acts on, and is the same JSON", async (_, words, body) => {
+  const { url } = await gateway(200, body);
+  for (const isTTY of [true, false]) {
+    const { stdout } = await createHerald(() => home, isTTY)([...words, "--url", url, "--token", "x"]);
+    expect(stdout).not.toMatch(acting);
+    expect([JSON.parse(stdout)].flat()).toEqual([body.data].flat());
+  }
+});
+
+test("an error in JSON and one in words leave nothing in that a terminal acts on", async () => {
+  const { url } = await gateway(422, problem(422, "validation-failed", [strange]));
+  const words = ["device", "get", "dev_1", "--url", url, "--token", "x", "--no-color"];
+  const json = await createHerald(() => home, true)([...words, "--json"]);
+  expect(json.stderr).not.toMatch(acting);
+  expect(JSON.parse(json.stderr).error.errors).toEqual([strange]);
+  expect((await createHerald(() => home, true)(words)).stderr).not.toMatch(acting);
+});
+
+test("an export to a terminal leaves nothing in that it acts on, and to a pipe is as Herald sent it", async () => {
+  const row = `${JSON.stringify({ id: "opn_1", button: strange })}\n`;
+  const { url } = await startGateway((response) => {
+    response.writeHead(200, { "content-type": "application/x-ndjson" }).end(row);
+  });
+  const words = ["open", "export", "--url", url, "--token", "x"];
+  const shown = await createHerald(() => home, true)(words);
+  expect(shown.stdout).not.toMatch(acting);
+  expect(JSON.parse(shown.stdout)).toEqual(JSON.parse(row));
+  expect((await herald(words)).stdout).toBe(row);
+});
+
+test("words around strangers' texts leave nothing in that a terminal acts on", async () => {
+  const preview = { ios: { payload: { title: strange }, bytes: 7, problems: [strange] } };
+  const { url } = await gateway(200, { data: preview });
+  const words = ["template", "preview", "x", "--url", url, "--token", "x", "--no-color"];
+  expect((await createHerald(() => home, true)(words)).stdout).not.toMatch(acting);
+});

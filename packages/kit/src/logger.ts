@@ -1,6 +1,6 @@
 import { isSpanContextValid, trace } from "@opentelemetry/api";
 import { type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger, pino } from "pino";
-import { redact, scrub } from "./redact.ts";
+import { escapeActive, redact, scrub } from "./redact.ts";
 import { currentRequestId } from "./request-context.ts";
 
 export type { Logger } from "pino";
@@ -49,7 +49,7 @@ export const createLogger = ({ service, level, destination }: LoggerOptions): Lo
       // `redact` has already reduced errors to safe fields; pino's own serializer would not recognise them.
       serializers: { err: (safe: unknown) => safe },
       mixin: correlation,
-      hooks: { streamWrite: scrub },
+      hooks: { streamWrite: (line) => escapeActive(scrub(line)) },
     },
     destination ?? standardOutput(),
   );

@@ -227,3 +227,10 @@ test("request id and trace come from the context", () => {
   expect(lines[1]).not.toHaveProperty("traceId");
   context.disable();
 });
+
+test("a line has nothing in that a terminal acts on, and says the same", () => {
+  const strange = "a\u001b[2Jb\u009b2Jc\u202ed\u2028e\u{e0041}f";
+  const { text, lines } = logged("info", (log) => log.info({ reason: strange }, strange));
+  expect(text.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+  expect(lines[0]).toMatchObject({ reason: strange, msg: strange });
+});

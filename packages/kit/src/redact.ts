@@ -116,3 +116,15 @@ export const scrub = (text: string): string => {
   if (!suspicious.test(text)) return text;
   return patterns.reduce((rest, [pattern, mask]) => rest.replace(pattern, mask), text);
 };
+
+/** What a terminal acts on, without what JSON escapes anyway. */
+const active = /[\x7f-\x9f\p{Cf}\u2028\u2029]/gu;
+
+/** A line of JSON without what a terminal acts on: devices and senders write such characters. It stays equal when it is parsed. */
+export const escapeActive = (line: string): string =>
+  line.replaceAll(active, (found) =>
+    found
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );

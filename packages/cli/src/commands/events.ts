@@ -2,7 +2,7 @@ import type { EventType } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import { type Add, numberOption, option, repeated } from "../define.ts";
-import { show } from "../terminal/text.ts";
+import { show, toJson } from "../terminal/text.ts";
 
 type Options = {
   readonly type?: EventType[];
@@ -41,7 +41,7 @@ export const addEvents = (group: Command, add: Add) =>
         context.onStop(`Stopped following. \`herald events follow --after ${last}\` resumes here.`);
         terminal.print(
           json
-            ? JSON.stringify(event)
+            ? toJson(event)
             : `${terminal.paint("dim", event.timestamp)} ${terminal.paint("cyan", show(event.type))} ${dataInWords(event.data)}`,
         );
         if (++seen >= count) return;

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, createdOptions, labelFilter, option, type TimeChoice } from "../define.ts";
 import { UsageError } from "../failures.ts";
-import { formatNumber } from "../terminal/text.ts";
+import { formatNumber, visible } from "../terminal/text.ts";
 
 export type ExportChoice = { readonly format?: ExportFormat; readonly after?: string };
 
@@ -37,7 +37,7 @@ export const exportRows = async (
   const texts = async function* () {
     try {
       for await (const { id, text } of lines) {
-        yield text;
+        yield file === undefined && terminal.isTerminal ? visible(text) : text;
         if (id === undefined) continue;
         last = id;
         rows++;

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { type Add, numberOption, option, parsePairs, repeated, shareOption } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 import { fields, titled } from "../terminal/table.ts";
-import { formatNumber } from "../terminal/text.ts";
+import { formatNumber, toJson } from "../terminal/text.ts";
 import { inWords, reasons } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
 import { uploadRecipients, uploadWords } from "./send-recipients.ts";
@@ -143,7 +143,7 @@ const dryRunWords = (
     ...Object.entries(rendered).map(([name, payload]) => {
       const size = sizes[name as keyof typeof sizes];
       const title = terminal.paint("bold", name === "drawn" ? "android, drawn by the app" : name);
-      return `\n${title}${size ? `, ${size.bytes} of ${size.max} bytes` : ""}\n${JSON.stringify(payload, null, 2)}`;
+      return `\n${title}${size ? `, ${size.bytes} of ${size.max} bytes` : ""}\n${toJson(payload, 2)}`;
     }),
     "\nNothing was sent.",
   ].join("\n");

@@ -6,6 +6,7 @@ import type { ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, numberOption, option, repeated } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { columnsFor } from "../terminal/table.ts";
+import { toJson } from "../terminal/text.ts";
 import { parseVariables } from "./send.ts";
 
 const templateColumns = columnsFor<TemplateSummary>(
@@ -109,11 +110,9 @@ export const addTemplates = (group: Command, add: Add) => {
         (preview) =>
           Object.entries(preview)
             .map(([platform, { payload, bytes, problems }]) =>
-              [
-                context.terminal.paint("bold", `${platform}, ${bytes} bytes`),
-                ...problems,
-                JSON.stringify(payload, null, 2),
-              ].join("\n"),
+              [context.terminal.paint("bold", `${platform}, ${bytes} bytes`), ...problems, toJson(payload, 2)].join(
+                "\n",
+              ),
             )
             .join("\n\n"),
       ),

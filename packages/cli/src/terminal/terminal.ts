@@ -2,6 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { styleText } from "node:util";
 import { Interrupted } from "../failures.ts";
+import { plain, visible } from "./text.ts";
 
 /** The part of `process` that a command uses. */
 export type Surroundings = {
@@ -28,7 +29,7 @@ export const createTerminal = ({ env, stdin, stdout, stderr }: Surroundings, col
   const progress = (text?: string): void => {
     if (stderr.isTTY !== true || (text === undefined && !shown)) return;
     shown = text !== undefined;
-    stderr.write(eraseLine + (text ?? "").slice(0, (stderr.columns || someWidth) - 1));
+    stderr.write(eraseLine + plain(text ?? "").slice(0, (stderr.columns || someWidth) - 1));
   };
   return {
     isTerminal,
@@ -40,12 +41,12 @@ export const createTerminal = ({ env, stdin, stdout, stderr }: Surroundings, col
       hasColors ? styleText(style, text, { validateStream: false }) : text,
     print: (text: string): void => {
       progress();
-      stdout.write(`${text}\n`);
+      stdout.write(`${isTerminal ? visible(text, hasColors) : text}\n`);
     },
     /** Prints to stderr. */
     note: (text: string): void => {
       progress();
-      stderr.write(`${text}\n`);
+      stderr.write(`${stderr.isTTY ? visible(text, hasColors) : text}\n`);
     },
     progress,
   };

@@ -11,6 +11,20 @@ export const columnsOf = (text: string): number =>
 /** Replaces control characters: devices and senders could use them to move the terminal's cursor. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
 
+/** Line breaks and tabs; this program's own colours; and what else a terminal acts on. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: such characters are what it finds
+const active = /(\r?\n|\t)|(\x1b\[(?:[12]|22|3[12369])m)|[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** Escapes what a terminal acts on, as JSON does: devices and senders may write such characters. JSON stays equal when it is parsed. */
+export const visible = (text: string, hasColors = false): string =>
+  text.replaceAll(active, (found: string, space?: string, colour?: string) =>
+    space !== undefined || (colour !== undefined && hasColors) ? found : found.split("").map(escaped).join(""),
+  );
+
+/** JSON that may reach a terminal, now or from the file or pipe that it goes into. */
+export const toJson = (value: unknown, indent?: number): string => visible(JSON.stringify(value, null, indent));
+
 /** Truncates to `width` columns, with an ellipsis. */
 export const cut = (text: string, width: number): string => {
   if (columnsOf(text) <= width) return text;

@@ -1,8 +1,17 @@
 /** Fields that the line's prefix and start already show, and the span id, which no tool needs. */
 const leftOut = new Set(["level", "time", "msg", "service", "pid", "hostname", "v", "spanId"]);
 
-/** Makes a JSON log line readable: `12:00:01 info listening address=127.0.0.1`. Returns any other line unchanged. */
-export function plainLine(line: string): string {
+/**
+ * Makes a JSON log line readable: `12:00:01 info listening address=127.0.0.1`. Any other line stays. Escapes what a terminal acts on, which
+ * devices and senders may write.
+ */
+export const plainLine = (line: string): string =>
+  inWords(line).replaceAll(
+    /(?!\t)[\p{Cc}\p{Cf}\u2028\u2029]/gu,
+    (found) => `\\u${(found.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
+  );
+
+function inWords(line: string): string {
   const fields = parse(line);
   if (!fields || typeof fields.level !== "string") return line;
   const time = typeof fields.time === "string" ? fields.time.slice(11, 19) : "";

@@ -14,6 +14,11 @@ test.each([
     '{"level":"warn","time":"2026-01-02T03:04:05.678Z","why":"two words","ids":["a"]}',
     '03:04:05 warn  why="two words" ids=["a"]',
   ],
+  [
+    '{"level":"warn","time":"2026-01-02T03:04:05.678Z","why":"\\u001b[2J\\u202e","msg":"\\u009b2J"}',
+    "03:04:05 warn  \\u009b2J why=\\u001b[2J\\u202e",
+  ],
+  ["not JSON\u001b[2J", "not JSON\\u001b[2J"],
   ["Error: not JSON", "Error: not JSON"],
   ['{"level":30,"msg":"not ours"}', '{"level":30,"msg":"not ours"}'],
   ["{broken", "{broken"],
