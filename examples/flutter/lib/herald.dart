@@ -170,7 +170,8 @@ class Herald {
   }
 
   Future<Map<String, dynamic>> _call(String method, String path, {Object? body, String? credential}) async {
-    final request = http.Request(method, Uri.parse('$gateway/api/v1$path'));
+    // A redirect would carry the credential to another host; it is tried again, as without an answer.
+    final request = http.Request(method, Uri.parse('$gateway/api/v1$path'))..followRedirects = false;
     if (credential != null) request.headers['authorization'] = 'Bearer $credential';
     if (body != null) {
       request.headers['content-type'] = 'application/json';
@@ -178,7 +179,7 @@ class Herald {
     }
     final response = await http.Response.fromStream(await request.send().timeout(const Duration(seconds: 20)));
     final status = response.statusCode;
-    if (status == 429 || status >= 500) throw http.ClientException('Herald answered $status');
+    if ((status >= 300 && status < 400) || status == 429 || status >= 500) throw http.ClientException('Herald answered $status');
     final answer = response.body.isEmpty ? <String, dynamic>{} : jsonDecode(response.body) as Map<String, dynamic>;
     if (status >= 400) throw Refused(status, answer['errors'] as List<Object?>? ?? []);
     return answer;
