@@ -25,16 +25,15 @@ export const canonicalZone = (name: string): string | undefined => {
 /** Whether a name is an IANA time zone that this Node knows. */
 export const isTimeZone = (name: string): boolean => canonicalZone(name) !== undefined;
 
-/** Each takes some 30 KB. */
-const maxFormats = 64;
+/** By canonical zone, for good: some 440 of 30 KB. V8 does not know their size, so it would not remove dropped ones in time. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-const formatOf = (zone: string): Intl.DateTimeFormat => {
+const formatOf = (name: string): Intl.DateTimeFormat => {
+  const zone = canonicalZone(name) ?? name;
   const known = formats.get(zone);
   if (known) return known;
   const digits = { month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" } as const;
   const format = new Intl.DateTimeFormat("en-US", { timeZone: zone, hourCycle: "h23", year: "numeric", ...digits });
-  if (formats.size >= maxFormats) formats.clear();
   formats.set(zone, format);
   return format;
 };
@@ -42,14 +41,10 @@ const formatOf = (zone: string): Intl.DateTimeFormat => {
 const secondMs = 1_000;
 const dayMs = 86_400_000;
 
-/** What clocks of a zone show at an instant, as milliseconds since 1970 on those clocks. Years before 1 are not supported. */
-const wallTime = (at: number, zone: string): number => {
-  const parts = Object.fromEntries(
-    formatOf(zone)
-      .formatToParts(at)
-      .map(({ type, value }) => [type, Number(value)]),
-  );
-  const { year = 0, month = 1, day, hour, minute, second } = parts;
+/** What clocks of a zone show at an instant, as milliseconds since 1970 on those clocks. Years before 100 are not supported. */
+export const wallTime = (at: number, zone: string): number => {
+  // 3/31/2030, 09:00:00. Reading its parts takes twice as long.
+  const [month = 1, day, year = 0, hour, minute, second] = (formatOf(zone).format(at).match(/\d+/g) ?? []).map(Number);
   // Formats leave out the milliseconds.
   return Date.UTC(year, month - 1, day, hour, minute, second) + (((at % secondMs) + secondMs) % secondMs);
 };

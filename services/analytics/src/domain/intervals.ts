@@ -1,3 +1,4 @@
+import { wallTime } from "@herald/contracts";
 import { slotMs } from "./stats-delta.ts";
 
 /** A rollup covers an hour, split into quarters, or a day in UTC. */
@@ -32,14 +33,11 @@ export const partsOfRange = (
 /** Minutes that a zone's clocks are ahead of UTC, as a function of time. */
 const offsetIn = (timeZone: string): ((at: number) => number) => {
   if (timeZone === "UTC") return () => 0;
-  const format = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset", year: "numeric" });
   const known = new Map<number, number>();
   return (at) => {
     const found = known.get(at);
     if (found !== undefined) return found;
-    const name = format.formatToParts(at).find(({ type }) => type === "timeZoneName")?.value ?? "";
-    const [, sign, hours = "0", minutes = "0"] = /GMT([+-])(\d\d):(\d\d)/.exec(name) ?? [];
-    const offset = (Number(hours) * 60 + Number(minutes)) * (sign === "-" ? -1 : 1);
+    const offset = Math.round((wallTime(at, timeZone) - at) / 60_000);
     known.set(at, offset);
     return offset;
   };
