@@ -13,6 +13,10 @@ export const liquidLimits = {
   depth: 8,
   /** Characters of a filter's result. */
   resultLength: 4_096,
+  /** Characters of a rendered text: no provider takes a longer one. */
+  textLength: 4_096,
+  /** The same of all texts of a notification, or of a device, with the results of their filters: twice what a notification may have. */
+  totalLength: 131_072,
 } as const;
 
 /** Whether a text has Liquid; any other text is its own result. */

@@ -14,6 +14,7 @@ import {
   variableNameRule,
 } from "@herald/contracts";
 import { Liquid, LiquidError, type Template, type Token, TokenKind } from "liquidjs";
+import { afterOutput, followLink, isAfterHost, type LinkPlace, linkStart } from "./link-host.ts";
 
 /** Why a text is refused. Lines and columns count from 1. */
 export type LiquidProblem = { readonly line: number; readonly column: number; readonly message: string };
@@ -70,9 +71,11 @@ type Options = {
   readonly link?: boolean;
 };
 
-const createCompiler = (names: ReadonlySet<string>, link: boolean) => {
+const createCompiler = (names: ReadonlySet<string>, { link, encode }: { link: boolean; encode: boolean }) => {
   const locals = new Set<string>();
   let nodes = 0;
+  /** Where the text before a node may have led, through any of its branches. */
+  let places: ReadonlySet<LinkPlace> = new Set([linkStart]);
   const count = (token: Token) => {
     if (++nodes > liquidLimits.nodes)
       throw new Refused(token, `has more than ${liquidLimits.nodes} texts, outputs, tags, filters and operators`);
@@ -183,10 +186,21 @@ const createCompiler = (names: ReadonlySet<string>, link: boolean) => {
     const token = template.token as Token & { name?: string };
     if (token.kind === TokenKind.HTML) {
       count(token);
-      return (template as Parsed<{ str: string }>).str;
+      const { str } = template as Parsed<{ str: string }>;
+      if (encode) places = new Set([...places].map((place) => followLink(place, str)));
+      return str;
     }
     count(token);
-    if (token.kind === TokenKind.Output) return { output: chain((template as Parsed<{ value: Value }>).value, token) };
+    if (token.kind === TokenKind.Output) {
+      const output = chain((template as Parsed<{ value: Value }>).value, token);
+      if (encode && ![...places].every(isAfterHost))
+        throw new Refused(
+          token,
+          `${token.getText()} is not accepted in or before the host of a link: write the host out, as in https://shop.example/{{ order }}, or make the whole link one value`,
+        );
+      if (encode) places = new Set([afterOutput]);
+      return { output };
+    }
     if (depth === liquidLimits.depth) throw new Refused(token, `is nested more than ${liquidLimits.depth} tags deep`);
     if (token.name === "assign") {
       const { key, value } = template as Parsed<{ key: string; value: Value }>;
@@ -202,34 +216,47 @@ const createCompiler = (names: ReadonlySet<string>, link: boolean) => {
         branches: readonly { values: readonly Token[]; templates: readonly Template[] }[];
         elseTemplates: readonly Template[];
       }>;
-      return {
-        case: chain(value, token),
-        when: branches.map(({ values, templates }) => {
-          count(token);
-          return { values: values.map(operand), body: list(templates, depth + 1) };
-        }),
-        else: list(elseTemplates, depth + 1),
-      };
+      const before = places;
+      let after: ReadonlySet<LinkPlace> = new Set();
+      const tested = chain(value, token);
+      const when = branches.map(({ values, templates }) => {
+        count(token);
+        // Each `when` with the value is written.
+        places = either(before, after);
+        const body = list(templates, depth + 1);
+        after = either(after, places);
+        return { values: values.map(operand), body };
+      });
+      places = before;
+      const otherwise = list(elseTemplates, depth + 1);
+      places = either(after, places);
+      return { case: tested, when, else: otherwise };
     }
     const { branches, elseTemplates } = template as Parsed<{
       branches: readonly Branch[];
       elseTemplates?: readonly Template[];
     }>;
-    return {
-      branches: branches.map(({ value, templates }, at) => {
-        count(token);
-        const unless = token.name === "unless" && at === 0;
-        return {
-          test: chain(value, token),
-          ...(unless && { unless: true as const }),
-          body: list(templates, depth + 1),
-        };
-      }),
-      else: list(elseTemplates ?? [], depth + 1),
-    };
+    const before = places;
+    let after: ReadonlySet<LinkPlace> = new Set();
+    const tested = branches.map(({ value, templates }, at) => {
+      count(token);
+      const unless = token.name === "unless" && at === 0;
+      const test = chain(value, token);
+      places = before;
+      const body = list(templates, depth + 1);
+      after = either(after, places);
+      return { test, ...(unless && { unless: true as const }), body };
+    });
+    places = before;
+    const otherwise = list(elseTemplates ?? [], depth + 1);
+    places = either(after, places);
+    return { branches: tested, else: otherwise };
   };
   return list;
 };
+
+const either = <One>(some: ReadonlySet<One>, others: ReadonlySet<One>): ReadonlySet<One> =>
+  new Set([...some, ...others]);
 
 const knownNames = (names: readonly string[]): string =>
   names.length === 0 ? "" : `; it takes ${names.map((name) => `\`${name}:\``).join(", ")}`;
@@ -247,10 +274,12 @@ export const compileLiquid = (
   if (Buffer.byteLength(source) > liquidLimits.sourceBytes)
     return { problem: { line: 1, column: 1, message: `is longer than ${liquidLimits.sourceBytes} bytes` } };
   try {
-    const nodes = createCompiler(names, link)(liquid.parse(source), 0);
-    const [first] = nodes;
-    const isWhole = nodes.length === 1 && typeof first === "object" && "output" in first;
-    return { program: { nodes, ...(link && !isWhole && { encode: true as const }) } };
+    const templates = liquid.parse(source);
+    const written = templates.filter((one) => (one as Parsed<{ str?: string }>).str !== "");
+    const isWhole = written.length === 1 && written[0]?.token.kind === TokenKind.Output;
+    const encode = link && !isWhole;
+    const nodes = createCompiler(names, { link, encode })(templates, 0);
+    return { program: { nodes, ...(encode && { encode: true as const }) } };
   } catch (error) {
     if (error instanceof Refused) return { problem: { ...placeOf(source, error.token), message: error.message } };
     if (LiquidError.is(error)) return { problem: { ...placeOf(source, error.token), message: wordsOf(error) } };

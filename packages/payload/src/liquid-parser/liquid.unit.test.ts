@@ -1,8 +1,8 @@
 import { LiquidProgram, liquidLimits } from "@herald/contracts";
 import fc from "fast-check";
 import { Liquid } from "liquidjs";
-import { describe, expect, test } from "vitest";
-import { evaluateLiquid, type LiquidValues } from "../liquid/evaluate.ts";
+import { describe, expect, test, vi } from "vitest";
+import { evaluateLiquid, type LiquidValues, newRoom } from "../liquid/evaluate.ts";
 import { LiquidRenderError } from "../liquid/filters.ts";
 import { compileLiquid } from "./compile.ts";
 
@@ -156,15 +156,51 @@ describe("filters of a language", () => {
   });
 
   test.each([
-    ["{{ name | date }}", /`date` needs a time such as/],
-    ["{{ at | date: 'tiny' }}", /styles full, long/],
-    ["{{ at | date: zone: 'Moon/Base' }}", /does not know the zone "Moon\/Base"/],
-    ["{{ name | number }}", /`number` needs a number, not "Zoë"/],
-    ["{{ price | number: 200 }}", /decimal places/],
-    ["{{ price | currency: name }}", /needs a code such as EUR/],
-    ["{{ gap | plural: other: 'x' }}", /`plural` needs a number/],
+    ["{{ name | date }}", "the filter `date` cannot use `name`: it needs a time such as 2030-01-31T09:00:00Z"],
+    ["{{ '+010000-01-01T00:00:00Z' | date }}", 'cannot use "+010000-01-01T00:00:00Z": it needs a time'],
+    ["{{ at | date: 'tiny' }}", 'cannot use "tiny": it needs one of the styles full, long'],
+    ["{{ at | date: time: name }}", "cannot use `name`: it needs one of the styles full, long"],
+    ["{{ at | date: zone: 'Moon/Base' }}", 'cannot use "Moon/Base": it needs an IANA time zone such as Europe/Berlin'],
+    ["{{ at | date: zone: '+02:00' }}", "it needs an IANA time zone"],
+    ["{{ name | number }}", "the filter `number` cannot use `name`: it needs a number"],
+    ["{{ price | number: 200 }}", "the filter `number` cannot use 200: it needs 0 to 100 decimal places"],
+    ["{{ price | currency: name }}", "the filter `currency` cannot use `name`: it needs a code such as EUR"],
+    ["{{ gap | plural: other: 'x' }}", "the filter `plural` cannot use `gap`: it needs a number"],
   ])("%s says what is wrong", (source, message) => {
     expect(() => render(source)).toThrow(message);
+  });
+});
+
+describe("zones", () => {
+  const styles = ["full", "long", "medium", "short"] as const;
+  const zones = ["UTC", "Europe/Berlin", "america/new_york", "Asia/Kolkata", "Pacific/Chatham", "Etc/GMT+5"];
+  const times = ["2030-01-31T09:05:00Z", "2030-07-31T23:59:59.999Z", "2024-03-10T06:59:00Z"];
+
+  test("are shown as a format of the zone itself shows them", () => {
+    for (const locale of ["en", "de", "ar", "ja", "th-u-ca-buddhist"])
+      for (const timeZone of zones)
+        for (const at of times)
+          for (const timeStyle of styles) {
+            const source = `{{ at | date: 'full', time: '${timeStyle}', zone: '${timeZone}' }}`;
+            const format = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle, timeZone });
+            const shown = evaluateLiquid(programOf(source), { at }, locale);
+            expect([source, shown]).toEqual([source, format.format(new Date(at))]);
+          }
+  });
+
+  test("are made into no object of their own, however they are spelled", () => {
+    const made = vi.spyOn(Intl, "DateTimeFormat");
+    const source = "{{ '2030-01-31' | date: 'short', time: 'short', zone: zone }}";
+    const program = programOf(source, false, new Set(["zone"]));
+    const render = (zone: string) => evaluateLiquid(program, { zone }, "en");
+    render("Europe/Lisbon");
+    made.mockClear();
+    for (let bits = 0; bits < 2_000; bits++) {
+      const spelled = [..."europe/lisbon"].map((letter, at) => ((bits >> at) % 2 ? letter.toUpperCase() : letter));
+      expect(render(spelled.join(""))).toBe("1/31/30, 12:00 AM");
+    }
+    expect(made).not.toHaveBeenCalled();
+    made.mockRestore();
   });
 });
 
@@ -202,8 +238,84 @@ describe("values", () => {
 
   test("may not make a result of more than 4,096 characters", () => {
     expect(() => render("{{ name | append: name }}", { name: "x".repeat(3_000) })).toThrow(
-      "the result of the filter `append` is longer than 4096 characters",
+      "the result of the filter `append` for `name` is longer than 4096 characters",
     );
+  });
+});
+
+describe("a text ends", () => {
+  const outputs = (count: number) => programOf("{{ name }}".repeat(count));
+
+  test("at 4,096 characters, and is not written further", () => {
+    expect(evaluateLiquid(outputs(2), { name: "x".repeat(2_048) }, "en")).toHaveLength(4_096);
+    const room = newRoom();
+    const before = room.left;
+    expect(() => evaluateLiquid(outputs(190), { name: "x".repeat(2_049) }, "en", room)).toThrow(
+      new LiquidRenderError("payload-too-large", "renders to more than 4096 characters"),
+    );
+    expect(before - room.left).toBe(2_049);
+  });
+
+  test("as a percent-encoded link, too", () => {
+    expect(() => evaluateLiquid(programOf("/{{ name }}", true), { name: "ä".repeat(700) }, "en")).toThrow(
+      "renders to more than 4096 characters",
+    );
+  });
+
+  test("where texts that are rendered together have no room left, results of filters included", () => {
+    const room = newRoom();
+    const upcase = programOf("{% assign a = name | upcase %}".repeat(10));
+    expect(() => {
+      for (let times = 0; times < 10; times++) evaluateLiquid(upcase, { name: "x".repeat(4_000) }, "en", room);
+    }).toThrow(/together have more than 131072 characters/);
+  });
+});
+
+describe("an output in or before a link's host is refused", () => {
+  const link = (source: string) => compileLiquid(source, { names, link: true });
+  test.each([
+    "https://shop.example{{ name }}",
+    "https://{{ name }}.example/",
+    "https://shop.example:{{ name }}/",
+    "https:{{ name }}",
+    "https:/\\{{ name }}/a",
+    " HTTPS:///{{ name }}",
+    "h{{ name }}",
+    "{{ name }}/a",
+    "{{ name }} ",
+    "//{{ name }}",
+    "/\\{{ name }}",
+    "app://{{ name }}",
+    "app://a{{ name }}",
+    "relative{{ name }}",
+    "{% if vip %}/{% endif %}{{ name }}",
+    "{% if vip %}https://a.example{% else %}/{% endif %}{{ name }}",
+    "https://a{% unless vip %}{{ name }}{% endunless %}/",
+    "{% assign a = name %}https://{{ a }}/",
+    "{% case name %}{% when 'a' %}https:{% when 'b' %}//{{ count }}{% endcase %}",
+    "{% case name %}{% when 'a' %}/a{% endcase %}{{ count }}",
+  ])("%s", (source) => {
+    expect(link(source)).toMatchObject({
+      problem: { message: expect.stringMatching(/^\{\{.*\}\} is not accepted in or before the host of a link: write/) },
+    });
+  });
+
+  test.each([
+    "{{ name }}",
+    "{{ name | append: '/a' }}",
+    "/{{ name }}",
+    "/a/{{ name }}",
+    "https://shop.example/{{ name }}",
+    "https://shop.example?{{ name }}{{ name }}",
+    "https://shop.example#{{ name }}",
+    "app:{{ name }}",
+    "app://open/{{ name }}",
+    "mailto:{{ name }}",
+    "{% if vip %}https://a.example{% elsif off %}/b{% else %}https://b.example{% endif %}/{{ name }}",
+    "{% case name %}{% when 'a' %}https://a.example{% else %}https://b.example{% endcase %}/{{ name }}",
+    "{% assign a = name | downcase %}https://shop.example/{{ a }}",
+  ])("not in %s", (source) => {
+    expect(link(source)).toHaveProperty("program");
   });
 });
 

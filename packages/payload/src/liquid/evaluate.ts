@@ -1,10 +1,17 @@
-import type { LiquidChain, LiquidExpression, LiquidNode, LiquidProgram } from "@herald/contracts";
+import {
+  type LiquidChain,
+  type LiquidExpression,
+  type LiquidNode,
+  type LiquidProgram,
+  liquidLimits,
+} from "@herald/contracts";
 import {
   applyFilter,
   blank,
   empty,
   isTrue,
   LiquidRenderError,
+  nameOf,
   nil,
   plainValue,
   type Runtime,
@@ -14,11 +21,38 @@ import {
 /** Values by name; `user` and `device` have values below them. */
 export type LiquidValues = { readonly [name: string]: unknown };
 
+/** Characters that the texts of one device or notification may still have, with the results of their filters. */
+export type Room = { left: number };
+
+export const newRoom = (): Room => ({ left: liquidLimits.totalLength });
+
 type Run = {
+  readonly room: Room;
+  /** Characters of the text so far. */
+  length: number;
   readonly values: LiquidValues;
   readonly locals: Map<string, Runtime>;
   readonly locale: string;
   readonly show: (text: string) => string;
+};
+
+const tooLarge = (message: string): LiquidRenderError => new LiquidRenderError("payload-too-large", message);
+
+/** Ends before the memory and the work of a text are more than any push could use. */
+const use = ({ room }: Run, characters: number): void => {
+  room.left -= characters;
+  if (room.left < 0)
+    throw tooLarge(
+      `the texts that are rendered together have more than ${liquidLimits.totalLength} characters, with the results of their filters`,
+    );
+};
+
+const shown = (run: Run, text: string): string => {
+  run.length += text.length;
+  if (run.length > liquidLimits.textLength)
+    throw tooLarge(`renders to more than ${liquidLimits.textLength} characters`);
+  use(run, text.length);
+  return text;
 };
 
 /** Reads own keys alone, so that no name reaches what JavaScript adds to objects. */
@@ -88,29 +122,28 @@ const evaluate = (run: Run, expression: LiquidExpression): Runtime => {
 /** A missing value stays missing through every filter but `default`. */
 const follow = (run: Run, { from, filters }: LiquidChain): Runtime => {
   let value = evaluate(run, from);
-  for (const { filter, args, named } of filters) {
+  for (const one of filters) {
+    const { filter, args, named } = one;
     const given = args.map((arg) => evaluate(run, arg));
     const byName: Record<string, Runtime> = {};
     for (const name in named) byName[name] = evaluate(run, named[name] as LiquidExpression);
     const isMissing = value === undefined || given.includes(undefined) || Object.values(byName).includes(undefined);
     if (isMissing && filter !== "default") return undefined;
-    value = applyFilter(filter, { value, args: given, named: byName, locale: run.locale });
+    value = applyFilter({ filter, given: one, from, value, args: given, named: byName, locale: run.locale });
+    if (typeof value === "string") use(run, value.length);
   }
   return value;
 };
 
-const nameOf = (expression: LiquidExpression): string =>
-  "path" in expression ? `\`${expression.path.join(".")}\`` : "a value";
-
 const write = (run: Run, nodes: readonly LiquidNode[]): string => {
   let text = "";
   for (const node of nodes) {
-    if (typeof node === "string") text += node;
+    if (typeof node === "string") text += shown(run, node);
     else if ("output" in node) {
       const value = follow(run, node.output);
       if (value === undefined)
         throw new LiquidRenderError("value-missing", `${nameOf(node.output.from)} has no value and no \`default\``);
-      text += run.show(textOf(value));
+      text += shown(run, run.show(textOf(value)));
     } else if ("assign" in node) run.locals.set(node.assign, follow(run, node.to));
     else if ("branches" in node) {
       const taken = node.branches.find(({ test, unless }) => isTrue(follow(run, test)) !== (unless === true));
@@ -133,8 +166,13 @@ const asIs = (text: string): string => text;
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());
 
 /**
- * Renders a text. `locale` is the language of the text, as BCP 47, for its dates, numbers and plurals.
- * @throws LiquidRenderError when a shown value is missing, or a filter cannot take a value.
+ * Renders a text. `locale` is the language of the text, as BCP 47, for its dates, numbers and plurals. `room`: shared by texts that are
+ * rendered together.
+ * @throws LiquidRenderError when a shown value is missing, a filter cannot take a value, or the text is too long.
  */
-export const evaluateLiquid = ({ nodes, encode }: LiquidProgram, values: LiquidValues, locale: string): string =>
-  write({ values, locals: new Map(), locale, show: encode ? encoded : asIs }, nodes);
+export const evaluateLiquid = (
+  { nodes, encode }: LiquidProgram,
+  values: LiquidValues,
+  locale: string,
+  room = newRoom(),
+): string => write({ values, room, length: 0, locals: new Map(), locale, show: encode ? encoded : asIs }, nodes);

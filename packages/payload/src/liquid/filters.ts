@@ -1,4 +1,11 @@
-import { type LiquidFilterName, liquidLimits } from "@herald/contracts";
+import {
+  canonicalZone,
+  type LiquidExpression,
+  type LiquidFilter,
+  type LiquidFilterName,
+  liquidLimits,
+  wallTime,
+} from "@herald/contracts";
 
 /** The keywords `nil`, `empty` and `blank`: they equal no value, texts without characters, and texts without visible ones. */
 export const nil = Symbol("nil");
@@ -8,9 +15,12 @@ export const blank = Symbol("blank");
 /** What an expression can be. Undefined: a value that was not given. */
 export type Runtime = string | number | boolean | undefined | typeof nil | typeof empty | typeof blank;
 
-/** A text that cannot be rendered with these values. `value-missing`: it shows a value that was not given. */
+/**
+ * A text that cannot be rendered with these values. `value-missing`: it shows a value that was not given. The message names values and never
+ * shows one: it is stored where an erasure of a person does not look.
+ */
 export class LiquidRenderError extends Error {
-  readonly reason: "value-missing" | "render-failed";
+  readonly reason: "value-missing" | "render-failed" | "payload-too-large";
   constructor(reason: LiquidRenderError["reason"], message: string) {
     super(message);
     this.reason = reason;
@@ -44,54 +54,119 @@ const round = (value: number, places: number): number => {
   return Math.sign(value) * shift(Math.round(shifted), -places);
 };
 
-/** Counts characters as people do: an emoji of two code units is one. */
+/** Counts characters as people do: an emoji of two code units is one. Reads no further than it keeps. */
 const truncate = (value: Runtime, length: number, ending: string): Runtime => {
-  const characters = [...textOf(value)];
-  if (characters.length <= Math.max(length, 0)) return value;
-  return characters.slice(0, Math.max(length - [...ending].length, 0)).join("") + ending;
-};
-
-/** More formats than the texts of a project use; a format takes longer to create than a thousand texts to render. */
-const maxFormats = 500;
-const formats = new Map<string, unknown>();
-
-/** `name`: of the filter, the locale and the arguments. */
-const cached = <Format>(name: string, create: () => Format, what: string): Format => {
-  const known = formats.get(name);
-  if (known !== undefined) return known as Format;
-  try {
-    const created = create();
-    if (formats.size >= maxFormats) formats.clear();
-    formats.set(name, created);
-    return created;
-  } catch {
-    throw failed(what);
+  const text = textOf(value);
+  const kept = Math.max(length - [...ending].length, 0);
+  let [count, at, end] = [0, 0, 0];
+  for (const character of text) {
+    if (count === kept) end = at;
+    if (count++ >= Math.max(length, 0)) return text.slice(0, end) + ending;
+    at += character.length;
   }
+  return value;
 };
 
-const numeric = (value: Runtime, filter: string): number => {
+/** Keeps the values that were used last. */
+const createLastUsed = <Value>(max: number) => {
+  const kept = new Map<string, Value>();
+  return (key: string, create: () => Value): Value => {
+    const value = kept.get(key) ?? create();
+    kept.delete(key);
+    kept.set(key, value);
+    if (kept.size > max) kept.delete(kept.keys().next().value ?? key);
+    return value;
+  };
+};
+
+type Formats = {
+  readonly date: Intl.DateTimeFormat;
+  readonly number: Intl.NumberFormat;
+  readonly currency: Intl.NumberFormat;
+  readonly plural: Intl.PluralRules;
+};
+/** More than the texts of one notification use, in all of its languages. */
+const formats = createLastUsed<Formats[keyof Formats]>(128);
+
+/** A format takes longer to create than a thousand texts to render. `key`: its locale and arguments. Throws what `Intl` throws. */
+const formatOf = <Kind extends keyof Formats>(kind: Kind, key: string, create: () => Formats[Kind]): Formats[Kind] =>
+  formats(`${kind}/${key}`, create) as Formats[Kind];
+
+/** V8 does not know the 20 KB of a date's format, which are outside of its heap, and would remove dropped ones only after hundreds of MB. */
+const unknownBytes = 100_000;
+const createDateFormat = (locale: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
+  Object.assign(new Intl.DateTimeFormat(locale, options), { weight: new ArrayBuffer(unknownBytes) });
+
+/** A value as messages name it: a path, or what the text itself says. */
+export const nameOf = (expression: LiquidExpression | undefined): string => {
+  if (expression !== undefined && "path" in expression) return `\`${expression.path.join(".")}\``;
+  return expression !== undefined && "value" in expression ? JSON.stringify(expression.value).slice(0, 100) : "a value";
+};
+
+const refused = (filter: LiquidFilterName, needed: string, value: LiquidExpression | undefined): LiquidRenderError =>
+  failed(`the filter \`${filter}\` cannot use ${nameOf(value)}: it needs ${needed}`);
+
+const numeric = ({ value, from, filter }: Call): number => {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
   if (typeof number === "number" && Number.isFinite(number)) return number;
-  throw failed(`the filter \`${filter}\` needs a number, not ${JSON.stringify(textOf(value)).slice(0, 100)}`);
+  throw refused(filter, "a number", from);
 };
 
-const timeOf = (value: Runtime): Date => {
-  const at = new Date(typeof value === "number" ? value : textOf(value));
-  if (typeof value !== "boolean" && !Number.isNaN(at.getTime())) return at;
-  const shown = JSON.stringify(textOf(value)).slice(0, 100);
-  throw failed(`the filter \`date\` needs a time such as 2030-01-31T09:00:00Z, not ${shown}`);
+/** Clocks of every zone show a year of three or four digits. */
+const times = { first: Date.UTC(100, 0, 2), last: Date.UTC(9999, 11, 30) } as const;
+
+const timeOf = ({ value, from }: Call): number => {
+  const at = new Date(typeof value === "number" ? value : textOf(value)).getTime();
+  if (typeof value !== "boolean" && at >= times.first && at <= times.last) return at;
+  throw refused("date", "a time such as 2030-01-31T09:00:00Z", from);
 };
 
 const styles = ["full", "long", "medium", "short"] as const;
 type Style = (typeof styles)[number];
-const styleOf = (value: Runtime, otherwise?: Style): Style | undefined => {
+const styleOf = (value: Runtime, given: LiquidExpression | undefined, otherwise?: Style): Style | undefined => {
   if (value === undefined) return otherwise;
   const style = styles.find((one) => one === value);
-  if (style === undefined) throw failed(`the filter \`date\` has the styles ${styles.join(", ")}`);
+  if (style === undefined) throw refused("date", `one of the styles ${styles.join(", ")}`, given);
   return style;
 };
 
+/** What zones are called in a language: more than the names of all of them, in summer and winter. */
+const zoneNames = createLastUsed<string>(2_000);
+
+/** `offset`: of the zone's clocks at this time. */
+const zoneName = (locale: string, timeStyle: Style, zone: string, at: number, offset: number): string =>
+  zoneNames(`${locale}/${timeStyle}/${zone}/${offset}`, () => {
+    const parts = createDateFormat(locale, { timeStyle, timeZone: zone }).formatToParts(at);
+    return parts.find(({ type }) => type === "timeZoneName")?.value ?? zone;
+  });
+
+/**
+ * Formats the time of a zone's clocks as if they were in UTC, because a format of each zone would be one for each device. Only the name of
+ * the zone is not the same then.
+ */
+const dateOf = (call: Call): string => {
+  const { args, named, given, locale } = call;
+  const dateStyle = styleOf(args[0], given.args[0], named.time === undefined ? "medium" : undefined);
+  const timeStyle = styleOf(named.time, given.named?.time);
+  const zone = named.zone === undefined ? "UTC" : canonicalZone(textOf(named.zone));
+  if (zone === undefined) throw refused("date", "an IANA time zone such as Europe/Berlin", given.named?.zone);
+  const at = timeOf(call);
+  const options = { dateStyle, timeStyle, timeZone: "UTC" };
+  const format = formatOf("date", `${locale}/${dateStyle}/${timeStyle}`, () => createDateFormat(locale, options));
+  if (zone === "UTC") return format.format(at);
+  const wall = wallTime(at, zone);
+  const text = format.format(wall);
+  if (timeStyle !== "full" && timeStyle !== "long") return text;
+  const name = zoneName(locale, timeStyle, zone, at, wall - at);
+  return text.replace(zoneName(locale, timeStyle, "UTC", at, 0), () => name);
+};
+
 type Call = {
+  readonly filter: LiquidFilterName;
+  /** The filter as it was written, with the names of its values. */
+  readonly given: LiquidFilter;
+  /** What the value was before all filters. */
+  readonly from: LiquidExpression;
   readonly value: Runtime;
   readonly args: readonly Runtime[];
   readonly named: Readonly<Record<string, Runtime>>;
@@ -117,43 +192,36 @@ const byName: Readonly<Record<LiquidFilterName, (call: Call) => Runtime>> = {
   minus: ({ value, args: [other] }) => numberOf(value) - numberOf(other),
   times: ({ value, args: [other] }) => numberOf(value) * numberOf(other),
   round: ({ value, args: [places = 0] }) => round(numberOf(value), numberOf(places)),
-  date: ({ value, args: [style], named: { time, zone = "UTC" }, locale }) => {
-    const options = {
-      dateStyle: styleOf(style, time === undefined ? "medium" : undefined),
-      timeStyle: styleOf(time),
-      timeZone: textOf(zone),
-    };
-    const problem = `the filter \`date\` does not know the zone ${JSON.stringify(textOf(zone)).slice(0, 100)}`;
-    const format = cached(
-      `date/${locale}/${JSON.stringify(options)}`,
-      () => new Intl.DateTimeFormat(locale, options),
-      problem,
-    );
-    return format.format(timeOf(value));
-  },
-  number: ({ value, args: [digits], locale }) => {
-    const places = digits === undefined ? undefined : numberOf(digits);
+  date: dateOf,
+  number: (call) => {
+    const { args, given, locale } = call;
+    const places = args[0] === undefined ? undefined : numberOf(args[0]);
+    if (places !== undefined && !(places >= 0 && places <= 100))
+      throw refused("number", "0 to 100 decimal places", given.args[0]);
     const options = places === undefined ? {} : { minimumFractionDigits: places, maximumFractionDigits: places };
-    const problem = "the filter `number` shows 0 to 100 decimal places";
-    const format = cached(`number/${locale}/${places}`, () => new Intl.NumberFormat(locale, options), problem);
-    return format.format(numeric(value, "number"));
+    const create = () => new Intl.NumberFormat(locale, options);
+    return formatOf("number", `${locale}/${places && Math.floor(places)}`, create).format(numeric(call));
   },
-  currency: ({ value, args: [code], locale }) => {
-    const currency = textOf(code);
-    const problem = `the filter \`currency\` needs a code such as EUR, not ${JSON.stringify(currency).slice(0, 100)}`;
+  currency: (call) => {
+    const { args, given, locale } = call;
+    const currency = textOf(args[0]).toUpperCase();
+    if (!/^[A-Z]{3}$/.test(currency)) throw refused("currency", "a code such as EUR", given.args[0]);
     const create = () => new Intl.NumberFormat(locale, { style: "currency", currency });
-    return cached(`currency/${locale}/${currency}`, create, problem).format(numeric(value, "currency"));
+    return formatOf("currency", `${locale}/${currency}`, create).format(numeric(call));
   },
-  plural: ({ value, named, locale }) => {
-    const rules = cached(`plural/${locale}`, () => new Intl.PluralRules(locale), "");
-    return named[rules.select(numeric(value, "plural"))] ?? named.other;
+  plural: (call) => {
+    const { named, locale } = call;
+    const rules = formatOf("plural", locale, () => new Intl.PluralRules(locale));
+    return named[rules.select(numeric(call))] ?? named.other;
   },
 };
 
 /** The result of a filter. Throws {@link LiquidRenderError} for values that it cannot take, and when the result is too long. */
-export const applyFilter = (name: LiquidFilterName, call: Call): Runtime => {
-  const result = byName[name](call);
+export const applyFilter = (call: Call): Runtime => {
+  const result = byName[call.filter](call);
   if (typeof result === "string" && result.length > liquidLimits.resultLength)
-    throw failed(`the result of the filter \`${name}\` is longer than ${liquidLimits.resultLength} characters`);
+    throw failed(
+      `the result of the filter \`${call.filter}\` for ${nameOf(call.from)} is longer than ${liquidLimits.resultLength} characters`,
+    );
   return result;
 };

@@ -6,13 +6,13 @@ import {
   words,
 } from "@herald/contracts";
 import { perLocalizationKey } from "../render.ts";
-import type { LiquidValues } from "./evaluate.ts";
+import { type LiquidValues, newRoom } from "./evaluate.ts";
 import { LiquidRenderError } from "./filters.ts";
 import { type CompiledText, mapTexts, renderText, type Texts } from "./texts.ts";
 
 /** Why a device gets no push: its texts cannot be rendered with its values. */
 export type RenderFailure = {
-  readonly reason: "value-missing" | "render-failed" | "link-refused";
+  readonly reason: LiquidRenderError["reason"] | "link-refused";
   readonly detail: string;
 };
 
@@ -67,9 +67,10 @@ export const createRenderPersonal = (
     const ownData: Record<string, string> | undefined = data && { ...data };
     if (ownData) own.data = ownData;
     const all = { ...shared, ...values };
+    const room = newRoom();
     try {
       for (const { name, key, program, locale: language, isLink } of found.rendered) {
-        const result = renderText(program, all, language);
+        const result = renderText(program, all, language, room);
         const problem = isLink ? problemOf(name, result) : undefined;
         if (problem !== undefined) return { reason: "link-refused", detail: `${name}: ${problem}` };
         if (ownData && key !== undefined) ownData[key] = result;

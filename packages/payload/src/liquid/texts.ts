@@ -1,5 +1,5 @@
 import type { LiquidProgram, NotificationContent } from "@herald/contracts";
-import { evaluateLiquid, type LiquidValues } from "./evaluate.ts";
+import { evaluateLiquid, type LiquidValues, newRoom, type Room } from "./evaluate.ts";
 import { LiquidRenderError } from "./filters.ts";
 
 /** The fields of a notification that may be Liquid, by language where they differ. `Text` is a source, or its program. */
@@ -100,8 +100,8 @@ const canonical = (locale: string): string => {
 };
 
 /** Renders a text in the language of a locale. Throws {@link LiquidRenderError}. */
-export const renderText = (text: LiquidProgram, values: LiquidValues, locale: string): string =>
-  evaluateLiquid(text, values, languageOf(locale));
+export const renderText = (text: LiquidProgram, values: LiquidValues, locale: string, room: Room): string =>
+  evaluateLiquid(text, values, languageOf(locale), room);
 
 export type RenderedTexts<Content> = Omit<Content, keyof Texts<CompiledText>> &
   Pick<NotificationContent, keyof Texts<string>>;
@@ -116,10 +116,13 @@ export const renderTexts = <Content extends Texts<CompiledText>>(
   locale: string,
 ): { readonly content: RenderedTexts<Content>; readonly problems: readonly string[] } => {
   const problems: string[] = [];
+  const room = newRoom();
   const rendered = mapTexts<CompiledText, string, Content>(content, (text, place) => {
     if (typeof text === "string") return text;
+    // One problem is enough for all that do not fit.
+    if (room.left < 0) return "";
     try {
-      return renderText(text, values, place.locale ?? locale);
+      return renderText(text, values, place.locale ?? locale, room);
     } catch (error) {
       if (!(error instanceof LiquidRenderError)) throw error;
       problems.push(`${place.path.join(".")}: ${error.message}`);
