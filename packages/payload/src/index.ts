@@ -1,8 +1,8 @@
 export type { ApnsRendering } from "./apns.ts";
-export { apnsMaxBytes, renderApns } from "./apns.ts";
+export { apnsMaxBytes, apnsMaxBytesOf, renderApns } from "./apns.ts";
 export { declarativeType, renderDeclarative } from "./declarative.ts";
 export type { FcmLifetime, FcmRendering } from "./fcm.ts";
-export { fcmMaxBytes, renderFcm } from "./fcm.ts";
+export { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 export { findOversizedPayloads, weighPayloads } from "./find-oversized-payloads.ts";
 export { hkdfSha256 } from "./hmac-sha256.ts";
 export { evaluateLiquid, type LiquidValues } from "./liquid/evaluate.ts";

@@ -6,7 +6,7 @@ import {
   type Served,
   servingProvider,
 } from "@herald/contracts";
-import { growingPause, retryWhileUnavailable } from "@herald/kit";
+import { createYieldIfDue, growingPause, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import type { Outcome } from "../domain/outcome.ts";
@@ -95,9 +95,12 @@ export const pushDevices = async (
       };
     const { push } = prepared;
     const openTokenOf = openTokens.signer({ projectId, notificationId, platform }, now());
+    const yieldIfDue = cached.contentFor && createYieldIfDue();
     for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
+      const turn = yieldIfDue?.();
+      if (turn) await turn;
       const own = cached.contentFor?.(device);
       if (own && "failure" in own) {
         outcomes[index] = own.failure;

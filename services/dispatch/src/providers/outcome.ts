@@ -39,6 +39,27 @@ export type ProviderAnswer = Extract<TransportAnswer, { kind: "answered" }>;
 /** Accepted without the provider's message id, which Herald needs only from some providers. */
 export const acceptedOutcome: Outcome = Object.freeze({ kind: "accepted" });
 
+/** Herald refused the push itself, without a request to the provider, so this says nothing about the credential. */
+export const notSent = (reason: DeliveryReason, providerReason: string): Outcome => ({
+  kind: "rejected",
+  reason,
+  providerReason,
+  notSent: true,
+});
+
+/** The outcome of a push whose `bytes` no provider takes. */
+export const tooLarge = (bytes: number, maxBytes: number): Outcome =>
+  notSent("payload-too-large", `${bytes} bytes, ${maxBytes} fit`);
+
+/** The bytes of a text that has more than `max`. Undefined: it fits, which for nearly all texts its length alone says. */
+export const bytesAbove = (max: number, text: string): number | undefined => {
+  if (text.length * maxUtf8Bytes <= max) return undefined;
+  const bytes = Buffer.byteLength(text);
+  return bytes > max ? bytes : undefined;
+};
+/** Of a code unit of UTF-16. */
+const maxUtf8Bytes = 3;
+
 const maxReasonLength = 120;
 
 /** The outcome without a response: `deferred` if the push never reached the provider at `origin`, `unknown` if it may have. */

@@ -2,10 +2,10 @@ import { createPrivateKey, hash } from "node:crypto";
 import type { ApnsEnvironment, ApnsSettings } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { createByteCache } from "@herald/kit";
-import { collapseIdOf, perForm, pushForms, renderApns } from "@herald/payload";
+import { apnsMaxBytesOf, collapseIdOf, perForm, pushForms, renderApns } from "@herald/payload";
 import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
-import { acceptedOutcome, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
+import { acceptedOutcome, bytesAbove, type Outcome, tokenMismatch, tooLarge, unanswered } from "../outcome.ts";
 import { apnsExpiration, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
 import { apnsOutcome } from "./outcome.ts";
 
@@ -187,6 +187,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
       const formOf = pushForms(content, { ...message, platform: "ios" });
       const bodyOf = perForm((form) => renderApns(content, message, form).body);
       const collapseId = collapseIdOf(content, message);
+      const maxBytes = apnsMaxBytesOf(content);
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
@@ -197,6 +198,8 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         const form = formOf(device);
         const body = own === undefined ? bodyOf(form) : renderApns(own, message, form).body;
         const payload = body(openToken, locale);
+        const excessive = bytesAbove(maxBytes, payload);
+        if (excessive !== undefined) return Promise.resolve(tooLarge(excessive, maxBytes));
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,

@@ -107,6 +107,27 @@ describe("a push", () => {
     expect(first?.headers["apns-id"]).toBe(second?.headers["apns-id"]);
   });
 
+  it("is not sent above Apple's limit, which is larger for VoIP", async () => {
+    const simulators = await simulate();
+    const client = connect(custom(simulators));
+    const data = (bytes: number) => ({
+      content: { title: "Hello", targets: ["all"], data: { text: "ä".repeat(bytes / 2) } },
+    });
+    expect(await send(client, push(data(3_800)))).toEqual({ kind: "accepted" });
+    expect(await send(client, push(data(4_000)))).toEqual({
+      kind: "rejected",
+      reason: "payload-too-large",
+      providerReason: expect.stringMatching(/^4\d+ bytes, 4096 fit$/),
+      notSent: true,
+    });
+    const voip = push({ content: { ...data(4_800).content, push_type: "voip" } });
+    expect(await send(client, voip)).not.toMatchObject({ reason: "payload-too-large" });
+    const own = { ...push().content, data: { text: "x".repeat(5_000) } };
+    const sent = push();
+    expect(await client.prepare(sent)(sent, "open", own)).toMatchObject({ reason: "payload-too-large", notSent: true });
+    expect(simulators.pushes()).toHaveLength(2);
+  });
+
   it("is not sent to a malformed token", async () => {
     const simulators = await simulate();
     const client = connect(custom(simulators));

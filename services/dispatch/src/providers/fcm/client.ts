@@ -1,7 +1,7 @@
 import type { FcmSettings } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
-import { perForm, pushForms, renderFcm } from "@herald/payload";
-import { type Outcome, unanswered } from "../outcome.ts";
+import { fcmMaxBytes, fcmWeight, perForm, pushForms, renderFcm } from "@herald/payload";
+import { bytesAbove, type Outcome, tooLarge, unanswered } from "../outcome.ts";
 import {
   apnsExpiration,
   type ClientDeps,
@@ -47,6 +47,9 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
         const form = formOf(device);
         const body = own === undefined ? bodyOf(form) : renderFcm(own, message, platform, lifetime, form).body;
         const payload = body({ token, kind, liveToken }, openToken, locale);
+        // FCM limits only a part of the body.
+        const weight = bytesAbove(fcmMaxBytes, payload) === undefined ? 0 : fcmWeight(payload);
+        if (weight > fcmMaxBytes) return tooLarge(weight, fcmMaxBytes);
         const current = tokens.current();
         const authorization = current instanceof Promise ? await current : current;
         if (typeof authorization !== "string") return authorization;

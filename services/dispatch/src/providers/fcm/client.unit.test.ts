@@ -63,6 +63,21 @@ const sendMany = async (client: ProviderClient, count: number) => {
 };
 
 describe("a push", () => {
+  it("is not sent above Google's limit of notification and data, which excludes the rest of the message", async () => {
+    const simulators = await simulate();
+    const client = connect(simulators);
+    const outcomeOf = (length: number, token: string) =>
+      client.prepare(message)(push(token), "open", { ...message.content, data: { text: "x".repeat(length) } });
+    expect(await outcomeOf(3_700, "t".repeat(500))).toMatchObject({ kind: "accepted" });
+    expect(await outcomeOf(4_100, "t")).toEqual({
+      kind: "rejected",
+      reason: "payload-too-large",
+      providerReason: expect.stringMatching(/^4\d+ bytes, 4096 fit$/),
+      notSent: true,
+    });
+    expect(simulators.pushes()).toHaveLength(1);
+  });
+
   it("reaches a registration token or an installation id, with Google's name for it", async () => {
     const simulators = await simulate();
     const client = connect(simulators);

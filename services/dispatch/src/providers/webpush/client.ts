@@ -1,4 +1,4 @@
-import type { DeliveryReason, NotificationContent } from "@herald/contracts";
+import type { NotificationContent } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "@herald/kit";
 import {
@@ -12,7 +12,7 @@ import {
   webPushMaxBytes,
   webPushTopic,
 } from "@herald/payload";
-import { type Outcome, unanswered } from "../outcome.ts";
+import { bytesAbove, notSent, type Outcome, tooLarge, unanswered } from "../outcome.ts";
 import { type ClientDeps, type ProviderClient, secondsToLive, storedUntil } from "../provider-client.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
 import { webPushOutcome } from "./outcome.ts";
@@ -125,8 +125,8 @@ export function createWebPushClient({
         if (!target.ok) return forbidden(target.problem);
         const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;
         const text = declared ?? render(openToken, locale);
-        const size = Buffer.byteLength(text);
-        if (size > webPushMaxBytes) return notSent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
+        const excessive = bytesAbove(webPushMaxBytes, text);
+        if (excessive !== undefined) return tooLarge(excessive, webPushMaxBytes);
         const key = keyFor(ring, vapidKeyId);
         if (key === undefined) return notSent("vapid-key-retired", `the key ${vapidKeyId ?? ring.unnamed} was retired`);
         const encrypted = await encryptPush(text, keys, senderKeys);
@@ -152,14 +152,6 @@ export function createWebPushClient({
     close: origins.close,
   };
 }
-
-/** Herald refused the push itself, without a request to the push service, so this says nothing about the credential. */
-const notSent = (reason: DeliveryReason, providerReason: string): Outcome => ({
-  kind: "rejected",
-  reason,
-  providerReason,
-  notSent: true,
-});
 
 const forbidden = (providerReason: string): Outcome => notSent("endpoint-forbidden", providerReason);
 
