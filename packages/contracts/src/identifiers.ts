@@ -2,7 +2,7 @@ import type { AppData } from "./app-data.ts";
 import { isTimeZone } from "./time-zone.ts";
 
 /** Room for a language, a script, a region and one extension. */
-const maxLocaleLength = 35;
+export const maxLocaleLength = 35;
 
 /** iOS writes `de_DE`. */
 const withHyphens = (locale: string): string => locale.replaceAll("_", "-");

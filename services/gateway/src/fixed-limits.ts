@@ -17,7 +17,7 @@ export const fixedLimits = {
   exports: 8,
   /** Running exports of one project. The last places are for projects that have none. */
   projectExports: 2,
-  /** Dry runs of a project in a minute. Each reads every device of its audience, so one a second is enough. */
+  /** Dry runs and previews of a project in a minute. A dry run reads every device of its audience, so one a second is enough. */
   dryRuns: 60,
   /** Bytes of a project's waiting notifications: an eighth of the queue's 4 GiB. */
   queuedBytes: 512 * 1_048_576,

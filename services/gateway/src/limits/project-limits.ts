@@ -49,7 +49,7 @@ export const createProjectLimits =
         seconds: quotaSeconds,
         used: used.sends,
       }),
-      inGateway("dry-runs", "Dry runs; each reads the whole audience", { seconds: dryRunSeconds, used: used.dryRuns }),
+      inGateway("dry-runs", "Dry runs, and previews of templates", { seconds: dryRunSeconds, used: used.dryRuns }),
       inGateway("queued", "Notifications that are accepted and not started", {
         variable: "HERALD_GATEWAY_QUOTA_QUEUED",
         ...forAll,

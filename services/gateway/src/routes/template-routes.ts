@@ -105,13 +105,14 @@ const listTemplateVersions = defineRoute("listTemplateVersions", "get /api/v1/te
 const previewTemplateRoute = defineRoute("previewTemplate", "post /api/v1/templates/{name}/preview", {
   summary: "Render a template with values",
   description:
-    "The payload of each platform, its size, and why its provider would refuse it. Shows the draft unless `version` names a version; `content` shows a template that is not stored. Sends and stores nothing.",
+    "The payload of each platform, its size, and why its provider would refuse it. Shows the draft unless `version` names a version; `content` shows a template that is not stored. Sends and stores nothing, and counts as a dry run.",
   access: project("read"),
   params: { name: templateParam },
   body: PreviewTemplate,
   responses: { 200: { description: "The payloads", schema: dataOf(TemplatePreview) } },
-  errors: ["device-not-found"],
+  errors: ["device-not-found", "quota-exceeded"],
   handle: async (deps, { caller: { projectId }, params: { name }, body: { preview } }) => {
+    await deps.limits.countDryRun(projectId);
     const { version, variables, locale, device: deviceId } = preview;
     const which = version === undefined || version === "draft" ? {} : { version };
     const content = preview.content ?? (await deps.sendRequest(GetTemplate, { projectId, name, ...which })).content;

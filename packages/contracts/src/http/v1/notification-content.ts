@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ActivityPush } from "../../activity-push.ts";
+import { maxLocaleLength } from "../../identifiers.ts";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
 import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
@@ -58,6 +59,7 @@ export const words = {
 
 export const Locale = z
   .string()
+  .max(maxLocaleLength, `must be at most ${maxLocaleLength} characters`)
   .regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`");
 
 export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Words) =>
