@@ -111,7 +111,7 @@ test("a value cannot turn a link into another one", async ({ task }) => {
 });
 
 test("the most expensive template that is accepted delays no other project", async ({ task }) => {
-  const parts = 60;
+  const parts = 30; // one more, and its filters would have more characters than a notification may
   const body = `{% assign a = name | append: name %}${"{{ a | append: name | truncate: 3 }}".repeat(parts)}`;
   expectStatus(await put("costly", { body, variables }), 201);
   expectStatus(await project.call("POST /templates/costly/publish", { token }), 200);
