@@ -3,7 +3,7 @@ import { HeraldError, hasCode } from "./herald-error.ts";
 type Waiting<Item, Result> = {
   readonly item: Item;
   readonly bytes: number;
-  readonly resolve: (result: Result) => void;
+  readonly resolve: (result: Result | PromiseLike<Result>) => void;
   readonly reject: (error: unknown) => void;
 };
 
@@ -30,11 +30,11 @@ export type GroupCommitOptions<Item> = {
 /**
  * Writes items in groups, without waiting for a group to fill: an idle writer starts at the end of this turn of the event loop, with all
  * items of the turn, and items that arrive during a write share the next group, with one round trip and one disk sync. `write` resolves
- * to the result of each item, in order. `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves to its item's
- * result, and rejects with its group's error.
+ * to the result of each item, in order, or to a promise of it. `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves
+ * to its item's result, and rejects with its own or with its group's error.
  */
 export const createGroupCommit = <Item, Result>(
-  write: (items: readonly Item[]) => Promise<readonly Result[]>,
+  write: (items: readonly Item[]) => Promise<readonly (Result | PromiseLike<Result>)[]>,
   {
     max,
     keyOf,
@@ -59,7 +59,7 @@ export const createGroupCommit = <Item, Result>(
   const writeGroup = async (group: readonly Waiting<Item, Result>[]): Promise<void> => {
     try {
       const results = await write(group.map(({ item }) => item));
-      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result | PromiseLike<Result>);
     } catch (error) {
       for (const { reject } of group) reject(error);
       if (!hasCode(error, "bus-unavailable", "database-unavailable")) return;

@@ -1,11 +1,13 @@
 import { createGroupCommit, withTimeout } from "@herald/kit";
 import {
   type AnyBulkWriteOperation,
+  BSON,
   type Collection,
   type Document,
   type Filter,
   type FindOptions,
   MongoBulkWriteError,
+  MongoInvalidArgumentError,
   MongoOperationTimeoutError,
   type OptionalUnlessRequiredId,
   type UpdateFilter,
@@ -46,9 +48,13 @@ export const withinDeadline = async <Result>(command: Promise<Result>): Promise<
   }
 };
 
+/** Whether the driver could not encode a command, because of one of its documents. It has sent nothing then. */
+const isUnencodable = (error: unknown): boolean =>
+  error instanceof BSON.BSONError || error instanceof MongoInvalidArgumentError || error instanceof RangeError;
+
 /**
  * A command costs the database and its client far more than a document in it. Calls that arrive while a command runs share the next
- * one; no call waits for others to arrive. Each caller gets the result of its own document.
+ * one; no call waits for others to arrive. Each caller gets the result of its own document, also if another one cannot be encoded.
  */
 export const inOneCommand = <Item, Result>(
   command: (items: readonly Item[]) => Promise<readonly Result[]>,
@@ -56,8 +62,16 @@ export const inOneCommand = <Item, Result>(
   keyOf?: (item: Item) => string,
 ) =>
   createGroupCommit<Item, Result>(
-    // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
-    (items) => withinDeadline(command(items)),
+    async (items) => {
+      const run = (some: readonly Item[]) => withinDeadline(command(some));
+      try {
+        // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
+        return await run(items);
+      } catch (error) {
+        if (items.length === 1 || !isUnencodable(error)) throw error;
+        return items.map(async (item) => (await run([item]))[0] as Result);
+      }
+    },
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
     { max: 250, concurrent: 1, ...(keyOf && { keyOf }) },
   );

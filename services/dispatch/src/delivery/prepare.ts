@@ -14,7 +14,7 @@ import {
   targetOfRecipient,
   targetsOfSend,
 } from "@herald/contracts";
-import { createGroupCommit } from "@herald/kit";
+import { createGroupCommit, isUnavailable } from "@herald/kit";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
 import type { Expanded } from "../stores/notification-document.ts";
 import type { Judge } from "./judge.ts";
@@ -54,8 +54,8 @@ const requestIntervalMs = 4;
 
 /**
  * Resolves the audience of a send now. `null`: more devices than a small send may have, or targets that no index serves. Asks registry for
- * a project's concurrent sends in one request, and for all projects in one message; a slow answer delays only its project. Throws
- * `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry died over this send.
+ * a project's concurrent sends in one request, and for all projects in one message; a slow answer delays only its project. If registry
+ * refuses a request, asks for each of its sends alone. Throws `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry died over this send.
  */
 export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
   type Answer = SendAudience | null;
@@ -75,7 +75,14 @@ export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "load
 
   const joined = async (send: SendV1): Promise<Answer> => {
     const { projectId } = send;
-    const write = async (sends: readonly SendV1[]) => (await ask(requestOf(projectId, sends))).sends;
+    const write = async (sends: readonly SendV1[]) => {
+      try {
+        return (await ask(requestOf(projectId, sends))).sends;
+      } catch (error) {
+        if (sends.length === 1 || isUnavailable(error)) throw error;
+        return sends.map(alone);
+      }
+    };
     const project = projects.get(projectId) ?? {
       commit: createGroupCommit<SendV1, Answer>(write, { max: maxGroupSize, concurrent: 1 }),
       sends: 0,
