@@ -1,6 +1,10 @@
+import { liquidLimits } from "@herald/contracts";
+import { encodeTexts } from "@herald/payload";
+import { compileTexts } from "@herald/payload/liquid-parser";
 import { eventually, expectStatus } from "@herald/testing";
 import { expect } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
+import { inParallel } from "../harness/in-parallel.ts";
 import type { Content, Project, Registered } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
@@ -136,4 +140,72 @@ test("the most expensive template that is accepted delays no other project", asy
     "CPU ms of the gateway a send": Number(((spent * 1_000) / sends).toFixed(1)),
     "ms of another's slowest read": worst,
   });
+});
+
+/** A template whose texts are much larger as they are compiled than as they are written. */
+const wide = (locales: number) => ({
+  title: "Hi {{ name }}",
+  localizations: Object.fromEntries(
+    Array.from({ length: locales }, (_, at) => [`en-${at}`, { body: "{{name}}".repeat(190) }]),
+  ),
+  variables,
+});
+const compiledBytes = (template: ReturnType<typeof wide>): number =>
+  Buffer.byteLength(encodeTexts(compileTexts(template, new Set(["name"])).content));
+
+/** Of a plain send's CPU. Generous, because the texts travel, are stored and are rendered. */
+const maxRatio = 8;
+
+test("a template of 30 KB that each send names costs its senders little, and others' sends go on", async ({ task }) => {
+  expect(await put("wide", wide(20))).toMatchObject({
+    status: 422,
+    body: {
+      errors: [expect.stringMatching(/^template\.localizations\.en-\d+\.body: takes .* at most 65536 .*shorter/)],
+    },
+  });
+  let locales = 19;
+  while (compiledBytes(wide(locales)) > liquidLimits.compiledBytes) locales--;
+  expectStatus(await put("wide", wide(locales)), 201);
+  expectStatus(await project.call("POST /templates/wide/publish", { token }), 200);
+  const other = await system.project("Beside");
+  const { device } = await other.register();
+  const sends = scale(1_000, 120);
+  const cpu = () => (["gateway", "dispatch"] as const).map((name) => cpuSeconds(system.services[name].pid()) * 1_000);
+  const sendAll = async (content: Content) => {
+    const ids = await inParallel(Array.from({ length: sends }), 8, async () => (await project.send(content)).id);
+    for (const id of ids.slice(-8)) await project.final(id, 120_000);
+  };
+  /** After a first round, because the first calls of a process cost more. */
+  const costOf = async (content: Content) => {
+    await sendAll(content);
+    const before = cpu();
+    await sendAll(content);
+    return cpu().map((ms, at) => (ms - (before[at] ?? 0)) / sends);
+  };
+  const target = known.device.id;
+  const plain = await costOf({ title: "Hi", targets: [target] });
+  const latencies: number[] = [];
+  let running = true;
+  const beside = (async () => {
+    while (running) {
+      const began = performance.now();
+      await other.send({ title: "Beside", targets: [device.id] });
+      latencies.push(performance.now() - began);
+    }
+  })();
+  const named = await costOf({
+    template: "wide",
+    recipients: [{ target: `device:${target}`, variables: { name: "x" } }],
+  });
+  running = false;
+  await beside;
+  const shown = (costs: readonly number[]) => costs.map((ms) => ms.toFixed(1)).join(", ");
+  show(task, {
+    sends,
+    "bytes of compiled texts": compiledBytes(wide(locales)),
+    "CPU ms of gateway, dispatch for a plain send": shown(plain),
+    "for one with the template": shown(named),
+    "ms of another's slowest send": Math.round(Math.max(...latencies)),
+  });
+  for (const [at, ms] of named.entries()) expect(ms / (plain[at] ?? 1)).toBeLessThan(maxRatio);
 });

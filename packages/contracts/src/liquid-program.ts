@@ -1,5 +1,3 @@
-import { z } from "zod";
-
 /**
  * Liquid as data: the gateway parses a text once, and any service evaluates the result without a parser. See `packages/payload`.
  */
@@ -11,6 +9,10 @@ export const liquidLimits = {
   nodes: 200,
   /** Tags within tags. */
   depth: 8,
+  /** Operators within operators, such as `or` in a chain. */
+  operatorDepth: 16,
+  /** The compiled texts of a notification, or of a template, together, as JSON. */
+  compiledBytes: 65_536,
   /** Characters of a filter's result. */
   resultLength: 4_096,
   /** Characters of a rendered text: no provider takes a longer one. */
@@ -84,49 +86,12 @@ export type LiquidNode =
       readonly else: readonly LiquidNode[];
     };
 
-const Expression: z.ZodType<LiquidExpression> = z.lazy(() =>
-  z.union([
-    z.strictObject({ value: z.union([z.string(), z.number(), z.boolean()]) }),
-    z.strictObject({ keyword: z.enum(["nil", "empty", "blank"]) }),
-    z.strictObject({ path: z.array(z.string()).min(1) }),
-    z.strictObject({ not: Expression }),
-    z.strictObject({ op: z.enum(liquidOperators), left: Expression, right: Expression }),
-  ]),
-);
-
-const Chain = z.strictObject({
-  from: Expression,
-  filters: z.array(
-    z.strictObject({
-      filter: z.enum(Object.keys(liquidFilters) as [LiquidFilterName, ...LiquidFilterName[]]),
-      args: z.array(Expression),
-      named: z.record(z.string(), Expression).optional(),
-    }),
-  ),
-});
-
-const Node: z.ZodType<LiquidNode> = z.lazy(() =>
-  z.union([
-    z.string(),
-    z.strictObject({ output: Chain }),
-    z.strictObject({ assign: z.string(), to: Chain }),
-    z.strictObject({
-      branches: z.array(z.strictObject({ test: Chain, unless: z.literal(true).optional(), body: Nodes })),
-      else: Nodes,
-    }),
-    z.strictObject({
-      case: Chain,
-      when: z.array(z.strictObject({ values: z.array(Expression), body: Nodes })),
-      else: Nodes,
-    }),
-  ]),
-);
-const Nodes = z.array(Node);
-
-/** A text with Liquid, ready to be evaluated. */
-export const LiquidProgram = z.strictObject({
-  nodes: Nodes,
+/**
+ * A text with Liquid, ready to be evaluated. Without a schema, because a program on its way is a text that only its renderer parses: to check
+ * each of its parts at each hop would cost more than all else that a send needs.
+ */
+export type LiquidProgram = {
+  readonly nodes: readonly LiquidNode[];
   /** Outputs are percent-encoded, because the text is a link. */
-  encode: z.literal(true).optional(),
-});
-export type LiquidProgram = { readonly nodes: readonly LiquidNode[]; readonly encode?: true | undefined };
+  readonly encode?: true | undefined;
+};

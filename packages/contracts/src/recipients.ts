@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DevicePaths } from "./device-values.ts";
-import { LiquidProgram } from "./liquid-program.ts";
+import { liquidLimits } from "./liquid-program.ts";
 import { erasedTarget } from "./users.ts";
 import { DeclaredVariables, VariableValue } from "./variables.ts";
 
@@ -46,21 +46,10 @@ export const targetOfRecipient = (kind: RecipientKind | undefined, { key }: Reci
 export const RecipientLines = z.string();
 export const readRecipientLines = (json: string): RecipientLine[] => JSON.parse(json);
 
-const CompiledText = z.union([z.string(), LiquidProgram]);
-const words = {
-  title: CompiledText.optional(),
-  body: CompiledText.optional(),
-  link_to: CompiledText.optional(),
-  image: CompiledText.optional(),
-};
-
 /** The texts of a notification that dispatch renders for each device, and what each device shows where its recipient gives no value. */
 export const PersonalTexts = z.object({
-  texts: z.object({
-    ...words,
-    data: z.record(z.string(), CompiledText).optional(),
-    localizations: z.record(z.string(), z.object(words)).optional(),
-  }),
+  /** Compiled, as JSON, which only their renderer parses. */
+  texts: z.string().max(liquidLimits.compiledBytes),
   /** The language of the texts outside `localizations`. */
   locale: z.string(),
   values: z.record(z.string(), VariableValue),

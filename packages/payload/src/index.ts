@@ -9,7 +9,15 @@ export { evaluateLiquid, type LiquidValues } from "./liquid/evaluate.ts";
 export { LiquidRenderError } from "./liquid/filters.ts";
 export { createRenderPersonal, type RenderPersonal } from "./liquid/personal.ts";
 export { type PersonalShown, personalShown } from "./liquid/personal-shown.ts";
-export { type CompiledText, mapTexts, mergeLayers, renderTexts, type TextPlace, type Texts } from "./liquid/texts.ts";
+export {
+  type CompiledText,
+  encodeTexts,
+  mapTexts,
+  mergeLayers,
+  renderTexts,
+  type TextPlace,
+  type Texts,
+} from "./liquid/texts.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
 export { drawnForm, fullForm, type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";

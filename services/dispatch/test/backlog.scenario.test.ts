@@ -197,7 +197,7 @@ test("an erased user is in no backlog any more, and a deleted project has none",
   const listed: GroupedSend = {
     ...(two as GroupedSend),
     content: { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", lines: 2 } },
-    personal: { texts: {}, locale: "en", values: {} },
+    personal: { texts: "{}", locale: "en", values: {} },
     recipients: [
       [
         { n: 1, key: "eve", values: { name: "Eve" } },

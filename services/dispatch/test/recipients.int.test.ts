@@ -22,7 +22,7 @@ afterAll(() => dispatch.stop());
 
 const line = (n: number, values: RecipientLine["values"] = {}): RecipientLine => ({ n, key: `u${n}`, values });
 const personal = {
-  texts: { title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } },
+  texts: JSON.stringify({ title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } }),
   locale: "en",
   values: {},
 };

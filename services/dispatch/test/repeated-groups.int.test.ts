@@ -39,7 +39,7 @@ describe("a group that comes again", () => {
         ...(send as GroupedSend),
         content: { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", lines: 2 } },
         personal: {
-          texts: { title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } },
+          texts: JSON.stringify({ title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } }),
           locale: "en",
           values: {},
         },

@@ -1,9 +1,23 @@
-import { hasLiquid } from "@herald/contracts";
-import { type CompiledText, mapTexts, type Texts } from "../liquid/texts.ts";
+import { hasLiquid, liquidLimits } from "@herald/contracts";
+import { type CompiledText, encodeTexts, mapTexts, type Texts } from "../liquid/texts.ts";
 import { compileLiquid } from "./compile.ts";
 
 /** A problem of a text, with its place in the notification and in the text. */
 export type TextProblem = { readonly path: readonly string[]; readonly message: string };
+
+/** What to shorten, if the compiled texts of a notification take more bytes than they may. `encoded`: all of them. */
+export const oversizedText = (texts: Texts<CompiledText>, encoded = encodeTexts(texts)): TextProblem | undefined => {
+  const bytes = Buffer.byteLength(encoded);
+  const max = liquidLimits.compiledBytes;
+  if (bytes <= max) return undefined;
+  let largest: { readonly path: readonly string[]; readonly bytes: number } = { path: [], bytes: 0 };
+  mapTexts(texts, (text, { path }) => {
+    const own = Buffer.byteLength(JSON.stringify(text));
+    if (own > largest.bytes) largest = { path, bytes: own };
+  });
+  const message = `takes ${largest.bytes} of the ${bytes} bytes of all texts as they are compiled, and at most ${max} are accepted together: use shorter texts with fewer outputs, tags and filters`;
+  return { path: largest.path, message };
+};
 
 /** Compiles the texts of a notification. They may show the values of `names`. Returns all problems, one for each text. */
 export const compileTexts = <Content extends Texts<string>>(
@@ -22,5 +36,6 @@ export const compileTexts = <Content extends Texts<string>>(
     problems.push({ path, message: `line ${line}, column ${column}: ${message}` });
     return "";
   });
-  return { content: compiled, problems };
+  const oversized = problems.length === 0 ? oversizedText(compiled) : undefined;
+  return { content: compiled, problems: oversized ? [oversized] : problems };
 };

@@ -125,10 +125,10 @@ const createCompiler = (names: ReadonlySet<string>, { link, encode }: { link: bo
   };
 
   const expression = (postfix: readonly Token[], at: Token): LiquidExpression => {
-    const stack: LiquidExpression[] = [];
+    const stack: { readonly value: LiquidExpression; readonly depth: number }[] = [];
     for (const token of postfix) {
       if (token.kind !== TokenKind.Operator) {
-        stack.push(operand(token));
+        stack.push({ value: operand(token), depth: 0 });
         continue;
       }
       count(token);
@@ -137,11 +137,16 @@ const createCompiler = (names: ReadonlySet<string>, { link, encode }: { link: bo
       const left = op === "not" ? right : stack.pop();
       if (right === undefined || left === undefined) throw new Refused(token, `\`${op}\` needs a value on each side`);
       if (op !== "not" && !operators.has(op)) throw new Refused(token, `\`${op}\` is not supported`);
-      stack.push(op === "not" ? { not: right } : { op: op as LiquidOperator, left, right });
+      const depth = 1 + Math.max(left.depth, right.depth);
+      if (depth > liquidLimits.operatorDepth)
+        throw new Refused(token, `\`${op}\` is nested more than ${liquidLimits.operatorDepth} operators deep`);
+      const value =
+        op === "not" ? { not: right.value } : { op: op as LiquidOperator, left: left.value, right: right.value };
+      stack.push({ value, depth });
     }
     const [only, more] = stack;
     if (only === undefined || more !== undefined) throw new Refused(postfix[1] ?? at, "an operator is missing here");
-    return only;
+    return only.value;
   };
 
   const filterOf = ({ name, args, token }: Value["filters"][number]): LiquidFilter => {

@@ -1,1 +1,1 @@
-export { compileTexts } from "./compile-texts.ts";
+export { compileTexts, oversizedText } from "./compile-texts.ts";

@@ -1,10 +1,11 @@
-import { LiquidProgram, liquidLimits } from "@herald/contracts";
+import { type LiquidProgram, liquidLimits } from "@herald/contracts";
 import fc from "fast-check";
 import { Liquid } from "liquidjs";
 import { describe, expect, test, vi } from "vitest";
 import { evaluateLiquid, type LiquidValues, newRoom } from "../liquid/evaluate.ts";
 import { LiquidRenderError } from "../liquid/filters.ts";
 import { compileLiquid } from "./compile.ts";
+import { compileTexts } from "./compile-texts.ts";
 
 /** A nightly job tries the generated templates more often. */
 const times = process.env.HERALD_TEST_LONG ? 10 : 1;
@@ -25,7 +26,7 @@ const programOf = (source: string, link = false, allowed: ReadonlySet<string> = 
   const compiled = compileLiquid(source, { names: allowed, link });
   if ("problem" in compiled) throw new Error(`${source}: ${compiled.problem.message}`);
   // As it arrives over the bus.
-  return LiquidProgram.parse(JSON.parse(JSON.stringify(compiled.program)));
+  return JSON.parse(JSON.stringify(compiled.program));
 };
 const render = (source: string, given: LiquidValues = values, locale = "en"): string =>
   evaluateLiquid(programOf(source), given, locale);
@@ -357,6 +358,8 @@ describe("refused, with the place", () => {
     ["{{ name }}".repeat(201), "1:2001 has more than 200 texts"],
     [`{{ name${" | upcase".repeat(200)} }}`, "has more than 200"],
     ["{% if name %}".repeat(9) + "{% endif %}".repeat(9), "1:105 is nested more than 8 tags deep"],
+    [`{% if ${"vip or ".repeat(17)}vip %}{% endif %}`, "`or` is nested more than 16 operators deep"],
+    [`{% if ${"not ".repeat(17)}vip %}{% endif %}`, "`not` is nested more than 16 operators deep"],
     ["{{ a".concat("[a".repeat(4_000)), "1:1 "],
   ])("%s", (source, place) => {
     expect(problemOf(source)).toContain(place);
@@ -401,4 +404,25 @@ describe("refused, with the place", () => {
       { numRuns: 1_000 * times },
     );
   });
+});
+
+test("sixteen operators within each other are accepted", () => {
+  expect(render(`{% if ${"off or ".repeat(16)}vip %}yes{% endif %}`)).toBe("yes");
+});
+
+test("texts that are too large together as they are compiled are refused by the largest", () => {
+  const texts = (locales: number) => ({
+    title: "{{ name }}",
+    data: { order: "{{ count }}".repeat(100) },
+    localizations: Object.fromEntries(
+      Array.from({ length: locales }, (_, at) => [`en-${at}`, { body: "{{ name }}".repeat(at === 2 ? 190 : 150) }]),
+    ),
+  });
+  expect(compileTexts(texts(3), names).problems).toEqual([]);
+  expect(compileTexts(texts(9), names).problems).toEqual([
+    {
+      path: ["localizations", "en-2", "body"],
+      message: expect.stringMatching(/^takes \d+ of the \d+ bytes .* at most 65536/),
+    },
+  ]);
 });

@@ -34,41 +34,48 @@ type Rendered = {
   readonly isLink: boolean;
 };
 
-/** Renders the texts of one notification for each device, in the localization of its locale. */
+/**
+ * Renders the texts of one notification for each device, in the localization of its locale. Parses them once, for the first device. Texts
+ * that no gateway compiled fail their own notification alone.
+ */
 export const createRenderPersonal = (
   content: NotificationContent,
-  { texts, locale, values: shared }: PersonalTexts,
+  { texts: json, locale, values: shared }: PersonalTexts,
 ): RenderPersonal => {
-  const { localizations = {}, ...own } = texts;
-  // Only the keys decide which of them a device gets.
-  const keys = { ...content, localizations: texts.localizations as NotificationContent["localizations"] };
   const { localizations: _, ...plain } = content;
-  /** What all devices of a localization have in common, and what is rendered for each. */
-  const textsIn = (chosen: string | undefined) => {
-    const words = (chosen === undefined ? undefined : localizations[chosen]) ?? {};
-    const rendered: Rendered[] = [];
-    const common = mapTexts<CompiledText, string, Texts<CompiledText>>(
-      { ...own, ...words } as Texts<CompiledText>,
-      (text, { path: [name = "", key], isLink }) => {
-        if (typeof text === "string") return text;
-        const isLocalized = chosen !== undefined && Object.hasOwn(words, name);
-        rendered.push({ name, key, program: text, locale: isLocalized ? chosen : locale, isLink });
-        return "";
-      },
-    );
-    return { common: { ...plain, ...common }, rendered };
+  const prepare = () => {
+    const texts: Texts<CompiledText> = JSON.parse(json);
+    const { localizations = {}, ...own } = texts;
+    // Only the keys decide which of them a device gets.
+    const keys = { ...content, localizations: texts.localizations as NotificationContent["localizations"] };
+    /** What all devices of a localization have in common, and what is rendered for each. */
+    return perLocalizationKey(keys, (chosen) => {
+      const words = (chosen === undefined ? undefined : localizations[chosen]) ?? {};
+      const rendered: Rendered[] = [];
+      const common = mapTexts<CompiledText, string, Texts<CompiledText>>(
+        { ...own, ...words } as Texts<CompiledText>,
+        (text, { path: [name = "", key], isLink }) => {
+          if (typeof text === "string") return text;
+          const isLocalized = chosen !== undefined && Object.hasOwn(words, name);
+          rendered.push({ name, key, program: text, locale: isLocalized ? chosen : locale, isLink });
+          return "";
+        },
+      );
+      return { common: { ...plain, ...common }, rendered };
+    });
   };
-  const textsFor = perLocalizationKey(keys, textsIn);
+  let textsFor: ReturnType<typeof prepare> | undefined;
 
   return (values, deviceLocale) => {
-    const found = textsFor(deviceLocale);
-    const { data } = found.common;
-    const own: Record<string, unknown> = { ...found.common };
-    const ownData: Record<string, string> | undefined = data && { ...data };
-    if (ownData) own.data = ownData;
-    const all = { ...shared, ...values };
-    const room = newRoom();
     try {
+      textsFor ??= prepare();
+      const found = textsFor(deviceLocale);
+      const { data } = found.common;
+      const own: Record<string, unknown> = { ...found.common };
+      const ownData: Record<string, string> | undefined = data && { ...data };
+      if (ownData) own.data = ownData;
+      const all = { ...shared, ...values };
+      const room = newRoom();
       for (const { name, key, program, locale: language, isLink } of found.rendered) {
         const result = renderText(program, all, language, room);
         const problem = isLink ? problemOf(name, result) : undefined;
@@ -76,10 +83,10 @@ export const createRenderPersonal = (
         if (ownData && key !== undefined) ownData[key] = result;
         else own[name] = result;
       }
+      return { content: own as NotificationContent };
     } catch (error) {
       if (error instanceof LiquidRenderError) return { reason: error.reason, detail: error.message };
-      throw error;
+      return { reason: "render-failed", detail: "its texts cannot be read" };
     }
-    return { content: own as NotificationContent };
   };
 };

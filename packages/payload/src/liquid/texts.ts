@@ -57,6 +57,16 @@ export const mapTexts = <From, To, Content extends Texts<From>>(
 /** A text that needs no values, or a program. */
 export type CompiledText = string | LiquidProgram;
 
+const same = <Text>(text: Text): Text => text;
+
+/** The compiled texts of a notification as dispatch gets them: JSON without its other fields. */
+export const encodeTexts = ({ data, localizations, ...own }: Texts<CompiledText>): string =>
+  JSON.stringify({
+    ...mapWords(own, same),
+    data,
+    localizations: localizations && mapEntries(localizations, (words) => mapWords(words, same)),
+  });
+
 /**
  * Puts a later layer of a notification over an earlier one, such as a send over its template. A field of the later one replaces the
  * earlier one's in every language; within a layer, a localization wins.

@@ -42,6 +42,9 @@ export const stateMaxAgeMs = 100;
 /** This long after its expiry, a notification is read again: retention may have removed it, and a new row would have no notification. */
 const goneAfterMs = 86_400_000;
 
+/** Bytes of compiled texts as their renderer parses them, for each character of their JSON: 8 to 14. */
+const parsedPerCharacter = 12;
+
 /** Keeps the most recently used notifications in memory, up to `maxBytes`. */
 export const createNotificationCache = (
   notifications: Pick<NotificationStore, "get" | "getState">,
@@ -50,7 +53,7 @@ export const createNotificationCache = (
   const known = createByteCache<NotificationId, CachedNotification>({
     name: "notifications",
     maxBytes,
-    sizeOf: ({ document }) => memoryBytesOf(document),
+    sizeOf: ({ document }) => memoryBytesOf(document) + parsedPerCharacter * (document.personal?.texts.length ?? 0),
   });
   const pinned = new Map<NotificationId, CachedNotification>();
   const reading = new Map<NotificationId, Promise<CachedNotification | undefined>>();

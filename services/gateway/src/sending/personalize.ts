@@ -11,8 +11,9 @@ import {
   type VariableValue,
   words,
 } from "@herald/contracts";
-import { parseBody } from "@herald/kit";
-import { type CompiledText, mapTexts, mergeLayers, type PersonalShown, type Texts } from "@herald/payload";
+import { HeraldError, parseBody } from "@herald/kit";
+import { type CompiledText, encodeTexts, mapTexts, mergeLayers, type PersonalShown, type Texts } from "@herald/payload";
+import { oversizedText } from "@herald/payload/liquid-parser";
 import { standIn } from "./stand-in.ts";
 import { at, type Compiled, compileLayers, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
 
@@ -128,6 +129,9 @@ export const renderLater = (
   { texts, shown, values }: Layers,
   { targets, ...audience }: Pick<NotificationContent, "targets" | "recipients">,
 ): RenderedSend => {
+  const compiled = encodeTexts(texts);
+  const oversized = oversizedText(texts, compiled);
+  if (oversized) throw new HeraldError("validation-failed", `${at(name, ...oversized.path)}: ${oversized.message}`);
   const likely = mapTexts<CompiledText, string, Texts<CompiledText>>(texts, (text, place) =>
     typeof text === "string" ? text : standIn(place),
   );
@@ -141,8 +145,7 @@ export const renderLater = (
   return {
     notification: { ...checked, ...(textsOf(sources) as object), targets },
     personal: {
-      // Without its undefined fields.
-      texts: JSON.parse(JSON.stringify(textsOf(texts))),
+      texts: compiled,
       locale: locale ?? template?.locale ?? defaultLocale,
       values,
       ...(template && { declared: template.declared }),
