@@ -53,14 +53,27 @@ export type GroupedSend = z.output<typeof GroupedSend>;
 
 /**
  * Small sends of any projects that the gateway accepted at the same moment. They share a message because the broker's cost is per fsynced
- * message. `groupId` is the {@link sendGroupOf} of each notification.
+ * message. `groupId` is the {@link sendGroupOf} of each notification. Each send is checked by itself, before it joins a group and by
+ * {@link readGroup}, so that none fails with another.
  */
 export const SendGroupV1 = defineMessage(
   "SendGroupV1",
   "push.send.v1.group.:groupId",
-  z.object({ groupId: NotificationId, sends: z.array(GroupedSend).min(1).max(maxGroupSize) }),
+  z.object({ groupId: NotificationId, sends: z.array(z.unknown()).min(1).max(maxGroupSize) }),
 );
 export type SendGroupV1 = DataOf<typeof SendGroupV1>;
+
+/** The sends of a group, and what in it does not match {@link GroupedSend}. */
+export const readGroup = ({ sends: all }: Pick<SendGroupV1, "sends">) => {
+  const sends: GroupedSend[] = [];
+  const malformed: unknown[] = [];
+  for (const one of all) {
+    const { data } = GroupedSend.safeParse(one);
+    if (data) sends.push(data);
+    else malformed.push(one);
+  }
+  return { sends, malformed };
+};
 
 /**
  * A small send of a repeated request whose first attempt may have published it in a group. It has its own message, because the group's

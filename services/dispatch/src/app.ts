@@ -185,7 +185,7 @@ const assemble = (
     },
     handlers: [
       // Groups wait at the gate, not in the consumer, so a slow group does not block others.
-      ...deliverSmallSends(delivery.deliverSends, sendMessagesInMemory),
+      ...deliverSmallSends(bus, delivery.deliverSends, sendMessagesInMemory),
       drainBacklog(delivery.backlog),
       startNotification({ ...deps, gate: startGate, concurrency: largeSendsWaiting }),
       completeExpansion(deps),

@@ -181,8 +181,10 @@ describe("a group that is given up", () => {
     expect(pushesTo([begun])).toEqual([0]);
   });
 
-  test("because one of its sends is malformed: the others are sent", async () => {
+  test("does not exist because one of its sends is malformed: that one becomes a dead letter alone", async () => {
     const projectId = await dispatch().project();
+    const good = device();
+    known("token:good", [good]);
     const group = groupOf(sendsTo(projectId, ["token:good"]));
     await publish(
       dispatch().bus,
@@ -190,6 +192,14 @@ describe("a group that is given up", () => {
       { groupId: group.groupId, sends: [{ notificationId: 1 }, ...group.sends] },
       { id: randomUUID() },
     );
-    expect(await dispatch().expansion(projectId, group.ids[0] ?? "ntf_")).toMatchObject({ targets: ["token:good"] });
+    expect(await dispatch().final(projectId, group.ids[0] ?? "ntf_")).toMatchObject({ counts: { accepted: 1 } });
+    const bodies = await eventually(async () => {
+      const letters = await readStream(dispatch().broker, "PUSH_DLQ", "push.dlq.v1.dispatch-single-sends");
+      expect(letters).toHaveLength(1);
+      return letters.map(({ body }) => body);
+    });
+    expect(bodies).toEqual([JSON.stringify({ notificationId: 1 })]);
+    const ofGroups = await readStream(dispatch().broker, "PUSH_DLQ", "push.dlq.v1.dispatch-send-groups");
+    expect(ofGroups.filter(({ body }) => body.includes(group.groupId))).toEqual([]);
   });
 });

@@ -208,7 +208,7 @@ export const createRouteDeps = (
       records: keyRecords,
       now,
     }),
-    sends: createSendCommands(connection.bus, keyRecords),
+    sends: createSendCommands(connection.bus, keyRecords, log),
     activities: createActivityStore({ bus: connection.bus, limits: fixed, now, log }),
     templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),

@@ -1,6 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { type Bucket, consume, defineHandler, openBucket } from "@herald/bus";
-import { IdempotencyRecord, SendGroupV1, SendOneV1, SendV1, sendGroupOf } from "@herald/contracts";
+import {
+  type GroupedSend,
+  IdempotencyRecord,
+  readGroup,
+  SendGroupV1,
+  SendOneV1,
+  SendV1,
+  sendGroupOf,
+} from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { postBatch, small, smalls } from "./batch-fixture.ts";
@@ -12,7 +20,7 @@ let project: TestProject;
 const began = Date.now();
 let offset = 0;
 let records: Bucket<IdempotencyRecord>;
-let groups: SendGroupV1[];
+let groups: { groupId: string; sends: GroupedSend[] }[];
 let alone: SendOneV1[];
 let large: SendV1[];
 let stop: () => Promise<void>;
@@ -26,7 +34,10 @@ beforeAll(async () => {
     defineHandler({
       durable: "dispatch-send-groups",
       message: SendGroupV1,
-      handle: async ({ data }) => void (data.sends.some(isOwn) && groups.push(data)),
+      handle: async ({ data: { groupId, ...group } }) => {
+        const { sends } = readGroup(group);
+        if (sends.some(isOwn)) groups.push({ groupId, sends });
+      },
     }),
     defineHandler({
       durable: "dispatch-single-sends",

@@ -1,6 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { type Bucket, consume, defineHandler, openBucket } from "@herald/bus";
-import { IdempotencyRecord, type NotificationId, SendGroupV1, SendOneV1 } from "@herald/contracts";
+import {
+  type GroupedSend,
+  IdempotencyRecord,
+  type NotificationId,
+  readGroup,
+  SendGroupV1,
+  SendOneV1,
+} from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { createApp } from "../src/app.ts";
@@ -26,7 +33,7 @@ export function useKeyedGroups() {
   const now = () => new Date(began + offset);
   let records: Bucket<IdempotencyRecord>;
   /** The published sends, by the kind of their message. */
-  const groups: SendGroupV1[] = [];
+  const groups: { groupId: string; sends: GroupedSend[] }[] = [];
   const alone: SendOneV1[] = [];
   let stop: () => Promise<void>;
   /** Called as soon as a message of the kind is stored. */
@@ -41,7 +48,7 @@ export function useKeyedGroups() {
         durable: "dispatch-send-groups",
         message: SendGroupV1,
         handle: async ({ data }) => {
-          groups.push(data);
+          groups.push({ groupId: data.groupId, sends: readGroup(data).sends });
           onStored("group");
         },
       }),

@@ -1,5 +1,5 @@
 import { consume, defineHandler } from "@herald/bus";
-import { SendGroupV1, SendV1, sendGroupOf } from "@herald/contracts";
+import { type GroupedSend, readGroup, SendGroupV1, SendV1, sendGroupOf } from "@herald/contracts";
 import { currentRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -128,11 +128,11 @@ describe("what is accepted", () => {
 
 test("sends to few devices that come together share messages, each with the request that it belongs to", async () => {
   const own = await system.project();
-  const groups: SendGroupV1[] = [];
+  const groups: { groupId: string; sends: GroupedSend[] }[] = [];
   const handler = defineHandler({
     durable: "dispatch-send-groups",
     message: SendGroupV1,
-    handle: async ({ data }) => void groups.push(data),
+    handle: async ({ data }) => void groups.push({ groupId: data.groupId, sends: readGroup(data).sends }),
   });
   const consuming = await consume(system.bus, [handler]);
   await eventually(() => expect(consuming.ready()).toBe(true));

@@ -7,11 +7,12 @@ import {
   ExpandV1,
   type MessageContract,
   type NotificationId,
+  readGroup,
   SendGroupV1,
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
-import { z } from "zod";
+import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import { claimOf, rootOf } from "../stores/delivery-document.ts";
@@ -51,12 +52,8 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
   };
 
   const handlers = [
-    // Parsed one by one, so that an invalid send does not affect the others. It stays in the dead letter for an operator.
-    on({ ...SendGroupV1, schema: z.object({ sends: z.array(z.unknown()) }) }, async ({ sends }, message, signal) => {
-      for (const one of sends) {
-        const send = SendV1.schema.safeParse(one);
-        if (send.success) await endSend(send.data, message, signal);
-      }
+    on({ ...SendGroupV1, schema: SendGroupV1.schema.pick({ sends: true }) }, async (group, message, signal) => {
+      for (const send of readGroup(group).sends) await endSend(send, message, signal);
     }),
     on(SendOneV1, endSend),
     on(SendV1, async (send) => {

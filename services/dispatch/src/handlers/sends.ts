@@ -1,5 +1,15 @@
-import { defineHandler, type MessageDelivery } from "@herald/bus";
-import { DrainBacklogV1, ExpandedV1, JoinActivityV1, SendGroupV1, SendOneV1, SendV1 } from "@herald/contracts";
+import { type Bus, defineHandler, type MessageDelivery, preparePublish } from "@herald/bus";
+import {
+  DrainBacklogV1,
+  ExpandedV1,
+  type GroupedSend,
+  JoinActivityV1,
+  NotificationId,
+  readGroup,
+  SendGroupV1,
+  SendOneV1,
+  SendV1,
+} from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
@@ -62,13 +72,27 @@ export const completeExpansion = ({ notifications, cache, finisher, expandQueued
     },
   });
 
+/** Publishes what is not a send in a message of its own, where it becomes a dead letter and the sends beside it do not. */
+const passOnAlone = async (bus: Bus, malformed: readonly unknown[], sequence: number): Promise<void> => {
+  for (const [index, one] of malformed.entries()) {
+    const id = `${sequence}-${index}`;
+    const { data = id } = NotificationId.safeParse((one as Partial<GroupedSend> | null)?.notificationId);
+    const contract = { ...SendOneV1, subject: () => SendOneV1.subject({ notificationId: data } as SendOneV1) };
+    await preparePublish(bus, contract, one as SendOneV1, { id })();
+  }
+};
+
 /** Delivers small sends, from audience to last event in this process. */
-export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: number) => [
+export const deliverSmallSends = (bus: Bus, deliverSends: DeliverSends, concurrency: number) => [
   defineHandler({
     durable: "dispatch-send-groups", // renaming a durable replays its stream
     message: SendGroupV1,
     concurrency,
-    handle: ({ data, ...message }) => deliverSends(data.sends, messageOf(message)),
+    async handle({ data, ...message }) {
+      const { sends, malformed } = readGroup(data);
+      if (sends.length > 0) await deliverSends(sends, messageOf(message));
+      await passOnAlone(bus, malformed, message.sequence);
+    },
   }),
   // Sends whose requests were repeated. If its group's message was handled before, the database has the send.
   defineHandler({

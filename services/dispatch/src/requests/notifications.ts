@@ -9,6 +9,7 @@ import {
   type Notification,
   type NotificationId,
   type ProjectId,
+  readGroup,
   SendGroupV1,
   SendOneV1,
   SendV1,
@@ -56,7 +57,7 @@ export const createFindNotification =
       lastMessage(bus, "PUSH_SEND", SendOneV1.subject(id as SendOneV1), SendOneV1),
     ]);
     // Subjects of small sends do not contain the project: without this check, another project could guess an id.
-    const small = [repeated?.data, ...(group?.data.sends ?? [])].find(
+    const small = [repeated?.data, ...(group ? readGroup(group.data).sends : [])].find(
       (one) => one?.notificationId === notificationId && one.projectId === projectId,
     );
     const send =

@@ -93,7 +93,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
       return { projectId, id, at, ...rendered };
     };
     const accept = async (attempt: Attempt<NotificationId>) =>
-      acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) });
+      deps.sends.check(acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) }));
     if (isUpload(notification)) {
       if (notification.dry_run === true)
         throw new HeraldError(

@@ -36,7 +36,8 @@ const shownTexts = (sources: Texts<string>): Texts<string> => {
   const fits = (text: string, name: string): boolean =>
     !hasLiquid(text) || !Object.hasOwn(words, name) || words[name as keyof typeof words].safeParse(text).success;
   return mapTexts<string, string | undefined, Texts<string>>(sources, (text, { path }) =>
-    fits(text, path.at(-1) ?? "") ? text : undefined,
+    // An entry of `data` may have the name of a field.
+    path[0] === "data" || fits(text, path.at(-1) ?? "") ? text : undefined,
   ) as Texts<string>;
 };
 

@@ -64,7 +64,7 @@ const validateEach = async (
     try {
       validated.push({ command: await accept(parseOne(sent, name, left)) });
     } catch (error) {
-      if (!hasCode(error, "validation-failed")) throw error;
+      if (!hasCode(error, "validation-failed", "internal")) throw error;
       validated.push({ faults: atMost(left, error.faults).map((fault) => inBatch(fault, name)) });
       left = Math.max(0, left - error.faults.length);
     }
@@ -87,7 +87,7 @@ export const sendBatch = (
     const id = newNotificationId(at);
     return validateEach(notifications, async (sent) => {
       const rendered = await renderSend(deps, projectId, sent);
-      return acceptNotification({ projectId, id, at, ...rendered, ...rules });
+      return deps.sends.check(acceptNotification({ projectId, id, at, ...rendered, ...rules }));
     });
   };
   /** The ids of the first attempt, by position in the request. */

@@ -11,7 +11,7 @@ import {
   SendV1,
   sendGroupOf,
 } from "@herald/contracts";
-import { createGroupCommit, hasCode } from "@herald/kit";
+import { createGroupCommit, describeIssues, HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-records.ts";
 
 /** About two seconds of a gateway's highest load. */
@@ -53,7 +53,11 @@ const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ co
  * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small sends. Sends
  * get their ids when the group is closed. Each large or scheduled send is its own message.
  */
-export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "create" | "note" | "noteLater">) => {
+export const createSendCommands = (
+  bus: () => Bus,
+  records: Pick<KeyRecords, "create" | "note" | "noteLater">,
+  log: Pick<Logger, "error">,
+) => {
   const publishLarge = groupedPublish(bus, SendV1, { waiting: maxWaiting, maxBytes });
   const publishLargeOf = (items: readonly Item[]): Promise<unknown> =>
     Promise.all(
@@ -62,21 +66,31 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
       ),
     );
 
-  /** Resolves to the errors of groups that could not be published. */
+  const publishOne = (send: GroupedSend) => publish(bus(), SendOneV1, send, { id: send.notificationId });
+
+  /** Resolves to the errors of sends that could not be published. */
   const publishGroups = async (units: readonly Numbered[]): Promise<Map<NotificationId, unknown>> => {
     const sends = units.flatMap(({ items, origin }) =>
       items.flatMap(({ command, small }): GroupedSend[] => (small ? [{ ...command, origin }] : [])),
     );
-    const groups = [...Map.groupBy(sends, ({ notificationId }) => sendGroupOf(notificationId))];
-    const outcomes = await Promise.allSettled(
-      groups.map(([groupId, own]) => publish(bus(), SendGroupV1, { groupId, sends: own }, { id: groupId })),
+    const failed = new Map<NotificationId, unknown>();
+    const settle = async (own: readonly GroupedSend[], publishing: Promise<unknown>): Promise<void> => {
+      try {
+        await publishing;
+      } catch (error) {
+        // One that cannot be encoded fails alone.
+        if (own.length > 1 && !(error instanceof HeraldError))
+          await Promise.all(own.map((send) => settle([send], publishOne(send))));
+        else for (const { notificationId } of own) failed.set(notificationId, error);
+      }
+    };
+    const groups = Map.groupBy(sends, ({ notificationId }) => sendGroupOf(notificationId));
+    await Promise.all(
+      [...groups].map(([groupId, own]) =>
+        settle(own, publish(bus(), SendGroupV1, { groupId, sends: own }, { id: groupId })),
+      ),
     );
-    return new Map(
-      outcomes.flatMap((outcome, at) => {
-        const [groupId] = groups[at] ?? [];
-        return outcome.status === "rejected" && groupId ? [[groupId, outcome.reason]] : [];
-      }),
-    );
+    return failed;
   };
 
   const release = ({ record }: Numbered): Promise<void> | undefined =>
@@ -95,7 +109,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
     }
     return numbered.map((one) => {
       if (!claimed.has(one)) return undefined;
-      const lost = one.items.map(({ command }) => sendGroupOf(command.notificationId)).find((id) => failed.has(id));
+      const lost = one.items.map(({ command }) => command.notificationId).find((id) => failed.has(id));
       return lost === undefined ? one : { ...one, error: failed.get(lost) };
     });
   };
@@ -109,6 +123,14 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
   });
 
   return {
+    /** The send, if services will accept it. Throws internal otherwise: a valid notification must not become such a send. */
+    check: (send: SendV1): SendV1 => {
+      const { data, error } = SendV1.schema.safeParse(send);
+      if (data) return data;
+      const { projectId } = send;
+      log.error({ projectId, problems: describeIssues(error) }, "a notification became a send that cannot be sent");
+      throw new HeraldError("internal", "notification: Herald failed to make a send of it");
+    },
     /**
      * Accepts all sends of one request or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
      * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
@@ -136,12 +158,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
       const items = itemsOf(sends);
       const origin = currentOrigin();
       const alone = items.filter(({ small }) => small);
-      await Promise.all([
-        publishLargeOf(items),
-        ...alone.map(({ command }) =>
-          publish(bus(), SendOneV1, { ...command, origin }, { id: command.notificationId }),
-        ),
-      ]);
+      await Promise.all([publishLargeOf(items), ...alone.map(({ command }) => publishOne({ ...command, origin }))]);
     },
   };
 };
