@@ -28,8 +28,8 @@ import type { RouteDeps } from "../deps.ts";
 import { accepted, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Idempotent } from "../idempotency/idempotency.ts";
-import { activityHint, chargeOne, sendsOf, versionOf } from "../sending/activities.ts";
-import { measured } from "../sending/send-operation.ts";
+import { activityHint, sendsOf, versionOf } from "../sending/activities.ts";
+import { chargeState, measured } from "../sending/send-operation.ts";
 import { activityParam, deviceParam, newActivityParam } from "./path-params.ts";
 
 /** Of a body, whatever the order of its keys was when it was parsed: a repeat sends the same text. */
@@ -64,7 +64,7 @@ const charged = async <Result>(
   projectId: ProjectId,
   work: () => Promise<{ readonly result: Result; readonly isNew: boolean }>,
 ): Promise<Result> => {
-  const { granted, refusal, refund } = await chargeOne(deps, projectId);
+  const { granted, refusal, refund } = await chargeState(deps, projectId);
   if (granted === 0) throw refusal;
   let isNew = false;
   try {

@@ -16,7 +16,7 @@ import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
-import { chargeOne } from "../sending/activities.ts";
+import { chargeState } from "../sending/send-operation.ts";
 import { deviceParam, pushNameParam, pushTypeParam } from "./path-params.ts";
 
 type Params = { readonly id: DeviceId; readonly type: TokenType; readonly name?: PushName };
@@ -39,7 +39,7 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
 const join = async (deps: RouteDeps, { projectId, deviceId, push, token }: Asked, at: string): Promise<void> => {
   const { name: id } = fromPushKey(push);
   if (id === undefined) return;
-  const { granted, refusal, refund } = await chargeOne(deps, projectId);
+  const { granted, refusal, refund } = await chargeState(deps, projectId);
   if (granted === 0) throw refusal;
   let isNew = false;
   try {

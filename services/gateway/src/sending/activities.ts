@@ -22,10 +22,8 @@ import {
 } from "@herald/contracts";
 import { HeraldError, type Logger, notFound } from "@herald/kit";
 import { z } from "zod";
-import type { RouteDeps } from "../deps.ts";
 import type { FixedLimits } from "../fixed-limits.ts";
 import { createQueueQuota } from "../limits/queue-quota.ts";
-import { chargeSends } from "./send-operation.ts";
 
 /** Above this part of the bucket no activity begins, of whichever project; those that run can still be written. */
 const fullPart = 0.9;
@@ -192,10 +190,6 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
     release: async (key: ActivityKey): Promise<void> => bucket().delete(activeActivityKey(key)),
   };
 };
-
-/** A state that is sent counts as one send. */
-export const chargeOne = (deps: RouteDeps, projectId: ProjectId) =>
-  chargeSends(deps, projectId, [{ command: {} as SendV1, bytes: activityLimits.stateBytes }]);
 
 export const activityHint = "it does not exist, or ended more than a few hours ago";
 

@@ -1,4 +1,10 @@
-import type { IdempotencyRecord, NotificationId, ProjectId, SendV1 } from "@herald/contracts";
+import {
+  activityLimits,
+  type IdempotencyRecord,
+  type NotificationId,
+  type ProjectId,
+  type SendV1,
+} from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Answered, Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
@@ -52,6 +58,10 @@ export const chargeSends = async ({ limits, queue }: RouteDeps, projectId: Proje
   };
   return { granted, refusal, refund };
 };
+
+/** Counts a state of a Live Activity as one send, like {@link chargeSends}. */
+export const chargeState = (deps: RouteDeps, projectId: ProjectId) =>
+  chargeSends(deps, projectId, [{ command: {} as SendV1, bytes: activityLimits.stateBytes }]);
 
 /** Performs a request that sends notifications. A first attempt is grouped with others; a repeat uses the ids of the first attempt. */
 export const sendOperation = <Reply extends SendAnswer>(
