@@ -10,6 +10,7 @@ import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
+import { newToken } from "./world.ts";
 
 /** How much of the shared queues one project or one kind of work can fill. */
 let system: System;
@@ -111,6 +112,77 @@ test("thousands of topic sends at once do not delay another project's expansion"
     // The noisy project's 32, and one that ends in this moment; the consumer holds 20,000 at most.
     expect(held).toBeLessThanOrEqual(64);
     expectStatus(await quiet.call("GET /devices?page=1"), 200);
+  } finally {
+    await hands.close();
+  }
+});
+
+test("templates and activities of two projects that take all they can leave room for those of a third", async ({
+  task,
+}) => {
+  const hands = await operateBroker(system.broker);
+  const room = 8 * 1_048_576;
+  const part = 500_000;
+  const withToken = async (project: Project) => {
+    const { token } = await newToken(system, project, ["templates"]);
+    const publish = async (name: string, texts: object): Promise<HttpAnswer> => {
+      const template = { title: name, data: texts };
+      expectStatus(await project.call(`PUT /templates/${name}`, { token, body: { template } }), 200, 201);
+      return project.call(`POST /templates/${name}/publish`, { token });
+    };
+    const begin = (id: string, targets: readonly string[]): Promise<HttpAnswer> =>
+      project.call(`PUT /activities/${id}`, {
+        body: {
+          activity: { attributes_type: "Order", attributes: {}, content_state: {}, start: false, targets },
+        },
+      });
+    return { publish, begin };
+  };
+  const large = Object.fromEntries(Array.from({ length: 7 }, (_, at) => [`part${at}`, "x".repeat(4_000)]));
+  const many = Array.from({ length: 100 }, (_, at) => `user:${"u".repeat(126)}${String(at).padStart(2, "0")}`);
+  const greedy = [await withToken(await system.project("Greedy")), await withToken(await system.project("Greedier"))];
+  const third = await withToken(await system.project("Third"));
+  /** Lets the two write in turn until both are refused. Resolves to how often they were not, and the refusals. */
+  const fill = async (bucket: string, write: (by: (typeof greedy)[number], n: number) => Promise<HttpAnswer>) => {
+    // Others use most of the room.
+    const before = await hands.limit(`KV_${bucket}`, room);
+    for (let n = 0; n * part < room * 0.65; n++)
+      await hands.publish(`$KV.${bucket}.others.n${n}`, JSON.stringify("x".repeat(part)));
+    let written = 0;
+    let refusals: HttpAnswer[] = [];
+    for (let n = 0; refusals.length < greedy.length && n < 200; n++) {
+      const answers = [];
+      for (const by of greedy) answers.push(await write(by, n));
+      refusals = answers.filter(({ status }) => status !== 200 && status !== 202);
+      written += answers.length - refusals.length;
+    }
+    return { written, refusals, end: () => hands.limit(`KV_${bucket}`, before) };
+  };
+  try {
+    const templates = await fill("push_content", ({ publish }, n) => publish(`large-${n}`, large));
+    const published = await third.publish("small", {});
+    const activities = await fill("push_activities", ({ begin }, n) => begin(`large-${n}`, many));
+    const begun = await third.begin("small", ["user:one"]);
+    show(task, {
+      "templates published": templates.written,
+      refused: templates.refusals.map(({ status }) => status).join(" "),
+      "a third's": published.status,
+      "activities begun": activities.written,
+      "refused then": activities.refusals.map(({ status }) => status).join(" "),
+      "a third's then": begun.status,
+    });
+    for (const { status, text } of templates.refusals) {
+      expect(status).toBe(409);
+      expect(text).toContain(`at most ${room / 1_024} are accepted`);
+    }
+    for (const { status, text } of activities.refusals) {
+      expect(status).toBe(429);
+      expect(text).toContain(`may have ${room / 1_024} bytes of activities`);
+    }
+    expect([templates.refusals.length, activities.refusals.length]).toEqual([2, 2]);
+    expect([published.status, begun.status]).toEqual([200, 202]);
+    await templates.end();
+    await activities.end();
   } finally {
     await hands.close();
   }
