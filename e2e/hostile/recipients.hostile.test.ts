@@ -4,6 +4,7 @@ import { newDeviceId, type RecipientError, type Recipients } from "@herald/contr
 import { eventually, expectStatus } from "@herald/testing";
 import { expect } from "vitest";
 import { percentile } from "../../bench/src/table.ts";
+import { inParallel } from "../harness/in-parallel.ts";
 import type { Content, Project } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
@@ -12,6 +13,7 @@ import { show } from "./figures.ts";
 import { latencyDuring, maxTicks, startTicks } from "./latency.ts";
 import { scale } from "./scale.ts";
 import { test } from "./shared-system.ts";
+import { newToken } from "./world.ts";
 
 /** Files of recipients with strange lines, bombs, and uploads that never begin. */
 let system: System;
@@ -217,4 +219,158 @@ test("uploads of one project that never end, as many as it may have, hold up no 
   });
   // Behind lines that never end, each send would wait for many seconds.
   expect(percentile(ticks, 50)).toBeLessThan(maxTicks);
+});
+
+type Lingering = { readonly signal: AbortSignal; readonly onSent: () => void };
+
+/** A file of ever new targets, then of the same one again and again, 2 KB in a second, until the signal. */
+const thatLingers = (targets: number, { signal, onSent }: Lingering): ReadableStream => {
+  const piece = 20_000;
+  let next = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      if (signal.aborted) return controller.close();
+      if (next < targets) {
+        const lines = Array.from(
+          { length: Math.min(piece, targets - next) },
+          (_, at) => `user:${(next + at).toString(36)}`,
+        );
+        controller.enqueue(Buffer.from(`${next === 0 ? "target\n" : ""}${lines.join("\n")}\n`));
+        next += piece;
+        return;
+      }
+      onSent();
+      await delay(1_000);
+      controller.enqueue(Buffer.from("user:0\n".repeat(300)));
+    },
+  });
+};
+const uploadCsv = (
+  project: Project,
+  id: string,
+  body: ReadableStream | Uint8Array,
+  query = "",
+  token = project.token,
+) =>
+  fetch(`${system.gateway}/api/v1/notifications/${id}/recipients${query}`, {
+    ...{ method: "PUT", duplex: "half", body },
+    headers: { authorization: `Bearer ${token}`, "content-type": "text/csv" },
+  } as RequestInit);
+const csvOf = (targets: number): Uint8Array =>
+  Buffer.from(`target\n${Array.from({ length: targets }, (_, at) => `user:${at}\n`).join("")}`);
+
+test("two dry runs of one project that hold as many lines as they may, and then hardly send, leave others their room", async ({
+  task,
+}) => {
+  const project = await system.project("Lingers");
+  const end = new AbortController();
+  const lines = scale(1_600_000, 50_000);
+  const lingering = [0, 1].map(async () => {
+    const { promise: sent, resolve: onSent } = Promise.withResolvers<void>();
+    const file = thatLingers(lines, { signal: end.signal, onSent });
+    const answer = uploadCsv(project, await open(project), file, "?dry_run=true").then(
+      ({ status }) => status,
+      () => 0,
+    );
+    await Promise.race([sent, answer]);
+    return { answer };
+  });
+  const mine = await open(quiet);
+  const uploads = await Promise.all(lingering);
+  const { status } = await uploadCsv(quiet, mine, csvOf(scale(1_000_000, 20_000)), "?dry_run=true");
+  const begins = await Promise.all(
+    Array.from({ length: 3 }, async () => (await uploadCsv(quiet, mine, csvOf(1), "?dry_run=true")).status),
+  );
+  end.abort();
+  show(task, {
+    "lines of each of 2 dry runs": lines,
+    "answers to them": (await Promise.all(uploads.map(({ answer }) => answer))).join(" "),
+    "another's file": status,
+    "another's smallest files": begins.join(" "),
+  });
+  expect([status, ...begins]).toEqual(Array.from({ length: 4 }, () => 200));
+});
+
+/** A file that goes on after its lines, one blank in 50 ms, and breaks at the signal. */
+const thatGoesOn = (lines: Uint8Array, { signal, onSent }: Lingering): ReadableStream => {
+  let isBegun = false;
+  return new ReadableStream({
+    async pull(controller) {
+      if (isBegun) {
+        onSent();
+        await delay(50);
+      }
+      if (signal.aborted) return controller.error(new Error("the file breaks"));
+      controller.enqueue(isBegun ? Buffer.from(" ") : lines);
+      isBegun = true;
+    },
+  });
+};
+
+test("dry runs of files count as dry runs, and a file is not sent again as often as one likes", async ({ task }) => {
+  const project = await system.project("Counts");
+  const id = await open(project);
+  const dry: number[] = [];
+  await inParallel(Array.from({ length: 70 }), 4, async () => {
+    dry.push((await uploadCsv(project, id, csvOf(1), "?dry_run=true")).status);
+  });
+  const end = new AbortController();
+  const file = thatGoesOn(csvOf(2_500), { signal: end.signal, onSent: () => {} });
+  const first = uploadCsv(project, id, file).catch(() => undefined);
+  const stored = await eventually(async () => {
+    const { lines_stored: lines } = await read(project, id);
+    expect(lines).toBeGreaterThan(1_000);
+    return lines;
+  });
+  end.abort();
+  await first;
+  const again: number[] = [];
+  await inParallel(Array.from({ length: 30 }), 4, async () => {
+    again.push((await uploadCsv(project, id, csvOf(1), `?after_line=${stored}`)).status);
+  });
+  const refused = (statuses: readonly number[]) => statuses.filter((status) => status === 429).length;
+  show(task, {
+    "dry runs of a file": dry.length,
+    "of them refused": refused(dry),
+    "uploads of a file whose lines are stored": again.length,
+    "of these refused": refused(again),
+  });
+  expect(refused(dry)).toBeGreaterThanOrEqual(10);
+  expect(refused(again)).toBeGreaterThanOrEqual(10);
+});
+
+test("an upload ends when its notification is cancelled, or its token revoked, also while next to nothing comes", async ({
+  task,
+}) => {
+  const project = await system.project("Cancels");
+  const { token, id: tokenId } = await newToken(system, project, ["send"]);
+  const [cancelled, dry, revoked] = [await open(project), await open(project), await open(project)];
+  const end = new AbortController();
+  const answers: Record<string, number> = {};
+  const begin = async (what: string, id: string, query = "", by = project.token) => {
+    const { promise: sent, resolve: onSent } = Promise.withResolvers<void>();
+    const answer = uploadCsv(project, id, thatGoesOn(csvOf(10), { signal: end.signal, onSent }), query, by).then(
+      ({ status }) => {
+        if (!end.signal.aborted) answers[what] = status;
+      },
+      () => undefined,
+    );
+    await sent;
+    return { answer };
+  };
+  const uploads = await Promise.all([
+    begin("cancelled", cancelled),
+    begin("cancelled, a dry run", dry, "?dry_run=true"),
+    begin("token revoked", revoked, "", token),
+  ]);
+  for (const id of [cancelled, dry]) expectStatus(await project.call(`DELETE /notifications/${id}`), 200);
+  expectStatus(await system.admin(`DELETE /projects/${project.id}/tokens/${tokenId}`), 204);
+  const wanted = { cancelled: 409, "cancelled, a dry run": 409, "token revoked": 401 };
+  try {
+    await eventually(() => expect(answers).toEqual(wanted), { timeoutMs: 15_000 });
+  } finally {
+    show(task, { uploads: uploads.length, ended: Object.keys(answers).length });
+    end.abort();
+    await Promise.all(uploads.map(({ answer }) => answer));
+  }
 });

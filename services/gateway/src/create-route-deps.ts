@@ -58,9 +58,6 @@ const drainTimeoutMs = 30_000;
 /** Requests that read many audit rows wait for each other: of one operator, and of all. */
 const auditLine = { perKey: 4, total: 64 };
 
-/** Two files of two million recipients each. */
-const hashBytes = 64 * 1_048_576;
-
 /** Concurrent file uploads. Each holds a chunk of half a mebibyte. */
 const uploadSlots = { perProject: () => 4, total: 32 };
 
@@ -212,7 +209,7 @@ export const createRouteDeps = (
     activities: createActivityStore({ bus: connection.bus, limits: fixed, now, log }),
     templates: createTemplateDirectory(connection.bus),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
-    hashMemory: createHashMemory(hashBytes),
+    hashMemory: createHashMemory({ total: fixed.uploadBytes, perProject: fixed.projectUploadBytes }),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
     prepareChunk: createPrepareChunk(connection.bus),
     eventStreams,

@@ -17,6 +17,12 @@ export const fixedLimits = {
   exports: 8,
   /** Running exports of one project. The last places are for projects that have none. */
   projectExports: 2,
+  /**
+   * Bytes by which uploads of recipients remember their targets, and those of one project: two files of two million lines, and one with
+   * a part of another.
+   */
+  uploadBytes: 64 * 1_048_576,
+  projectUploadBytes: 32 * 1_048_576,
   /** Dry runs and previews of a project in a minute. A dry run reads every device of its audience, so one a second is enough. */
   dryRuns: 60,
   /** Bytes of a project's waiting notifications: an eighth of the queue's 4 GiB. */

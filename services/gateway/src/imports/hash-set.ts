@@ -1,21 +1,40 @@
 import { randomInt } from "node:crypto";
-import { HeraldError } from "@herald/kit";
+import { createShares, HeraldError } from "@herald/kit";
+import type { ShareOwner } from "../auth/caller.ts";
 
 const bytesPerEntry = 8;
-const firstSize = 1_024;
+/** Many small tables: each of them grows often, by little and in no time. */
+const tableCount = 64;
+const firstSize = 16;
+/** A table grows by an eighth when it is three quarters full, so an entry takes 11 to 12 bytes. */
+const growth = 8;
+const retryAfterSeconds = 10;
 
-/** Memory that all sets of a process share. */
-export const createHashMemory = (maxBytes: number) => {
-  let used = 0;
+/** The part of the memory that the sets of one project, or of one operator, may use. */
+export type HashRoom = {
+  /** Throws rate-limited, or overloaded. */
+  readonly take: (bytes: number) => void;
+  readonly give: (bytes: number) => void;
+};
+
+/** Memory that all sets of a process share, as their uploads share places; see `createShares`. */
+export const createHashMemory = ({ total, perProject }: { readonly total: number; readonly perProject: number }) => {
+  const shares = createShares(total);
   return {
-    take: (bytes: number): void => {
-      if (used + bytes > maxBytes)
-        throw new HeraldError("overloaded", "recipients: too many uploads are in progress", { retryAfterSeconds: 10 });
-      used += bytes;
-    },
-    give: (bytes: number): void => {
-      used -= bytes;
-    },
+    roomOf: (owner: ShareOwner): HashRoom => ({
+      take: (bytes) => {
+        if (shares.of(owner) + bytes > perProject || !shares.has(owner, bytes))
+          throw new HeraldError(
+            "rate-limited",
+            "recipients: your uploads here have as many lines as they may have at a time; wait until others have ended",
+            { retryAfterSeconds },
+          );
+        if (shares.free() < bytes)
+          throw new HeraldError("overloaded", "recipients: too many uploads are in progress", { retryAfterSeconds });
+        shares.take(owner, bytes);
+      },
+      give: (bytes) => shares.give(owner, bytes),
+    }),
   };
 };
 
@@ -63,44 +82,50 @@ export const halfSipHash = (text: string, [low, high]: Key): Key => {
   return [first >>> 0, (v1 ^ v3) >>> 0];
 };
 
-/** Texts that were seen, as hashes of 64 bits: of two million, two are equal once in nine million files. */
-export const createHashSet = (memory: ReturnType<typeof createHashMemory>) => {
-  const key: Key = [randomInt(2 ** 32), randomInt(2 ** 32)];
-  memory.take(firstSize * bytesPerEntry);
-  /** Two places for each entry. The second is 0 only where none is. */
-  let slots = new Uint32Array(firstSize * 2);
-  let size = 0;
+type Table = { slots: Uint32Array; size: number };
 
-  const put = (into: Uint32Array, one: number, other: number): boolean => {
-    const mask = into.length - 2;
-    for (let at = (one << 1) & mask; ; at = (at + 2) & mask) {
-      if (into[at] === one && into[at + 1] === other) return false;
-      if (into[at + 1] !== 0) continue;
-      into[at] = one;
-      into[at + 1] = other;
-      return true;
-    }
-  };
-  const grow = (): void => {
-    memory.take(slots.byteLength);
-    const larger = new Uint32Array(slots.length * 2);
-    for (let at = 0; at < slots.length; at += 2) {
-      const other = slots[at + 1] ?? 0;
-      // Never 0 in an entry.
-      if (other !== 0) put(larger, slots[at] ?? 0, other);
-    }
-    slots = larger;
-  };
+/** Two places for each entry. The second is 0 only where none is. */
+const put = (slots: Uint32Array, one: number, other: number): boolean => {
+  const entries = slots.length / 2;
+  for (let at = 2 * Math.floor((other / 2 ** 32) * entries); ; at = at + 2 === slots.length ? 0 : at + 2) {
+    if (slots[at] === one && slots[at + 1] === other) return false;
+    if (slots[at + 1] !== 0) continue;
+    slots[at] = one;
+    slots[at + 1] = other;
+    return true;
+  }
+};
+
+const copyInto = (larger: Uint32Array, slots: Uint32Array): Uint32Array => {
+  for (let at = 0; at < slots.length; at += 2) {
+    const other = slots[at + 1] ?? 0;
+    if (other !== 0) put(larger, slots[at] ?? 0, other);
+  }
+  return larger;
+};
+
+/** Texts that were seen, as hashes of 64 bits: of two million, two are equal once in nine million files. */
+export const createHashSet = (room: HashRoom) => {
+  const key: Key = [randomInt(2 ** 32), randomInt(2 ** 32)];
+  let bytes = tableCount * firstSize * bytesPerEntry;
+  room.take(bytes);
+  const tables = Array.from({ length: tableCount }, (): Table => ({ slots: new Uint32Array(firstSize * 2), size: 0 }));
 
   return {
-    /** False when the text was added before. Throws `overloaded`. */
+    /** False when the text was added before. Throws as {@link HashRoom}. */
     add: (text: string): boolean => {
       const [one, other] = halfSipHash(text, key);
-      if (!put(slots, one, other || 1)) return false;
-      if (++size * 8 > slots.length * 3) grow();
+      const table = tables[one % tableCount] as Table;
+      if (!put(table.slots, one, other || 1)) return false;
+      if (++table.size * 8 <= table.slots.length * 3) return true;
+      const more = Math.ceil(table.slots.length / 2 / growth);
+      room.take(more * bytesPerEntry);
+      bytes += more * bytesPerEntry;
+      table.slots = copyInto(new Uint32Array(table.slots.length + 2 * more), table.slots);
       return true;
     },
-    release: () => memory.give(slots.byteLength),
+    bytes: () => bytes,
+    release: () => room.give(bytes),
   };
 };
 

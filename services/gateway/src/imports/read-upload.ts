@@ -4,7 +4,8 @@ import { pipeline, type Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { importLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { createSpeedLimit } from "../limits/speed-limit.ts";
+import { createSpeedLimit, minBytesPerSecond } from "../limits/speed-limit.ts";
+import type { UploadWatch } from "./watch-upload.ts";
 
 const kinds: ReadonlyMap<string, "lines" | "csv"> = new Map([
   ["application/x-ndjson", "lines"],
@@ -33,6 +34,9 @@ export const isCsvUpload = ({ headers }: IncomingMessage): boolean => {
   return kind === "csv";
 };
 
+/** Memory that others need is held for as long as it takes to send as many bytes, at most this long. */
+const maxHeldSeconds = 1_024;
+
 const broken = (message: string) =>
   new HeraldError(
     "malformed-request",
@@ -43,12 +47,13 @@ const broken = (message: string) =>
   );
 
 /** Chunks of a request's body, one at a time: a slow reader slows down the sender. */
-async function* chunksOf(request: Readable): AsyncGenerator<Buffer> {
+async function* chunksOf(request: Readable, { orEnded, heldBytes }: UploadWatch): AsyncGenerator<Buffer> {
   const chunks = request[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-  const speed = createSpeedLimit(() => broken("less than 1 KiB/s arrived for a minute"));
+  const least = () => Math.max(minBytesPerSecond, Math.ceil(heldBytes() / maxHeldSeconds));
+  const speed = createSpeedLimit(() => broken(`less than ${least()} bytes per second arrived for a minute`), least);
   try {
     for (;;) {
-      const next = await speed.wait(chunks.next(), ({ value, done }) => (done ? 0 : value.length));
+      const next = await speed.wait(orEnded(chunks.next()), ({ value, done }) => (done ? 0 : value.length));
       if (next.done) return;
       yield next.value;
     }
@@ -59,8 +64,8 @@ async function* chunksOf(request: Readable): AsyncGenerator<Buffer> {
 }
 
 /** The file of a request, decompressed if its first bytes or its header say gzip. @throws HeraldError `malformed-request`. */
-export async function* readUpload(request: IncomingMessage): AsyncGenerator<Buffer> {
-  const chunks = chunksOf(request);
+export async function* readUpload(request: IncomingMessage, watch: UploadWatch): AsyncGenerator<Buffer> {
+  const chunks = chunksOf(request, watch);
   const first = await chunks.next();
   if (first.done) return;
   const source = async function* () {

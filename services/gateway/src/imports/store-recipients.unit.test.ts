@@ -1,7 +1,7 @@
-import { type RecipientLine, readRecipientLines } from "@herald/contracts";
+import { newProjectId, type RecipientLine, readRecipientLines } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
-import { createHashMemory, createHashSet } from "./hash-set.ts";
+import { createHashMemory, createHashSet, type HashRoom } from "./hash-set.ts";
 import type { FileLine } from "./read-upload.ts";
 import { storeRecipients } from "./store-recipients.ts";
 
@@ -9,6 +9,9 @@ type Chunk = Parameters<Parameters<typeof storeRecipients>[1]["append"]>[0];
 
 const text = (value: unknown): FileLine => ({ text: typeof value === "string" ? value : JSON.stringify(value) });
 const recipient = (key: string, variables = {}) => text({ target: `user:${key}`, variables });
+
+const project = newProjectId(new Date());
+const roomOf = (bytes: number) => createHashMemory({ total: bytes, perProject: bytes }).roomOf(project);
 
 const store = async (
   lines: readonly FileLine[],
@@ -18,7 +21,7 @@ const store = async (
   const files = async function* () {
     for (let at = 0; at < lines.length; at += 100) yield lines.slice(at, at + 100);
   };
-  const seen = createHashSet(createHashMemory(maxBytes));
+  const seen = createHashSet(roomOf(maxBytes));
   const counts = await storeRecipients(files(), {
     ...{ kind: "user", texts: { values: {} }, isCsv: false, afterLine, seen, isGone: () => false },
     append: async (chunk) => {
@@ -83,22 +86,51 @@ test("waits while as many chunks wait as may", async () => {
 });
 
 test("of targets that differ a little, none is taken for another, and each is found again", () => {
-  const set = createHashSet(createHashMemory(2_097_152));
+  const set = createHashSet(roomOf(2_097_152));
   const texts = ["", "a", "\u0000", "\u0000\u0000", "ab", "ba", "é", "\ud83d\ude00"];
   for (let at = 0; at < 100_000; at++) texts.push(`u_${at}`);
   expect(texts.filter((text) => !set.add(text))).toEqual([]);
   expect(texts.filter((text) => set.add(text))).toEqual([]);
 });
 
-test("an upload that needs more memory than is left is refused as overload, and gives back what it had", async () => {
+test("an upload that needs more memory than its project may have is refused, and gives back what it had", async () => {
   const lines = Array.from({ length: 2_000 }, (_, at) => recipient(`u${at}`));
-  const memory = createHashMemory(16_384);
-  const one = createHashSet(memory);
-  for (let at = 0; at < 700; at++) expect(one.add(`u${at}`)).toBe(true);
+  const room = createHashMemory({ total: 1_048_576, perProject: 16_384 }).roomOf(project);
+  const one = createHashSet(room);
+  for (let at = 0; at < 300; at++) expect(one.add(`u${at}`)).toBe(true);
   expect(one.add("u3")).toBe(false);
-  expect(() => createHashSet(memory)).not.toThrow();
-  expect(() => createHashSet(memory)).toThrow("too many uploads are in progress");
+  expect(() => createHashSet(room)).not.toThrow();
+  expect(() => createHashSet(room)).toThrow("as many lines as they may have at a time");
   one.release();
-  expect(() => createHashSet(memory)).not.toThrow();
-  await expect(store(lines, { maxBytes: 8_192 })).rejects.toMatchObject({ code: "overloaded" });
+  expect(() => createHashSet(room)).not.toThrow();
+  await expect(store(lines, { maxBytes: 16_384 })).rejects.toMatchObject({ code: "rate-limited" });
+});
+
+/** Adds texts until there is no room. Returns the bytes that they take. */
+const fill = (room: HashRoom): number => {
+  const set = createHashSet(room);
+  try {
+    for (let added = 0; ; added++) set.add(`u${added}`);
+  } catch {
+    return set.bytes();
+  }
+};
+
+test("uploads of one project leave others at least three quarters of what it has, and a line costs what it takes", () => {
+  const total = 1_048_576;
+  const memory = createHashMemory({ total, perProject: total / 2 });
+  const [one, other, third] = [project, newProjectId(new Date()), newProjectId(new Date())].map(memory.roomOf) as [
+    HashRoom,
+    HashRoom,
+    HashRoom,
+  ];
+  const noisy = fill(one);
+  expect(noisy).toBeGreaterThan(total * 0.45);
+  expect(noisy).toBeLessThanOrEqual(total / 2);
+  expect(fill(other)).toBeGreaterThan(total * 0.35);
+  expect(fill(third)).toBeGreaterThan(total * 0.08);
+
+  const set = createHashSet(roomOf(total));
+  for (let added = 0; added < 50_000; added++) set.add(`u${added}`);
+  expect(set.bytes() / 50_000).toBeLessThan(12.5);
 });

@@ -1,14 +1,13 @@
 /** Any connection is faster. Who is slower only holds a place that others need. */
-const minBytesPerSecond = 1_024;
+export const minBytesPerSecond = 1_024;
 /** Long enough for a pause of the client or of its network. */
 const windowMs = 60_000;
-const minBytes = (minBytesPerSecond * windowMs) / 1_000;
 
 /**
- * Ends transfers whose other side does next to nothing: less than 1 KiB/s over a minute in which Herald waited for it. Time in which Herald
- * does something else does not count.
+ * Ends transfers whose other side does next to nothing: less than 1 KiB/s, or `least()` bytes per second, over a minute in which Herald
+ * waited for it. Time in which Herald does something else does not count.
  */
-export const createSpeedLimit = (tooSlow: () => Error) => {
+export const createSpeedLimit = (tooSlow: () => Error, least = () => minBytesPerSecond) => {
   let waitedMs = 0;
   let bytes = 0;
   return {
@@ -18,7 +17,7 @@ export const createSpeedLimit = (tooSlow: () => Error) => {
       let timer: NodeJS.Timeout | undefined;
       const slow = new Promise<never>((_, reject) => {
         const endWindow = () => {
-          if (bytes < minBytes) return reject(tooSlow());
+          if (bytes < (least() * windowMs) / 1_000) return reject(tooSlow());
           waitedMs = 0;
           bytes = 0;
           since = performance.now();

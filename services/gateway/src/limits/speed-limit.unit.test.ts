@@ -6,9 +6,16 @@ afterEach(() => vi.useRealTimers());
 
 const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
+type Transfer = {
+  readonly bytes: number;
+  readonly everyS: number;
+  readonly busyS?: number;
+  readonly least?: () => number;
+};
+
 /** Transfers so many bytes every so many seconds, of which Herald is busy for some. Resolves to how it ended. */
-const ending = async ({ bytes, everyS, busyS = 0 }: { bytes: number; everyS: number; busyS?: number }) => {
-  const { wait } = createSpeedLimit(() => new Error("too slow"));
+const ending = async ({ bytes, everyS, busyS = 0, least }: Transfer) => {
+  const { wait } = createSpeedLimit(() => new Error("too slow"), least);
   const going = (async () => {
     for (let left = 600; left > 0; left -= everyS) {
       await after(1_000 * busyS);
@@ -31,6 +38,11 @@ test("who pauses, or is slow because Herald is, goes on", async () => {
   expect(await ending({ bytes: 1_100, everyS: 1 })).toBe("completed");
   expect(await ending({ bytes: 100_000, everyS: 50 })).toBe("completed");
   expect(await ending({ bytes: 1_100, everyS: 100, busyS: 99 })).toBe("completed");
+});
+
+test("who holds what others need must be faster", async () => {
+  expect(await ending({ bytes: 2_100, everyS: 1, least: () => 32_768 })).toBe("too slow");
+  expect(await ending({ bytes: 33_000, everyS: 1, least: () => 32_768 })).toBe("completed");
 });
 
 test("no timer is left", async () => {

@@ -12,7 +12,7 @@ import {
   pageOf,
   pageQuery,
 } from "@herald/contracts";
-import { allowLongUpload, HeraldError } from "@herald/kit";
+import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { project, shareOwner } from "../auth/caller.ts";
 import { created, ok, pageReply, pageRequest } from "../http/reply.ts";
@@ -20,6 +20,7 @@ import { dataOf, defineRoute, type PathParam } from "../http/route.ts";
 import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
 import { createSpend } from "../imports/spend.ts";
 import { storeLines } from "../imports/store-lines.ts";
+import { watchUpload } from "../imports/watch-upload.ts";
 
 const importParam: PathParam<typeof ImportId> = { schema: ImportId, error: "import-not-found" };
 
@@ -80,7 +81,10 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
   upload: uploadTypes,
   responses: { 200: { description: "The whole file is stored", schema: dataOf(Import) } },
   errors: ["import-completed", "import-position-mismatch", "malformed-request"],
-  handle: async ({ sendRequest, acquireUpload, prepareChunk, limits, now }, { caller, params, query, message }) => {
+  handle: async (
+    { sendRequest, acquireUpload, prepareChunk, limits, now },
+    { caller, params, query, message, recheck },
+  ) => {
     const { projectId } = caller;
     const one = { projectId, importId: params.id };
     const release = acquireUpload(shareOwner(caller));
@@ -96,17 +100,17 @@ const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/conte
           `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
         );
       if (afterLine > 0) await limits.countUpload(params.id);
-      const endLongUpload = allowLongUpload(message);
-      const isGone = () => message.socket.destroyed;
+      const watch = watchUpload(message, recheck);
+      const { isGone } = watch;
       const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
-      await storeLines(splitLines(readUpload(message), isCsv, spend), {
+      await storeLines(splitLines(readUpload(message, watch), isCsv, spend), {
         ...one,
         isCsv,
         afterLine,
         now,
         isGone,
         prepare: prepareChunk,
-      }).finally(endLongUpload);
+      }).finally(watch.stop);
       return ok(await sendRequest(GetImport, one));
     } finally {
       release();

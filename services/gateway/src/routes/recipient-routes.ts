@@ -1,8 +1,10 @@
 import {
   AppendRecipients,
+  GetNotification,
   GetRecipients,
   ListRecipientErrors,
   type NotificationId,
+  type NotificationStatus,
   type ProjectId,
   pageOf,
   RecipientError,
@@ -10,7 +12,7 @@ import {
   Recipients,
   RecipientsQuery,
 } from "@herald/contracts";
-import { allowLongUpload, HeraldError } from "@herald/kit";
+import { HeraldError } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { ok, pageReply, pageRequest } from "../http/reply.ts";
@@ -19,6 +21,7 @@ import { createHashSet } from "../imports/hash-set.ts";
 import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
 import { createSpend } from "../imports/spend.ts";
 import { storeRecipients } from "../imports/store-recipients.ts";
+import { watchUpload } from "../imports/watch-upload.ts";
 import { notificationParam } from "./path-params.ts";
 
 const OneList = dataOf(Recipients);
@@ -56,6 +59,14 @@ const refuseOtherPosition = (afterLine: number, { lines_stored: stored, complete
     );
 };
 
+const finalStatuses: ReadonlySet<NotificationStatus> = new Set(["completed", "cancelled", "expired"]);
+
+const refuseFinal = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
+  const { status } = await sendRequest(GetNotification, { projectId, notificationId });
+  if (finalStatuses.has(status))
+    throw new HeraldError("notification-final", `the notification is ${status}: it takes no recipients`);
+};
+
 const uploadOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
   const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId });
   if (texts) return { recipients, texts };
@@ -77,8 +88,9 @@ const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notificati
     "recipients-complete",
     "import-position-mismatch",
     "malformed-request",
+    "quota-exceeded",
   ],
-  handle: async (deps, { caller, params, query, message }) => {
+  handle: async (deps, { caller, params, query, message, recheck }) => {
     const { sendRequest, acquireUpload, hashMemory, limits } = deps;
     const { projectId } = caller;
     const one = { projectId, notificationId: params.id };
@@ -89,18 +101,22 @@ const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notificati
       const isDry = query.dry_run === "true";
       const { after_line: afterLine = 0 } = query;
       if (!isDry) refuseOtherPosition(afterLine, recipients);
-      const endLongUpload = allowLongUpload(message);
-      const isGone = () => message.socket.destroyed;
+      await refuseFinal(deps, projectId, params.id);
+      if (isDry) await limits.countDryRun(projectId);
+      else if (afterLine > 0) await limits.countUpload(params.id);
+      const seen = createHashSet(hashMemory.roomOf(shareOwner(caller)));
+      const check = () => recheck().then(() => refuseFinal(deps, projectId, params.id));
+      const watch = watchUpload(message, check, seen.bytes);
+      const { isGone } = watch;
       const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
-      const seen = createHashSet(hashMemory);
       const { kind } = recipients;
-      const counts = await storeRecipients(splitLines(readUpload(message), isCsv, spend), {
+      const counts = await storeRecipients(splitLines(readUpload(message, watch), isCsv, spend), {
         ...{ kind, texts, isCsv, seen, isGone },
         afterLine: isDry ? 0 : afterLine,
         append: async (chunk) => (isDry ? undefined : sendRequest(AppendRecipients, { ...one, kind, ...chunk })),
       }).finally(() => {
         seen.release();
-        endLongUpload();
+        watch.stop();
       });
       if (!isDry) return ok((await sendRequest(GetRecipients, one)).recipients);
       const { lines, ...read } = counts;
