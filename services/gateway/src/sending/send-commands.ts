@@ -45,6 +45,9 @@ type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord }
 /** The result of a unit: its small sends are published unless `error` is set. Undefined when its key is already claimed. */
 type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
 
+/** Large sends are checked once, by `check`: to parse all conditions of one again costs more than to publish it. */
+const checkedSend: typeof SendV1 = { ...SendV1, isPlain: (_): _ is SendV1 => true };
+
 const itemsOf = (sends: readonly NewSend[]): Item[] =>
   sends.map((one) => ({ ...one, small: isSmallSend(one.command) }));
 const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
@@ -58,7 +61,7 @@ export const createSendCommands = (
   records: Pick<KeyRecords, "create" | "note" | "noteLater">,
   log: Pick<Logger, "error">,
 ) => {
-  const publishLarge = groupedPublish(bus, SendV1, { waiting: maxWaiting, maxBytes });
+  const publishLarge = groupedPublish(bus, checkedSend, { waiting: maxWaiting, maxBytes });
   const publishLargeOf = (items: readonly Item[]): Promise<unknown> =>
     Promise.all(
       items.map(({ command, bytes, small }) =>
@@ -122,17 +125,19 @@ export const createSendCommands = (
     maxBytes,
   });
 
+  /** The send, if services will accept it. Throws internal otherwise: a valid notification must not become such a send. */
+  const check = (send: SendV1): SendV1 => {
+    const { data, error } = SendV1.schema.safeParse(send);
+    if (data) return data;
+    const { projectId } = send;
+    log.error({ projectId, problems: describeIssues(error) }, "a notification became a send that cannot be sent");
+    throw new HeraldError("internal", "notification: Herald failed to make a send of it");
+  };
+
   return {
-    /** The send, if services will accept it. Throws internal otherwise: a valid notification must not become such a send. */
-    check: (send: SendV1): SendV1 => {
-      const { data, error } = SendV1.schema.safeParse(send);
-      if (data) return data;
-      const { projectId } = send;
-      log.error({ projectId, problems: describeIssues(error) }, "a notification became a send that cannot be sent");
-      throw new HeraldError("internal", "notification: Herald failed to make a send of it");
-    },
+    check,
     /**
-     * Accepts all sends of one request or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
+     * Accepts all sends of one request, which `check` returned, or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
      * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
      */
     accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
@@ -155,7 +160,7 @@ export const createSendCommands = (
     },
     /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
     repeat: async (sends: readonly NewSend[]): Promise<void> => {
-      const items = itemsOf(sends);
+      const items = itemsOf(sends.map((one) => ({ ...one, command: check(one.command) })));
       const origin = currentOrigin();
       const alone = items.filter(({ small }) => small);
       await Promise.all([publishLargeOf(items), ...alone.map(({ command }) => publishOne({ ...command, origin }))]);
