@@ -60,7 +60,9 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, EraseUser, async ({ projectId, userId }) => {
       await projects.requireExisting(projectId);
-      return { erasedAt: (await erase(deps, projectId, userId)).toISOString() };
+      // A user with very many devices takes longer than a caller waits: its repeats must not remove the same devices side by side.
+      const at = await deps.keyedMutex(`erase/${projectId}/${userId}`, () => erase(deps, projectId, userId));
+      return { erasedAt: at.toISOString() };
     }),
 
     handleRequest(bus, CheckRecipients, async ({ projectId, devices: asked, kind }) => {
