@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { createShares } from "../fair-gate.ts";
 import { HeraldError } from "../herald-error.ts";
 
 /** Reserves memory for a request. Throws overloaded or rate-limited. */
@@ -16,7 +17,10 @@ export type MemoryLimit = {
   forRequest(request: IncomingMessage, response: ServerResponse, address: string): ReserveMemory;
 };
 
-/** Limits the memory of all requests together, and of each client address, for bodies that arrive and responses that are not read yet. */
+/**
+ * Limits the memory of all requests together, and of each client address, for bodies that arrive and responses that are not read yet. The
+ * last of it is for addresses that have none; see `createShares`.
+ */
 export const createMemoryLimit = ({
   maxBytes,
   maxPerAddress,
@@ -24,16 +28,9 @@ export const createMemoryLimit = ({
   maxBytes: number;
   maxPerAddress: number;
 }): MemoryLimit => {
-  const byAddress = new Map<string, number>();
-  let used = 0;
-  const add = (address: string, bytes: number): void => {
-    used += bytes;
-    const own = (byAddress.get(address) ?? 0) + bytes;
-    if (own > 0) byAddress.set(address, own);
-    else byAddress.delete(address);
-  };
+  const shares = createShares(maxBytes);
   return {
-    used: () => used,
+    used: () => maxBytes - shares.free(),
     forRequest: (request: IncomingMessage, response: ServerResponse, address: string) => {
       const { socket } = request;
       let own = 0;
@@ -42,7 +39,7 @@ export const createMemoryLimit = ({
         closed = true;
         response.off("close", release);
         socket.off("close", release);
-        add(address, -own);
+        shares.give(address, own);
         own = 0;
       };
       response.once("close", release);
@@ -51,19 +48,19 @@ export const createMemoryLimit = ({
       return (bytes: number) => {
         // A reservation after the close would never be released.
         if (closed) throw new HeraldError("malformed-request", "connection: was closed before the answer");
-        if ((byAddress.get(address) ?? 0) + bytes > maxPerAddress)
+        if (shares.of(address) + bytes > maxPerAddress)
           throw new HeraldError(
             "rate-limited",
             `connection: requests of one address may have ${maxPerAddress} bytes under way; wait for the answers to earlier ones`,
             { retryAfterSeconds, headers },
           );
-        if (used + bytes > maxBytes)
+        if (bytes > shares.free() || !shares.has(address, bytes))
           throw new HeraldError("overloaded", "connection: too much is under way here; try again later", {
             retryAfterSeconds,
             headers,
           });
         own += bytes;
-        add(address, bytes);
+        shares.take(address, bytes);
       };
     },
   };

@@ -20,8 +20,20 @@ test("limits the memory of one address, and of all together", () => {
   expect(limit.used()).toBe(100);
 });
 
+test("however many addresses take what they may, the next one finds room", () => {
+  const limit = createMemoryLimit({ maxBytes: 1_000, maxPerAddress: 250 });
+  for (const address of ["a", "b", "c", "d"]) {
+    const { reserve } = open(limit, address);
+    expect(() => {
+      for (;;) reserve(1);
+    }).toThrow(expect.objectContaining({ retryAfterSeconds: 1 }));
+  }
+  const next = open(limit, "e");
+  for (let bytes = 0; bytes < 40; bytes++) next.reserve(1);
+});
+
 test("releases a request's memory once, with its response or its connection", () => {
-  const limit = createMemoryLimit({ maxBytes: 100, maxPerAddress: 100 });
+  const limit = createMemoryLimit({ maxBytes: 200, maxPerAddress: 100 });
   const [one, other] = [open(limit, "a"), open(limit, "a")];
   one.reserve(40);
   other.reserve(60);
