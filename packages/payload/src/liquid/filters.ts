@@ -92,10 +92,13 @@ const formats = createLastUsed<Formats[keyof Formats]>(128);
 const formatOf = <Kind extends keyof Formats>(kind: Kind, key: string, create: () => Formats[Kind]): Formats[Kind] =>
   formats(`${kind}/${key}`, create) as Formats[Kind];
 
-/** V8 does not know the 20 KB of a date's format, which are outside of its heap, and would remove dropped ones only after hundreds of MB. */
-const unknownBytes = 100_000;
+/**
+ * V8 does not know the 20 KB of a date's format, which are outside of its heap, and removes dropped ones only after hundreds of megabytes. An
+ * empty buffer, which takes no memory until it is written, makes it do so after some 600.
+ */
+const weightBytes = 100_000;
 const createDateFormat = (locale: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
-  Object.assign(new Intl.DateTimeFormat(locale, options), { weight: new ArrayBuffer(unknownBytes) });
+  Object.assign(new Intl.DateTimeFormat(locale, options), { weight: new ArrayBuffer(weightBytes) });
 
 /** A value as messages name it: a path, or what the text itself says. */
 export const nameOf = (expression: LiquidExpression | undefined): string => {
