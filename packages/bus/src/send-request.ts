@@ -63,14 +63,17 @@ export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.Z
       const connection = connectionOf(bus());
       if (!connection.connected) throw notConnected();
       if (waiting.length === 1) return waiting.map(({ alone }) => alone());
-      const replies = waiting.map(() => Promise.withResolvers<Reply>());
+      const replies = waiting.map(() => Promise.withResolvers<Reply | undefined>());
       void sendGroup(
         connection,
         contract,
         waiting.map(({ json }) => json),
         replies,
       );
-      return replies.map(async ({ promise }) => unwrap(contract, await promise));
+      return waiting.map(async ({ alone }, index) => {
+        const reply = await replies[index]?.promise;
+        return reply ? unwrap(contract, reply) : alone();
+      });
     },
     { ...groups, intervalMs },
   );
@@ -120,12 +123,15 @@ const sendAlone = async <Answer extends z.ZodType>(
   return unwrap(contract, await roundTrip(connection, { service, subject, body, headers }, timeout));
 };
 
-/** Sends requests in one message. Settles each with its own reply. If that fails, rejects the requests without a reply. */
+/**
+ * Sends requests in one message. Settles each with its own reply; with undefined if their replies were too large together. If that fails,
+ * rejects the requests without a reply.
+ */
 const sendGroup = async (
   connection: BusConnection,
   { service, subject }: Pick<RequestContract, "service" | "subject">,
   requests: readonly string[],
-  replies: readonly PromiseWithResolvers<Reply>[],
+  replies: readonly PromiseWithResolvers<Reply | undefined>[],
 ): Promise<void> => {
   let isTaken = false;
   try {
@@ -134,7 +140,10 @@ const sendGroup = async (
     for (;;) {
       const timeout = Math.max(1, endsAt - performance.now());
       const reply = await roundTrip(connection, { service, ...next }, timeout);
-      if ("error" in reply) throw errorOf(reply.error);
+      if ("error" in reply) {
+        for (const { resolve } of replies) resolve(undefined);
+        return;
+      }
       isTaken = true;
       const { replies: ready, rest } = reply.answer as GroupReplies;
       for (const [index, one] of ready) replies[index]?.resolve(one);
