@@ -179,7 +179,7 @@ export const DueV1 = defineMessage(
 );
 export type DueV1 = DataOf<typeof DueV1>;
 
-/** A device has another token of an activity: dispatch sends it the current state, if the activity is for the device. */
+/** A device that an activity is for has another token of it: dispatch sends it the current state. */
 export const JoinActivityV1 = defineMessage(
   "JoinActivityV1",
   "push.cmd.v1.dispatch.join.:projectId.:deviceId",

@@ -22,7 +22,6 @@ const hears = (service: BusService, subject: string) =>
 /** The services besides the gateway that may send each request. */
 const besides: Readonly<Record<string, BusService[]>> = {
   [contracts.CheckRecipients.subject]: ["dispatch"],
-  [contracts.ExplainDevice.subject]: ["dispatch"],
   [contracts.ListZones.subject]: ["dispatch"],
   [contracts.ReadRecipients.subject]: ["registry"],
   [contracts.RecordRecipients.subject]: ["registry"],

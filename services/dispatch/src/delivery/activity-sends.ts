@@ -1,12 +1,10 @@
-import { openBucket, publish, sendRequest } from "@herald/bus";
+import { openBucket, publish } from "@herald/bus";
 import {
   type ActivityKey,
   ActivityRecord,
   activeActivityKey,
   activityKey,
   activityPriority,
-  activityPushKey,
-  ExplainDevice,
   isSmallSend,
   type JoinActivityV1,
   joinSend,
@@ -16,7 +14,7 @@ import {
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
-import { hasCode, isUnavailable } from "@herald/kit";
+import { isUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { decideActivity, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
@@ -94,20 +92,11 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
       }
     },
 
-    /** Sends the newest state to a device whose token came, if the activity is for it. Repeatable. */
+    /** Sends the newest state to a device whose token came. Repeatable. */
     join: async ({ projectId, deviceId, activityId: id, ...token }: JoinActivityV1): Promise<void> => {
       const key = { projectId, id };
       const record = (await bucket.get(activityKey(key)))?.value;
-      if (!record) return;
-      const { targets, app } = record;
-      const push = activityPushKey(id);
-      const asked = { projectId, deviceId, targets, push, ...(app !== undefined && { app }) };
-      const found = await sendRequest(bus, ExplainDevice, asked).catch((error: unknown) => {
-        if (hasCode(error, "device-not-found")) return undefined;
-        throw error;
-      });
-      if (!found || found.matched === undefined || found.otherApp || found.noToken) return;
-      await publishSend(joinSend(key, record, { deviceId, ...token }));
+      if (record) await publishSend(joinSend(key, record, { deviceId, ...token }));
     },
   };
 };

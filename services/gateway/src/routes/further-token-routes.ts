@@ -2,6 +2,7 @@ import {
   ActivityId,
   DeleteFurtherToken,
   type DeviceId,
+  ExplainDevice,
   fromPushKey,
   furtherTokenKey,
   type PushName,
@@ -35,15 +36,20 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
   };
 };
 
-/** Sends an activity's state to a token that came late. Counts as a send, unless one is on its way. Throws quota-exceeded. */
+/** Sends an activity's state to a token that came late, if the activity is for the device. Counts as a send, unless one is on its way. Throws quota-exceeded. */
 const join = async (deps: RouteDeps, { projectId, deviceId, push, token }: Asked, at: string): Promise<void> => {
-  const { name: id } = fromPushKey(push);
-  if (id === undefined) return;
+  const key = { projectId, id: fromPushKey(push).name ?? "" };
+  const record = await deps.activities.find(key);
+  if (!record) return;
+  const { targets, app } = record;
+  const asked = { projectId, deviceId, targets, push, ...(app !== undefined && { app }) };
+  const { matched, otherApp, noToken } = await deps.sendRequest(ExplainDevice, asked);
+  if (matched === undefined || otherApp || noToken) return;
   const { granted, refusal, refund } = await chargeState(deps, projectId);
   if (granted === 0) throw refusal;
   let isNew = false;
   try {
-    isNew = await deps.activities.join({ projectId, id }, { deviceId, tokenHash: pushTokenHash(token), at });
+    isNew = await deps.activities.join(key, record, { deviceId, tokenHash: pushTokenHash(token), at });
   } finally {
     if (!isNew) await refund();
   }

@@ -162,10 +162,9 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
      */
     join: async (
       key: ActivityKey,
+      record: Pick<ActivityRecord, "version">,
       token: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: string },
     ) => {
-      const record = await find(key);
-      if (!record) return false;
       const { deviceId } = token;
       const claim = (what: string) => places().create(joinKey(key, deviceId, what), {}, { ttlMs: joinKeptMs });
       const joined = { projectId: key.projectId, activityId: key.id, ...token };
