@@ -2,7 +2,7 @@ import { activityLimits } from "@herald/contracts";
 
 /** The limits that no variable sets: each fits every installation, or follows from another one. */
 export const fixedLimits = {
-  /** Open connections of one address: four addresses together can use up all of a gateway. Not applied behind proxies. */
+  /** Open connections of one address. The last are for addresses that have none. Not applied behind proxies. */
   addressConnections: 500,
   /**
    * Bytes of request bodies being received and of responses that clients have not read yet: room for sixty of the largest bodies. Together

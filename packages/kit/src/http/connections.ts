@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { createShares } from "../fair-gate.ts";
 import { HeraldError } from "../herald-error.ts";
 import { rateLimitKey } from "./client-address.ts";
 
@@ -15,7 +16,7 @@ export const createConnections = (
   { max, maxPerAddress = Number.POSITIVE_INFINITY }: ConnectionLimit = { max: Number.POSITIVE_INFINITY },
 ) => {
   const open = new Map<Socket, Connection>();
-  const byAddress = new Map<string, number>();
+  const shares = createShares(max);
   /** Connections between two requests, longest idle first. */
   const idle = new Set<Socket>();
 
@@ -24,9 +25,7 @@ export const createConnections = (
     if (connection === undefined) return;
     open.delete(socket);
     idle.delete(socket);
-    const left = (byAddress.get(connection.address) ?? 1) - 1;
-    if (left > 0) byAddress.set(connection.address, left);
-    else byAddress.delete(connection.address);
+    shares.give(connection.address, 1);
   };
 
   const closeIdle = (fits: (socket: Socket) => boolean): boolean => {
@@ -39,14 +38,18 @@ export const createConnections = (
     return false;
   };
 
+  /** The last places are for addresses that have none, unless a proxy's has all. */
+  const hasRoom = (address: string): boolean =>
+    shares.free() > 0 && (maxPerAddress === Number.POSITIVE_INFINITY || shares.has(address, 1));
+
   const refusalFor = (address: string): HeraldError | undefined => {
-    if ((byAddress.get(address) ?? 0) >= maxPerAddress && !closeIdle((socket) => open.get(socket)?.address === address))
+    if (shares.of(address) >= maxPerAddress && !closeIdle((socket) => open.get(socket)?.address === address))
       return new HeraldError(
         "rate-limited",
         `connection: one address may have ${maxPerAddress} at a time; use those that are open`,
         { retryAfterSeconds },
       );
-    if (open.size >= max && !closeIdle(() => true))
+    if (!hasRoom(address) && !closeIdle(() => true))
       return new HeraldError("overloaded", "connection: as many as are taken here are open; try again later", {
         retryAfterSeconds,
       });
@@ -60,7 +63,7 @@ export const createConnections = (
       const refusal = refusalFor(address);
       if (refusal) return refusal;
       open.set(socket, { address, requests: 0 });
-      byAddress.set(address, (byAddress.get(address) ?? 0) + 1);
+      shares.take(address, 1);
       socket.once("close", () => remove(socket));
       // Each pipelined request adds a listener.
       socket.setMaxListeners(0);

@@ -167,8 +167,8 @@ test("disconnects a client that does not read its response", async () => {
 });
 
 /** Connects, sends the bytes, and returns everything received until the end. */
-const ask = async (port: number, bytes: string): Promise<string> => {
-  const socket = connect(port, "127.0.0.1");
+const ask = async (port: number, bytes: string, localAddress = "127.0.0.1"): Promise<string> => {
+  const socket = connect({ port, host: "127.0.0.1", localAddress });
   let answer = "";
   socket.on("data", (chunk) => {
     answer += chunk;
@@ -199,6 +199,31 @@ test.each([
     })
     .toBe(0);
   for (const one of await Promise.all(waiting)) expect(one).toMatch(/^HTTP\/1\.1 200 /);
+  await stopped;
+});
+
+test("however many addresses take what they may, the next one finds a connection", async () => {
+  const { app, release } = gated();
+  const server = await startHttp(app, { ...local, limit: { max: 8, maxPerAddress: 4 } });
+  const answers: Promise<string>[] = [];
+  for (const [from, count, open] of [
+    ["127.0.0.2", 4, 4],
+    ["127.0.0.3", 4, 7],
+    ["127.0.0.4", 1, 8],
+  ] as const) {
+    for (let n = 0; n < count; n++) answers.push(ask(server.port, get, from));
+    await expect.poll(server.connections).toBe(open);
+  }
+  const stopped = server.stop(10_000);
+  await expect
+    .poll(() => {
+      release();
+      return server.connections();
+    })
+    .toBe(0);
+  const statuses = (await Promise.all(answers)).map((answer) => answer.slice(9, 12));
+  expect(statuses.filter((status) => status === "503")).toHaveLength(1);
+  expect(statuses.at(-1)).toBe("200");
   await stopped;
 });
 
