@@ -152,7 +152,7 @@ struct EndToEnd {
         try await startWithoutANetwork(token)
         await phone.network.answer(nil)
         let device = try await startAgain()
-        let push = try await system.push(["title": "Hello", "targets": ["device:\(device)"]], to: token)
+        let push = try await system.push(["title": "Hello", "receipts": true, "targets": ["device:\(device)"]], to: token)
         await phone.network.goOffline()
         try await useWithoutANetwork(push)
         let opened = try await system.counts(push)["opened"] as? Int
