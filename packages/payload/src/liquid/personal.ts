@@ -61,7 +61,9 @@ export const createRenderPersonal = (
           return "";
         },
       );
-      return { common: { ...plain, ...common }, rendered };
+      const { buttons } = (chosen === undefined ? undefined : content.localizations?.[chosen]) ?? {};
+      const titles = chosen !== undefined && buttons && { localizations: { [chosen]: { buttons } } };
+      return { common: { ...plain, ...common, ...titles }, rendered };
     });
   };
   let textsFor: ReturnType<typeof prepare> | undefined;
