@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { parse } from "yaml";
 import { readMetrics } from "../harness/metrics.ts";
 import { type ServiceName, type System, serviceNames } from "../harness/system.ts";
@@ -21,6 +22,20 @@ export async function memoryOf(system: System, service: ServiceName): Promise<nu
   if (resident !== undefined) return resident;
   const metrics = await readMetrics(system.services[service].metrics);
   return Math.round(Number(/^process_resident_memory_bytes(?:\{.*\})? (\S+)$/m.exec(metrics)?.[1]) / 2 ** 20);
+}
+
+/** The largest resident memory of a service in MB, seen a few times a second while `during` runs. */
+export async function peakMemory(system: System, service: ServiceName, during: Promise<unknown>): Promise<number> {
+  let running = true;
+  let max = 0;
+  const looking = (async () => {
+    for (; running; await delay(100)) max = Math.max(max, await memoryOf(system, service));
+  })();
+  await during.finally(() => {
+    running = false;
+  });
+  await looking;
+  return max;
 }
 
 type Compose = { readonly services: Readonly<Record<string, { readonly mem_limit?: string }>> };

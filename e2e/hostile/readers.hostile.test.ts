@@ -8,6 +8,8 @@ import { apnsToken, type Project } from "../harness/project.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
 import { nowSeconds } from "../harness/user-tokens.ts";
 import { show } from "./figures.ts";
+import { type Latency, latencyDuring, maxTicks } from "./latency.ts";
+import { memoryOf, peakMemory } from "./memory.ts";
 import { callsOf } from "./route-calls.ts";
 import { test } from "./shared-system.ts";
 import { createUserApps, type Named, tokenOf, type UserApps, userOf } from "./user-apps.ts";
@@ -248,4 +250,73 @@ test("a claimed device is not rotated away: its pushes do not follow the claim t
   };
   expect(expectStatus(await users.identify(project, renewed), 200).body.data.id).toBe(victim.id);
   show(task, { "pushes on the attacker's phone": 0 });
+});
+
+/** A send to one recipient whose text is compiled to as much as Herald accepts: each `{{a}}` is some fifty bytes then. */
+const largestText = (languages: number) => ({
+  title: "{{ a }}",
+  variables: { a: "" },
+  recipients: [{ target: "user:reader", variables: {} }],
+  localizations: Object.fromEntries(
+    Array.from({ length: languages }, (_, n) => [
+      `${String.fromCharCode(97 + Math.floor(n / 26), 97 + (n % 26))}`,
+      { body: "{{a}}".repeat(200) },
+    ]),
+  ),
+});
+
+test("lists and exports of notifications do not read what they do not show: compiled texts", async ({ task }) => {
+  const project = await system.project("Readers of texts");
+  await project.register({ user_id: "reader" });
+  const send = (languages: number) =>
+    project.call("POST /notifications", { body: { notification: largestText(languages) } });
+  const sizes = [55, 45, 35, 25, 18, 12, 8, 6, 5, 4, 3, 2];
+  let languages = 0;
+  for (const size of sizes) {
+    if ((await send(size)).status !== 202) continue;
+    languages = size;
+    break;
+  }
+  expect(languages).toBeGreaterThan(0);
+  const count = 30;
+  await inParallel(Array.from({ length: count }), 4, async () => expectStatus(await send(languages), 202));
+  await eventually(async () => expect((await project.notifications()).length).toBe(count + 1), { timeoutMs: 60_000 });
+
+  const { token } = await newToken(system, project, ["read", "export"]);
+  const before = await memoryOf(system, "dispatch");
+  const statuses: number[] = [];
+  const read = async (path: string) => {
+    const { status, text } = await request(system.gateway, `GET /api/v1/${path}`, { token });
+    if (status !== 200) console.log(path, status, text.slice(0, 400));
+    statuses.push(status);
+  };
+  const lists = ["notifications?per_page=100", "notifications?per_page=100&after="];
+  const reading = Promise.all([
+    inParallel(Array.from({ length: 30 }), 10, (_, n) => read(`${lists[n % lists.length]}`)),
+    // A project has few exports at a time.
+    inParallel(Array.from({ length: 4 }), 1, () => read("exports/notifications")),
+  ]);
+  const neighbour = await system.project("Beside readers");
+  let beside: Latency | undefined;
+  const peak = await peakMemory(
+    system,
+    "dispatch",
+    (async () => {
+      beside = await latencyDuring(
+        () => neighbour.call("GET /notifications"),
+        () => reading,
+        system.services.analytics,
+      );
+    })(),
+  );
+  show(task, {
+    "languages of each text": languages,
+    "lists and exports, read": statuses.filter((status) => status === 200).length,
+    "of them refused": statuses.filter((status) => status !== 200).length,
+    "MB of dispatch": `${before} → ${peak}`,
+    "another's reads meanwhile, p99 ms": beside?.p99 ?? 0,
+  });
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  expect(peak - before).toBeLessThan(150);
+  expect(beside?.ticks).toBeLessThan(maxTicks);
 });

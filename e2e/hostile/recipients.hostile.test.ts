@@ -9,8 +9,10 @@ import type { Content, Project } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
+import { cpuFor } from "./cpu.ts";
 import { show } from "./figures.ts";
 import { latencyDuring, maxTicks, startTicks } from "./latency.ts";
+import { memoryOf, peakMemory } from "./memory.ts";
 import { scale } from "./scale.ts";
 import { test } from "./shared-system.ts";
 import { newToken } from "./world.ts";
@@ -373,4 +375,103 @@ test("an upload ends when its notification is cancelled, or its token revoked, a
     end.abort();
     await Promise.all(uploads.map(({ answer }) => answer));
   }
+});
+
+/** The chunks of a list of 2,000,000 lines, each refused or without a device, as dispatch stores them after the end. */
+const storeLongList = async (project: Project, id: string): Promise<number> => {
+  const [pages, perPage, refused] = [1_000, 2_000, 10];
+  const db = system.registryDatabase.client.db(`${system.registryDatabase.prefix}_dispatch`);
+  const chunks = Array.from({ length: pages }, (_, page) => {
+    const [first, done] = [page * perPage + 1, page + 1];
+    const lines = perPage - refused;
+    return {
+      ...{ _id: `${id}/${String(page).padStart(6, "0")}`, projectId: project.id, notificationId: id },
+      ...{ lastLine: done * perPage, recipients: done * lines, refused: done * refused, duplicates: 0 },
+      errors: Array.from({ length: refused }, (_, n) => {
+        return { line: first + n, field: "target", reason: "must be a user", code: "invalid-value" };
+      }),
+      errorsBefore: done * refused,
+      unmatched: Array.from({ length: lines }, (_, n) => first + refused + n),
+      unmatchedBefore: done * lines,
+      faulty: true,
+      ...(done === pages && { last: true }),
+      at: new Date(),
+    };
+  });
+  const collection = db.collection<(typeof chunks)[number]>("recipients");
+  // Its empty end.
+  await collection.deleteMany({ notificationId: id });
+  for (let from = 0; from < pages; from += 100) await collection.insertMany(chunks.slice(from, from + 100));
+  await db.collection<{ _id: string }>("notifications").updateOne({ _id: id }, { $set: { pagesExpanded: pages } });
+  return pages * perPage;
+};
+
+test("progress and errors of the longest list cost what they show, and nothing once their readers have gone", async ({
+  task,
+}) => {
+  const project = await system.project("Long list");
+  const id = await open(project);
+  await eventually(async () => expectStatus(await project.call(`DELETE /notifications/${id}`), 200));
+  await project.final(id);
+  const lines = await storeLongList(project, id);
+  const path = `/notifications/${id}/recipients`;
+  const before = await memoryOf(system, "dispatch");
+  const statuses: number[] = [];
+  const ask = async (query: string) => {
+    const answer = await project.call(`GET ${path}${query}`);
+    statuses.push(answer.status);
+    return answer;
+  };
+  const reads = 10;
+  const repeat = async (query: string) => {
+    for (let n = 0; n < reads; n++) await ask(query);
+  };
+  const progress = await cpuFor(system, "dispatch", reads, () => repeat(""));
+  const errors = await cpuFor(system, "dispatch", reads, () => repeat("/errors?per_page=100"));
+  const deep = await cpuFor(system, "dispatch", reads, () => repeat("/errors?page=15000&per_page=100"));
+
+  // Readers that leave before they are answered.
+  const leave = new AbortController();
+  const { signal } = leave;
+  const headers = { authorization: `Bearer ${project.token}` };
+  const readers = async () => {
+    const gone = Array.from({ length: 48 }, async (_, n) => {
+      const query = ["", "/errors?per_page=100&after=", "/errors?page=10000&per_page=100"][n % 3];
+      for (let turn = 0; turn < 20 && !signal.aborted; turn++)
+        await fetch(`${system.gateway}/api/v1${path}${query}`, { headers, signal })
+          .then((answer) => answer.arrayBuffer())
+          .catch(() => undefined);
+    });
+    await delay(scale(10_000, 4_000));
+    leave.abort();
+    await Promise.all(gone);
+  };
+  let latency = { p99: 0, ticks: 0, answered: 0 };
+  const during = async () => {
+    latency = await latencyDuring(() => quiet.call("GET /notifications"), readers, system.services.analytics);
+  };
+  const peak = await peakMemory(system, "dispatch", during());
+  const seconds = 4;
+  const after = await cpuFor(system, "dispatch", seconds, () => delay(seconds * 1_000));
+  show(task, {
+    lines: lines,
+    "ms of dispatch's CPU for progress": progress,
+    "for a page of errors": errors,
+    "for a page in the middle": deep,
+    answered: statuses.filter((status) => status === 200).length,
+    "MB of dispatch, with 48 readers": `${before} → ${peak}`,
+    "another's reads meanwhile, p99 ms": latency.p99,
+    "ms of CPU a second, after they have gone": after,
+  });
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  expect(Math.max(progress, errors, deep)).toBeLessThan(100);
+  expect(peak - before).toBeLessThan(150);
+  expect(latency.ticks).toBeLessThan(maxTicks);
+  expect(after).toBeLessThan(200);
+  expect(await read(project, id)).toMatchObject({ lines_stored: lines, processed: 1_990_000, unmatched: 1_990_000 });
+  const middle = await ask("/errors?page=10001&per_page=100");
+  expect(middle.body.pagination).toMatchObject({ count: lines, from: 1_000_001, to: 1_000_100 });
+  expect(middle.body.data.map(({ line }: RecipientError) => line)).toEqual(
+    Array.from({ length: 100 }, (_, n) => 1_000_001 + n),
+  );
 });

@@ -2,6 +2,9 @@ import { sendRequest } from "@herald/bus";
 import {
   AppendRecipients,
   GetRecipients,
+  ListRecipientErrors,
+  newProjectId,
+  type PageRequest,
   ReadRecipients,
   type RecipientLine,
   RecordRecipients,
@@ -12,7 +15,7 @@ import {
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRecipientStore } from "../src/stores/recipient-store.ts";
-import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
+import { type DispatchTest, device, nextNotificationId, startDispatchTest } from "./dispatch-fixture.ts";
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
@@ -57,10 +60,12 @@ test("chunks are read in order until the notification ends, and keep no values t
     sendRequest(dispatch.bus, RecordRecipients, { projectId, notificationId: id, page: 0, unmatched });
   await record([1]);
   await record([]);
-  expect(await store().list(projectId, id)).toMatchObject([
-    { lines: 2, unmatched: [2] },
-    { lines: 1, last: true },
-  ]);
+  const one = { projectId, notificationId: id };
+  const { recipients } = await sendRequest(dispatch.bus, GetRecipients, one);
+  expect(recipients).toMatchObject({ lines_stored: 3, recipients: 3, processed: 2, unmatched: 1, complete: true });
+  const page = { by: "page", page: 1, perPage: 10 } as const;
+  const errors = await sendRequest(dispatch.bus, ListRecipientErrors, { ...one, page });
+  expect(errors).toMatchObject({ data: [{ line: 2, code: "unmatched" }], pagination: { count: 1 } });
 
   const [ann, lost, gone] = [device("00", { values: { name: "Ann" } }), device(), device("00", { values: {} })];
   await dispatch.partition(projectId, id, [[ann, lost, gone].sort((one, other) => (one.id < other.id ? -1 : 1))]);
@@ -146,4 +151,66 @@ test("no more chunks are stored than may wait, and each follows the one before i
   for (const wrong of [1, next - 1, next + 1])
     await expect(append(wrong, 1)).rejects.toMatchObject({ code: "import-position-mismatch" });
   expect((await read(0)).state).toBe("stored");
+});
+
+test("each chunk counts once, and a page of errors has the rows of its lines, however it is asked for", async () => {
+  const projectId = newProjectId(new Date());
+  const id = nextNotificationId();
+  const of = { projectId, notificationId: id };
+  const { append, latest, record, errors, progress } = store();
+  const [pages, perPage] = [7, 10];
+  const problem = (at: number) => ({
+    line: at,
+    field: "target",
+    reason: "is no target",
+    code: "invalid-value" as const,
+  });
+  for (let page = 0; page < pages; page++) {
+    const first = page * perPage + 1;
+    const lines = Array.from({ length: perPage - 1 }, (_, at) => line(first + 1 + at));
+    const stored = await append(
+      {
+        ...{ ...of, kind: "user", firstLine: first, lastLine: first + perPage - 1, lines: JSON.stringify(lines) },
+        // The third and the fourth chunk have no errors.
+        errors: page === 2 || page === 3 ? [] : [problem(first)],
+        ...{ recipients: perPage - 1, refused: 1, duplicates: 0, last: page === pages - 1 },
+      },
+      await latest(projectId, id),
+      new Date(),
+    );
+    expect(stored).toBe(true);
+  }
+  // The last two chunks are not expanded yet; the first is recorded twice.
+  const expanded = 5;
+  for (let page = 0; page < expanded; page++) await record(projectId, id, page, page === 3 ? [] : [0, 5]);
+  await record(projectId, id, 0, [0, 1, 2]);
+  expect(await progress(projectId, id, expanded)).toMatchObject({
+    last: { lastLine: 70, recipients: 63, refused: 7, errorsBefore: 5, last: true },
+    ...{ processed: 45, unmatched: 8 },
+  });
+  const expected = [1, 2, 7, 11, 12, 17, 22, 27, 41, 42, 47, 51, 61];
+  const { signal } = new AbortController();
+  const read = async (request: PageRequest) => {
+    const found = await errors(of, request, { pages: expanded, signal });
+    return { ...found, lines: found.data.map(({ line }) => line) };
+  };
+  for (const size of [1, 2, 3, 5, 13, 100]) {
+    const byNumber: number[] = [];
+    for (let page = 1; page <= Math.ceil(expected.length / size); page++) {
+      const found = await read({ by: "page", page, perPage: size });
+      expect("pagination" in found && found.pagination.count).toBe(expected.length);
+      byNumber.push(...found.lines);
+    }
+    expect(byNumber).toEqual(expected);
+    const byKey: number[] = [];
+    for (let after: string | null = ""; after !== null; ) {
+      const found = await read({ by: "key", after, perPage: size });
+      byKey.push(...found.lines);
+      after = "next" in found ? found.next : null;
+    }
+    expect(byKey).toEqual(expected);
+  }
+  expect((await read({ by: "page", page: 9, perPage: 10 })).lines).toEqual([]);
+  const gone = { pages: expanded, signal: AbortSignal.abort() };
+  await expect(errors(of, { by: "key", after: "", perPage: 5 }, gone)).rejects.toThrow();
 });

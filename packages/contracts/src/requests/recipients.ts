@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defineList, defineRequest } from "../envelope.ts";
-import { PageRequest } from "../http/v1/pagination.ts";
+import { defineRequest } from "../envelope.ts";
+import { PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { RecipientError, Recipients } from "../http/v1/recipients.ts";
 import { NotificationId, ProjectId } from "../ids.ts";
 import { PersonalTexts, RecipientKind, RecipientLines } from "../recipients.ts";
@@ -29,16 +29,21 @@ export const RecordRecipients = defineRequest(
   z.object({}),
 );
 
-/** How far its recipients are. `texts`: how lines of an upload are read; absent: they came with the request. */
+/**
+ * How far its recipients are. `texts`, if they are asked for: how lines of an upload are read; absent: they came with the request. Heavy, as
+ * the errors are, because the documents that it reads are large, and clients ask again and again.
+ */
 export const GetRecipients = defineRequest(
   "dispatch.recipients.get",
-  notification,
+  { ...notification, texts: z.boolean().optional() },
   z.object({ recipients: Recipients, texts: PersonalTexts.pick({ values: true, declared: true }).optional() }),
+  () => true,
 );
-export const ListRecipientErrors = defineList(
+export const ListRecipientErrors = defineRequest(
   "dispatch.recipients.errors",
   { ...notification, page: PageRequest },
-  RecipientError,
+  pageOf(RecipientError),
+  () => true,
 );
 /** Lines of an upload, in order: a chunk follows the lines that are stored. `kind`: of the upload. */
 export const AppendRecipients = defineRequest(

@@ -11,7 +11,7 @@ import {
 import { HeraldError, notFound } from "@herald/kit";
 import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
 import type { FindNotification, RecentSums } from "./notifications.ts";
 import { notificationView } from "./notifications.ts";
 
@@ -38,7 +38,7 @@ const timeAfter = (content: NotificationContent, at: Date, zone: string | undefi
 };
 
 /** @throws HeraldError `notification-final`, or `notification-started` */
-const requireWaiting = ({ _id, step, status, end, expanded }: NotificationRecord): void => {
+const requireWaiting = ({ _id, step, status, end, expanded }: NotificationState): void => {
   if (end) throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to change`);
   if (step !== "scheduled" || expanded)
     throw new HeraldError("notification-started", `${_id} is being sent; cancel the rest and send another`);
@@ -85,7 +85,7 @@ export const handleChangeRequests = ({
       if (written.nextAt > now()) await dueMessages.schedule(document, written.nextAt);
       else await dueMessages.publish(document, written.nextAt);
       await outbox.flushNotification(document);
-      const stored = await notifications.get(projectId, notificationId);
+      const stored = await notifications.getShown(projectId, notificationId);
       if (!stored) throw notFound("notification-not-found", "id");
       return notificationView(stored);
     }

@@ -24,14 +24,14 @@ import { emptyTally, shownCounts } from "../domain/notification-counts.ts";
 import { shownWaves } from "../domain/waves.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
-import { type NotificationRecord, type NotificationState, newFacts } from "../stores/notification-document.ts";
+import { type NotificationState, newFacts, type ShownNotification } from "../stores/notification-document.ts";
 import { firstStep } from "../stores/notification-steps.ts";
 import { toLastWave } from "../stores/wave-steps.ts";
 
 const dayMs = 86_400_000;
 
 /** Where an accepted notification is: in the database, or still in the stream. */
-export type Place = { readonly document: NotificationRecord } | { readonly send: SendV1 };
+export type Place = { readonly document: ShownNotification } | { readonly send: SendV1 };
 
 export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
 
@@ -48,7 +48,7 @@ export const createFindNotification =
     { keepMs, now }: { readonly keepMs: number; readonly now: () => Date },
   ): FindNotification =>
   async (projectId, notificationId) => {
-    const stored = await notifications.get(projectId, notificationId);
+    const stored = await notifications.getShown(projectId, notificationId);
     if (stored) return { document: stored };
     const id = { projectId, notificationId };
     const groupId = sendGroupOf(notificationId);
@@ -65,7 +65,7 @@ export const createFindNotification =
       (await sendGroups.find(projectId, notificationId)) ??
       (await lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1))?.data;
     if (send) return { send };
-    const document = await notifications.get(projectId, notificationId);
+    const document = await notifications.getShown(projectId, notificationId);
     if (document) return { document };
     // The id contains its creation time, so Herald need not store the ids of removed notifications.
     if (now().getTime() - idTime(notificationId).getTime() > keepMs)
@@ -77,7 +77,7 @@ export const createFindNotification =
   };
 
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
-export const notificationView = (document: NotificationRecord, sums?: Sums): Notification => {
+export const notificationView = (document: ShownNotification, sums?: Sums): Notification => {
   const { _id, content, acceptedAt, status, expanded, end } = document;
   const { tally, failures } = end ?? sums ?? { tally: emptyTally, failures: {} };
   return {
@@ -129,13 +129,10 @@ type Deps = DeliveryDeps & {
 /** After this time, no process begins another chunk of a cancelled notification. The 10 ms are for timers that fire early. */
 const heardMs = stateMaxAgeMs + 10;
 
-/** A notification that is not final needs its own query. */
-const viewsAtATime = 50;
-
 export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, finisher, now } = deps;
 
-  const view = async (document: NotificationRecord): Promise<Notification> =>
+  const view = async (document: ShownNotification): Promise<Notification> =>
     document.end || !isBegun(document)
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
@@ -185,15 +182,14 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
     handleRequest(
       bus,
       ExportNotifications,
-      async ({ projectId, after, limit, createdAfter, createdBefore, ...filter }) => {
-        const key = after === undefined ? "" : encodeAfter(after);
-        const page = { by: "key", after: key, perPage: limit, createdAfter, createdBefore } as const;
-        const found = await notifications.list(projectId, filter, page);
-        const rows: Notification[] = [];
-        for (let from = 0; from < found.data.length; from += viewsAtATime)
-          rows.push(...(await Promise.all(found.data.slice(from, from + viewsAtATime).map(view))));
-        return exportPage(rows, "next" in found && found.next !== null);
-      },
+      ({ projectId, after: first, limit, createdAfter, createdBefore, ...filter }, { signal }) =>
+        exportPage({ after: first, limit }, signal, async (after, perPage) => {
+          const key = after === undefined ? "" : encodeAfter(after);
+          const page = { by: "key", after: key, perPage, createdAfter, createdBefore } as const;
+          const { data, ...found } = await notifications.list(projectId, filter, page);
+          const hasMore = "next" in found && found.next !== null;
+          return { rows: await Promise.all(data.map(view)), next: hasMore ? (data.at(-1)?._id ?? null) : null };
+        }),
     ),
 
     handleRequest(bus, CancelNotification, async ({ projectId, notificationId }) => {
@@ -202,7 +198,7 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       const heard = begun ? sleep(heardMs) : undefined;
       await deliveries.makeDue(projectId, notificationId, now());
       void sweeps.sweepDue();
-      const document = await notifications.get(projectId, notificationId);
+      const document = await notifications.getShown(projectId, notificationId);
       if (!document) throw notFound("notification-not-found", "id");
       await outbox.flushNotification(document);
       await heard;

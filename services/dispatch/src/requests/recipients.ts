@@ -7,27 +7,16 @@ import {
   type NotificationId,
   type ProjectId,
   ReadRecipients,
-  type RecipientError,
   RecordRecipients,
   recipientLimits,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
-import { pageOfRows } from "@herald/mongo";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
+import { errorsOfSmall } from "../stores/recipient-store.ts";
 import type { FindNotification } from "./notifications.ts";
 
 type Deps = DeliveryDeps & { readonly find: FindNotification };
-
-const lineDigits = 9;
-const keyOf = ({ line, field }: RecipientError): string => `${String(line).padStart(lineDigits, "0")}/${field}`;
-
-const unmatchedError = (line: number): RecipientError => ({
-  line,
-  field: "target",
-  reason: "has no active device",
-  code: "unmatched",
-});
 
 /** Requests about the recipients of notifications: registry expands them page after page, and the gateway uploads and shows them. */
 export const handleRecipientRequests = ({ bus, notifications, recipients, find, now }: Deps): RequestListener[] => {
@@ -41,22 +30,10 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
 
   const existing = async (projectId: ProjectId, id: NotificationId) => {
     const found = await find(projectId, id);
-    const content = "send" in found ? found.send.content : found.document.content;
-    const personal = "send" in found ? found.send.personal : found.document.personal;
-    if (content.recipients === undefined)
-      throw notFound("notification-not-found", "id", "it has targets, and no recipients");
-    return { ...content.recipients, personal, document: "send" in found ? undefined : found.document };
-  };
-
-  /** The chunks of a list, in order. A small send has none, because it is not expanded page after page: its list is like one chunk. */
-  const chunksOf = async (
-    document: NotificationState | undefined,
-    of: { readonly projectId: ProjectId; readonly notificationId: NotificationId },
-    wanted: { readonly errors?: boolean } = {},
-  ) => {
-    const list = document?.expanded?.list;
-    if (!list) return recipients.list(of.projectId, of.notificationId, wanted);
-    return [{ ...list, refused: 0, duplicates: 0, errors: [], errorsBefore: 0, last: true, closed: false }];
+    const { recipients: listed } = "send" in found ? found.send.content : found.document.content;
+    if (listed === undefined) throw notFound("notification-not-found", "id", "it has targets, and no recipients");
+    const { send, document } = { send: undefined, document: undefined, ...found };
+    return { ...listed, send, document };
   };
 
   return [
@@ -81,33 +58,49 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
       uploads: await notifications.countUploads(projectId, limit),
     })),
 
-    handleRequest(bus, GetRecipients, async ({ projectId, notificationId }) => {
-      const { kind, upload, personal, document } = await existing(projectId, notificationId);
-      const chunks = await chunksOf(document, { projectId, notificationId });
-      const last = chunks.at(-1);
-      const sum = (count: (chunk: (typeof chunks)[number]) => number) =>
-        chunks.reduce((total, chunk) => total + count(chunk), 0);
+    handleRequest(bus, GetRecipients, async ({ projectId, notificationId, texts: wantsTexts }) => {
+      const { kind, upload, send, document } = await existing(projectId, notificationId);
+      // A small send is not expanded page after page: its list is one chunk, which is not stored.
+      const list = document?.expanded?.list;
+      const { last, ...counted } = list
+        ? {
+            last: {
+              ...list,
+              recipients: list.lines,
+              refused: 0,
+              duplicates: 0,
+              errorsBefore: 0,
+              last: true,
+              closed: false,
+            },
+            ...{ processed: list.lines, unmatched: list.unmatched.length },
+          }
+        : await recipients.progress(projectId, notificationId, document?.pagesExpanded ?? 0);
+      const personal =
+        upload && wantsTexts
+          ? (send?.personal ?? (await notifications.getTexts(projectId, notificationId)))
+          : undefined;
       return {
         recipients: {
           kind,
           lines_stored: last?.lastLine ?? 0,
-          recipients: sum(({ lines }) => lines),
-          processed: sum(({ lines, unmatched }) => (unmatched === undefined ? 0 : lines)),
+          recipients: last?.recipients ?? 0,
+          ...counted,
           refused: last?.refused ?? 0,
           duplicates: last?.duplicates ?? 0,
-          unmatched: sum(({ unmatched = [] }) => unmatched.length),
           errors_left_out: Math.max(0, (last?.errorsBefore ?? 0) - recipientLimits.errors),
           complete: last?.last === true && last.closed !== true,
         },
-        ...(upload && personal && { texts: { values: personal.values, declared: personal.declared } }),
+        ...(personal && { texts: { values: personal.values, declared: personal.declared } }),
       };
     }),
 
-    handleRequest(bus, ListRecipientErrors, async ({ projectId, notificationId, page: request }) => {
+    handleRequest(bus, ListRecipientErrors, async ({ projectId, notificationId, page }, { signal }) => {
       const { document } = await existing(projectId, notificationId);
-      const chunks = await chunksOf(document, { projectId, notificationId }, { errors: true });
-      const rows = chunks.flatMap(({ errors, unmatched = [] }) => [...errors, ...unmatched.map(unmatchedError)]);
-      return pageOfRows(rows, { request, key: keyOf });
+      const list = document?.expanded?.list;
+      if (list) return errorsOfSmall(list.unmatched, page);
+      const pages = document?.pagesExpanded ?? 0;
+      return recipients.errors({ projectId, notificationId }, page, { pages, signal });
     }),
 
     handleRequest(bus, AppendRecipients, async (chunk) => {

@@ -100,8 +100,11 @@ type Step =
 /** A notification without its content, which few steps need. */
 export type NotificationState = Facts & Step;
 
-export type NotificationRecord = NotificationState & {
-  readonly content: NotificationContent;
+/** A notification as it is listed. */
+export type ShownNotification = NotificationState & { readonly content: NotificationContent };
+
+/** A notification with all that its pushes need. */
+export type NotificationRecord = ShownNotification & {
   /** The texts that are rendered for each device. */
   readonly personal?: PersonalTexts | undefined;
 };
@@ -150,6 +153,13 @@ export const toRecord = ({
   content: JSON.parse(content),
   ...(personal !== undefined && { personal: JSON.parse(personal) }),
 });
+
+/** What of a notification only its pushes need: it is several times as large as what is shown. */
+export const shownOnly = { personal: 0, outbox: 0, rows: 0, userKeys: 0, recipients: 0 } as const;
+
+/** A document that was read with {@link shownOnly}. */
+export const toShown = (document: Omit<NotificationDocument, keyof typeof shownOnly>): ShownNotification =>
+  toRecord(document);
 
 /** The database does not check that a document has the fields of its step; the transitions do. */
 export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
@@ -224,7 +234,7 @@ export const listNotifications =
     projectId: ProjectId,
     { status, userId, kind, label, push_type: type }: Wanted,
     request: ListRequest,
-  ): Promise<PageOf<NotificationRecord>> => {
+  ): Promise<PageOf<ShownNotification>> => {
     const tags = [
       ...(label === undefined ? [] : [labelFilterTag(label)]),
       ...(kind === undefined ? [] : [kindTag(kind)]),
@@ -241,6 +251,6 @@ export const listNotifications =
     const byTag = tags.length > 0 ? notificationHints.tags : undefined;
     const byStatus = status === undefined ? undefined : notificationHints.status;
     const hint = userId === undefined ? (byTag ?? byStatus ?? notificationHints.list) : notificationHints.users;
-    const options = { filter, hint, firstId: firstNotificationId, request, counts };
-    return mapPage(await findPage(notifications, options), toRecord);
+    const options = { filter, hint, firstId: firstNotificationId, request, counts, projection: shownOnly };
+    return mapPage(await findPage(notifications, options), toShown);
   };

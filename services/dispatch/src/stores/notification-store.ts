@@ -1,4 +1,10 @@
-import { firstNotificationId, type NotificationId, type ProjectId, type SendV1 } from "@herald/contracts";
+import {
+  firstNotificationId,
+  type NotificationId,
+  type PersonalTexts,
+  type ProjectId,
+  type SendV1,
+} from "@herald/contracts";
 import {
   createCounts,
   ensureIndexes,
@@ -24,8 +30,11 @@ import {
   notificationHints,
   notificationIndexes,
   type OutboxCarrier,
+  type ShownNotification,
   type Stop,
+  shownOnly,
   toRecord,
+  toShown,
   toState,
 } from "./notification-document.ts";
 import {
@@ -45,7 +54,7 @@ import {
 } from "./notification-steps.ts";
 
 const maxDue = 100;
-const stateOnly = { content: 0, personal: 0, outbox: 0, rows: 0 };
+const stateOnly = { ...shownOnly, content: 0 };
 
 type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<OutboxCarrier["outbox"]> };
 
@@ -57,12 +66,21 @@ export const createNotificationStore = (db: Db) => {
   const insertOne = insertBatched(notifications);
   const updateOne = updateBatched(notifications);
   const findWhole = findBatched(notifications);
+  const findShown = findBatched<NotificationDocument, Exclude<keyof NotificationDocument, keyof typeof shownOnly>>(
+    notifications,
+    shownOnly,
+  );
   const findState = findBatched(notifications, stateOnly);
   const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, { projectId: 1, outbox: 1 });
 
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
     const found = await findWhole({ _id: id, projectId });
     return found && toRecord(found);
+  };
+
+  const getShown = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification | null> => {
+    const found = await findShown({ _id: id, projectId });
+    return found && toShown(found);
   };
 
   const getState = async (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> => {
@@ -118,7 +136,14 @@ export const createNotificationStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(notifications, notificationIndexes),
     get,
+    getShown,
     getState,
+
+    /** How lines of its upload are read: what its texts show where a line gives no value. */
+    getTexts: async (projectId: ProjectId, _id: NotificationId): Promise<PersonalTexts | undefined> => {
+      const found = await notifications.findOne({ _id, projectId }, { projection: { personal: 1 } });
+      return found?.personal === undefined ? undefined : JSON.parse(found.personal);
+    },
 
     /** Inserts a notification, which waits to be expanded. Undefined when it already exists. */
     insert: (send: SendV1, now: Date, waves?: Waves): Promise<Inserted | undefined> => {

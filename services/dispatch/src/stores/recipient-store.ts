@@ -1,6 +1,8 @@
 import {
   type AppendRecipients,
   type NotificationId,
+  type PageOf,
+  type PageRequest,
   type ProjectId,
   type RecipientError,
   type RecipientLine,
@@ -9,6 +11,9 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import {
+  deadlineOptions,
+  decodeAfter,
+  encodeAfter,
   ensureIndexes,
   findSome,
   guardStore,
@@ -16,6 +21,9 @@ import {
   type IndexSpec,
   indexNames,
   insertMissing,
+  mapPage,
+  pageOfRows,
+  paginationOf,
   removeFirst,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
@@ -29,26 +37,40 @@ type RecipientsDocument = {
   notificationId: NotificationId;
   /** The last line of the chunk. */
   lastLine: number;
-  /** How many recipients it has. */
-  lines: number;
   /** The recipients as JSON, until every device has its result; callers choose the names of the values. */
   content?: string;
   /** The last chunk of the notification. `closed`: it ended before all lines were stored. */
   last?: true;
   closed?: true;
-  /** Sums over this chunk and those before it. */
+  /** Sums over this chunk and those before it, so that progress reads two chunks of a thousand. */
+  recipients: number;
   refused: number;
   duplicates: number;
-  /** Errors of this chunk's lines, and how many there are up to its end. */
-  errors: RecipientError[];
   errorsBefore: number;
-  /** Lines without an active device. Absent until the chunk is expanded. */
+  /** Absent until the chunk is expanded, as `unmatched` is. Chunks are expanded in order. */
+  unmatchedBefore?: number;
+  /** Errors of this chunk's lines that are kept. */
+  errors: RecipientError[];
+  /** Lines without an active device. */
   unmatched?: number[];
+  /** It has errors or lines without a device. */
+  faulty?: true;
   at: Date;
 };
 
+/** A chunk without what its lines are. */
+const sums = {
+  ...{ lastLine: 1, last: 1, closed: 1, at: 1 },
+  ...{ recipients: 1, refused: 1, duplicates: 1, errorsBefore: 1, unmatchedBefore: 1 },
+} as const;
+type Sums = Pick<RecipientsDocument, "_id" | keyof typeof sums>;
+/** The last chunk that is stored, and its number. */
+type Latest = Sums & { readonly page: number };
+
 const indexes = {
   list: { fields: { projectId: 1, notificationId: 1, _id: 1 }, purpose: "list" },
+  /** Chunks with rows of the list of errors. */
+  faults: { fields: { projectId: 1, notificationId: 1, _id: 1 }, purpose: "faults", partial: having("faulty") },
   /** For the erasure of a user, which reads all values that are still kept. */
   values: { fields: { projectId: 1, _id: 1 }, purpose: "erase", partial: having("content") },
 } as const satisfies Record<string, IndexSpec>;
@@ -59,8 +81,34 @@ const pageDigits = 6;
 const idOf = (notificationId: NotificationId, page: number): string =>
   `${notificationId}/${String(page).padStart(pageDigits, "0")}`;
 
-/** More than the largest list has. */
-const maxChunks = 100_000;
+/** A chunk has up to 2,000 errors. */
+const faultyAtATime = 3;
+
+const unmatchedError = (line: number): RecipientError => ({
+  line,
+  field: "target",
+  reason: "has no active device",
+  code: "unmatched",
+});
+
+const lineDigits = 9;
+/** In the order of lines. */
+const keyOf = ({ line, field }: RecipientError): string => `${String(line).padStart(lineDigits, "0")}/${field}`;
+
+type Faults = { readonly errors?: readonly RecipientError[]; readonly unmatched?: readonly number[] };
+/** Errors of lines and lines without a device. */
+const faultsOf = ({ errors = [], unmatched = [] }: Faults) =>
+  [...errors, ...unmatched.map(unmatchedError)]
+    .map((error) => ({ error, key: keyOf(error) }))
+    .sort((one, other) => (one.key < other.key ? -1 : 1));
+
+/** The list of errors of a small send, which has no chunks. */
+export const errorsOfSmall = (unmatched: readonly number[], request: PageRequest): PageOf<RecipientError> =>
+  mapPage(pageOfRows(faultsOf({ unmatched }), { request, key: ({ key }) => key }), ({ error }) => error);
+
+/** How many rows of the list of errors a chunk and those before it have. `unmatched`: those of all chunks. */
+const faultsUpTo = ({ errorsBefore, unmatchedBefore }: Sums, unmatched: number): number =>
+  Math.min(errorsBefore, recipientLimits.errors) + (unmatchedBefore ?? unmatched);
 
 /** A chunk has at most 384 KiB. */
 const erasedAtATime = 20;
@@ -72,21 +120,40 @@ const linesOf = ({ content }: Pick<RecipientsDocument, "content">): RecipientLin
 export const createRecipientStore = (db: Db) => {
   const chunks: Collection<RecipientsDocument> = db.collection("recipients");
 
+  const latest = async (projectId: ProjectId, notificationId: NotificationId): Promise<Latest | undefined> => {
+    const options = { hint: hints.list, sort: { _id: -1 }, limit: 1, projection: sums } as const;
+    const [found] = await findSome(chunks, { projectId, notificationId }, options);
+    return found && { ...found, page: Number(found._id.slice(-pageDigits)) };
+  };
+
+  const sumsAt = (projectId: ProjectId, notificationId: NotificationId, page: number): Promise<Sums | null> =>
+    chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection: sums });
+
+  const progress = async (projectId: ProjectId, notificationId: NotificationId, pages: number) => {
+    const [last, expanded] = await Promise.all([
+      latest(projectId, notificationId),
+      pages === 0 ? undefined : sumsAt(projectId, notificationId, pages - 1),
+    ]);
+    return { last, processed: expanded?.recipients ?? 0, unmatched: expanded?.unmatchedBefore ?? 0 };
+  };
+
   return guardStore({
     ensureIndexes: () => ensureIndexes(chunks, Object.values(indexes)),
 
     /** Stores the recipients of a send, if it has any. A repeat changes nothing. */
     insert: async ({ projectId, notificationId, recipients = [] }: SendV1, at: Date): Promise<void> => {
       if (recipients.length === 0) return;
+      let count = 0;
       const documents = recipients.map((lines, page): RecipientsDocument => {
         const isLast = page === recipients.length - 1;
+        count += lines.length;
         return {
           _id: idOf(notificationId, page),
           projectId,
           notificationId,
           lastLine: lines.at(-1)?.n ?? 0,
-          lines: lines.length,
           content: JSON.stringify(lines),
+          recipients: count,
           refused: 0,
           duplicates: 0,
           errors: [],
@@ -98,39 +165,30 @@ export const createRecipientStore = (db: Db) => {
       await insertMissing(chunks, documents);
     },
 
-    /** The last chunk that is stored, without its lines. */
-    latest: async (projectId: ProjectId, notificationId: NotificationId) => {
-      const [found] = await findSome(
-        chunks,
-        { projectId, notificationId },
-        { hint: hints.list, sort: { _id: -1 }, limit: 1, projection: { content: 0, errors: 0 } },
-      );
-      return found && { ...found, page: Number(found._id.slice(-pageDigits)) };
-    },
+    latest,
 
     /** Stores the chunk after `before`. False when another one is stored in its place. */
     append: async (
       { projectId, notificationId, lastLine, lines, recipients, errors, refused, duplicates, last }: AppendRecipients,
-      before:
-        | (Pick<RecipientsDocument, "refused" | "duplicates" | "errorsBefore"> & { readonly page: number })
-        | undefined,
+      before: Latest | undefined,
       at: Date,
     ): Promise<boolean> => {
       const page = before === undefined ? 0 : before.page + 1;
       const errorsBefore = (before?.errorsBefore ?? 0) + errors.length;
-      const room = Math.max(0, recipientLimits.errors - (before?.errorsBefore ?? 0));
+      const kept = errors.slice(0, Math.max(0, recipientLimits.errors - (before?.errorsBefore ?? 0)));
       return insertMissing(chunks, [
         {
           _id: idOf(notificationId, page),
           projectId,
           notificationId,
           lastLine,
-          lines: recipients,
           content: lines,
+          recipients: (before?.recipients ?? 0) + recipients,
           refused: (before?.refused ?? 0) + refused,
           duplicates: (before?.duplicates ?? 0) + duplicates,
-          errors: errors.slice(0, room),
+          errors: kept,
           errorsBefore,
+          ...(kept.length > 0 && { faulty: true as const }),
           ...(last && { last: true as const }),
           at,
         },
@@ -139,31 +197,21 @@ export const createRecipientStore = (db: Db) => {
 
     /** Ends the list before all its lines are stored: no chunk can follow. Repeatable. */
     close: async (projectId: ProjectId, notificationId: NotificationId, page: number, at: Date): Promise<void> => {
-      const [before] = await findSome(
-        chunks,
-        { projectId, notificationId },
-        { hint: hints.list, sort: { _id: -1 }, limit: 1, projection: { content: 0, errors: 0 } },
-      );
-      const { lastLine = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
+      const before = await latest(projectId, notificationId);
+      const { lastLine = 0, recipients = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
       await insertMissing(chunks, [
         {
-          ...{
-            _id: idOf(notificationId, page),
-            projectId,
-            notificationId,
-            lastLine,
-            refused,
-            duplicates,
-            errorsBefore,
-          },
-          ...{ lines: 0, content: "[]", errors: [], last: true, closed: true, at },
+          ...{ _id: idOf(notificationId, page), projectId, notificationId, lastLine },
+          ...{ recipients, refused, duplicates, errorsBefore },
+          ...{ content: "[]", errors: [], last: true, closed: true, at },
         },
       ]);
     },
 
     /** A chunk, without lines if its values were removed. Undefined: it is not stored. */
     read: async (projectId: ProjectId, notificationId: NotificationId, page: number) => {
-      const found = await chunks.findOne({ _id: idOf(notificationId, page), projectId });
+      const projection = { content: 1, last: 1 };
+      const found = await chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection });
       return found ? { lines: found.content ?? "[]", last: found.last === true } : undefined;
     },
 
@@ -175,24 +223,77 @@ export const createRecipientStore = (db: Db) => {
       unmatched: readonly number[],
     ): Promise<void> => {
       const _id = idOf(notificationId, page);
-      const found = unmatched.length === 0 ? null : await chunks.findOne({ _id, projectId });
+      const projection = { content: 1 };
+      const found = unmatched.length === 0 ? null : await chunks.findOne({ _id, projectId }, { projection });
       const lines = found ? linesOf(found) : [];
       const numbers = unmatched.flatMap((position) => lines[position]?.n ?? []);
-      await chunks.updateOne({ _id, projectId, unmatched: { $exists: false } }, { $set: { unmatched: numbers } });
+      const before = page === 0 ? undefined : await sumsAt(projectId, notificationId, page - 1);
+      const change = {
+        unmatched: numbers,
+        unmatchedBefore: (before?.unmatchedBefore ?? 0) + numbers.length,
+        ...(numbers.length > 0 && { faulty: true as const }),
+      };
+      await chunks.updateOne({ _id, projectId, unmatched: { $exists: false } }, { $set: change });
     },
 
-    /** The chunks of a notification without their values, in order; `errors`: with the errors of their lines. */
-    list: (projectId: ProjectId, notificationId: NotificationId, { errors = false } = {}) =>
-      findSome(
-        chunks,
-        { projectId, notificationId },
-        {
-          hint: hints.list,
-          sort: { _id: 1 },
-          limit: maxChunks,
-          projection: { content: 0, ...(!errors && { errors: 0 }) },
-        },
-      ),
+    /** The last chunk, and how many recipients of the first `pages` chunks, which are expanded, were looked up and have no device. */
+    progress,
+
+    /**
+     * A page of the errors of lines and the lines without a device, by line. Reads the chunks of the page; for a numbered page also some
+     * sums, to find the first of them. `pages`: as of `progress`. Ends with the signal.
+     */
+    errors: async (
+      { projectId, notificationId }: Pick<RecipientsDocument, "projectId" | "notificationId">,
+      request: PageRequest,
+      { pages, signal }: { readonly pages: number; readonly signal: AbortSignal },
+    ): Promise<PageOf<RecipientError>> => {
+      const { perPage } = request;
+      /** Up to `count` rows behind the key, from a chunk on. */
+      const read = async (first: number, count: number, behind = "") => {
+        const filter = {
+          projectId,
+          notificationId,
+          faulty: { $exists: true },
+          _id: { $gte: idOf(notificationId, first) },
+        };
+        const options = { hint: hints.faults, projection: { errors: 1, unmatched: 1 }, ...deadlineOptions() } as const;
+        const rows: { readonly error: RecipientError; readonly key: string }[] = [];
+        for await (const chunk of chunks.find(filter, options).sort({ _id: 1 }).batchSize(faultyAtATime)) {
+          signal.throwIfAborted();
+          const place = chunk._id.slice(-pageDigits);
+          const all = faultsOf(chunk).map(({ error, key }) => ({ error, key: `${place}/${key}` }));
+          rows.push(...all.filter(({ key }) => key > behind));
+          if (rows.length >= count) break;
+        }
+        return rows;
+      };
+      if (request.by === "key") {
+        const after = decodeAfter(request.after);
+        // One more row than requested shows whether there is a next page.
+        const rows = await read(Number(after?.slice(0, pageDigits) ?? 0), perPage + 1, after);
+        const last = rows[perPage - 1];
+        const next = rows.length > perPage && last ? encodeAfter(last.key) : null;
+        return { data: rows.slice(0, perPage).map(({ error }) => error), next };
+      }
+      const { page } = request;
+      const skip = (page - 1) * perPage;
+      const { last, unmatched } = await progress(projectId, notificationId, pages);
+      const count = last ? faultsUpTo(last, unmatched) : 0;
+      if (!last || skip >= count) return { data: [], pagination: paginationOf({ count, page, perPage }, 0) };
+      let [first, end, before] = [0, last.page, 0];
+      while (first < end) {
+        signal.throwIfAborted();
+        const middle = Math.floor((first + end) / 2);
+        const found = await sumsAt(projectId, notificationId, middle);
+        const upTo = found ? faultsUpTo(found, unmatched) : 0;
+        if (upTo > skip) end = middle;
+        else [first, before] = [middle + 1, upTo];
+      }
+      const from = skip - before;
+      const data = (await read(first, from + perPage)).slice(from, from + perPage).map(({ error }) => error);
+      return { data, pagination: paginationOf({ count, page, perPage }, data.length) };
+    },
 
     removeValues: async (projectId: ProjectId, notificationId: NotificationId): Promise<void> => {
       await chunks.updateMany({ projectId, notificationId }, { $unset: { content: "" } }, { hint: hints.list });

@@ -68,7 +68,7 @@ const refuseFinal = async ({ sendRequest }: RouteDeps, projectId: ProjectId, not
 };
 
 const uploadOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
-  const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId });
+  const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId, texts: true });
   if (texts) return { recipients, texts };
   throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");
 };

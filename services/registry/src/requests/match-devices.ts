@@ -151,23 +151,29 @@ export const matchDevices = async (
 };
 
 /** A page of an export: the same devices as a list with the same filters. With `match`, a page before the last one may be empty. */
-export const exportDevices = async (
+export const exportDevices = (
   deps: Pick<Deps, "audience" | "devices">,
-  { after, limit, keys, match, status, ...wanted }: z.output<typeof ExportDevices.request>,
+  { after: first, limit, keys, match, status, ...wanted }: z.output<typeof ExportDevices.request>,
   signal: AbortSignal,
 ) => {
-  const read = async () => {
-    if (match !== undefined)
-      return matchDevices(deps, { ...wanted, match, start: exportPosition(after), perPage: limit }, signal);
+  const read = async (after: string | undefined, perPage: number) => {
+    if (match !== undefined) {
+      const walk = { ...wanted, match, start: exportPosition(after), perPage };
+      const { data, next } = await matchDevices(deps, walk, signal);
+      return { data, next: next && formatPosition(next) };
+    }
     const { projectId, createdAfter, createdBefore, ...filter } = wanted;
-    const page = { by: "key", after: after === undefined ? "" : encodeAfter(after), perPage: limit } as const;
-    const found = await deps.devices.list(projectId, { ...filter, status }, { ...page, createdAfter, createdBefore });
-    return { data: found.data, next: "next" in found ? found.next : null };
+    const page = { by: "key", after: after === undefined ? "" : encodeAfter(after), perPage } as const;
+    const { data, ...found } = await deps.devices.list(
+      projectId,
+      { ...filter, status },
+      { ...page, createdAfter, createdBefore },
+    );
+    return { data, next: "next" in found && found.next !== null ? (data.at(-1)?._id ?? null) : null };
   };
-  const { data, next } = await read();
-  const rows = data.map((device) => ({ ...deviceView(device), ...(keys && device.keys && { keys: device.keys }) }));
-  const page = exportPage(rows, next !== null);
-  // The walk has read beyond the last row of the page; only its position says where to continue.
-  if (typeof next !== "object" || next === null || page.rows.length < rows.length) return page;
-  return { ...page, next: formatPosition(next) };
+  return exportPage({ after: first, limit }, signal, async (after, perPage) => {
+    const { data, next } = await read(after, perPage);
+    const rows = data.map((device) => ({ ...deviceView(device), ...(keys && device.keys && { keys: device.keys }) }));
+    return { rows, next };
+  });
 };
