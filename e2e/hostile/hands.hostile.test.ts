@@ -1,6 +1,7 @@
-import { eventually, expectStatus } from "@herald/testing";
+import { buckets, streams } from "@herald/contracts";
+import { eventually, expectStatus, readStream } from "@herald/testing";
 import { expect } from "vitest";
-import { apnsToken, type Project } from "../harness/project.ts";
+import { apnsToken, type Content, type Project } from "../harness/project.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
 import { nowSeconds } from "../harness/user-tokens.ts";
 import { show } from "./figures.ts";
@@ -228,4 +229,97 @@ test("erasure leaves no row, even during a broadcast and logins, and old tokens 
   expect(await users.reached(project, ["user:stays"])).toEqual([kept.id]);
   expectStatus(await project.call(`DELETE /users/${user}`), 202); // again
   show(task, { collections: looked, "rows that name the user": 0, "logins beside it": logins.length });
+});
+
+/** The documentation says that these keep what they hold for 30 days. */
+const keptStreams = new Set(["PUSH_EVENTS", "PUSH_DLQ"]);
+
+test("erasure finds what was sent to the user's phones, push tokens and lists: texts, values and tokens", async ({
+  task,
+}) => {
+  const project = await users.newProject("Erasure of phones");
+  const user = "gone-7731-user";
+  const mine = await users.phone(project, user);
+  const waiting = await users.phone(project, user);
+  const inactive = await users.phone(project, user);
+  const other = await users.phone(project, "stays");
+  const off = { body: { device: { status: "inactive" } } };
+  expectStatus(await project.call(`PATCH /devices/${inactive.id}`, off), 200);
+  await system.simulators.script([
+    { provider: "apns", tokenPrefix: waiting.token.slice(0, 12), status: 503, reason: "ServiceUnavailable" },
+  ]);
+  let words = 0;
+  /** A text of its own for each send, so that what is found says where it comes from. */
+  const word = (what: string) => `word-${words++}-of-the-gone-${what}`;
+  const listed = (what: string, recipients: unknown) => ({
+    ...{ title: `{{ x }} ${word(what)}`, variables: { x: word(`${what}-default`) } },
+    recipients: recipients as never,
+  });
+  const line = (target: string, what: string) => ({ target, variables: { x: word(what) } });
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+  const theirs: Content[] = [
+    { title: word("device"), targets: [`device:${mine.id}`] },
+    { title: word("id"), targets: [mine.id] },
+    { title: word("token"), targets: [`token:${mine.token}`] },
+    { title: word("waiting"), targets: [`device:${waiting.id}`] },
+    { title: word("both"), targets: [`device:${mine.id}`, `user:${user}`] },
+    { title: word("inactive"), targets: [`device:${inactive.id}`] },
+    { title: word("inactive-token"), targets: [`token:${inactive.token}`] },
+    { title: word("tomorrow"), targets: [`device:${mine.id}`], send_at: tomorrow },
+    { title: word("tomorrow-token"), targets: [`token:${mine.token}`, `user:${user}`], send_at: tomorrow },
+    listed("list", [line(`user:${user}`, "line")]),
+    listed("list-device", [line(`device:${mine.id}`, "line"), line(`device:${waiting.id}`, "line")]),
+    listed("list-token", [line(`token:${mine.token}`, "line")]),
+    listed("list-inactive", [line(`token:${inactive.token}`, "line")]),
+    { ...listed("list-tomorrow", [line(`user:${user}`, "line")]), send_at: tomorrow },
+  ];
+  const sent = await Promise.all(theirs.map((content) => project.send(content)));
+  const mixed = await project.send({ title: "To both", targets: [`token:${mine.token}`, `device:${other.id}`] });
+  const shared = listed("shared", [line(`user:${user}`, "line"), { target: "user:stays", variables: { x: "stays" } }]);
+  const both = await project.send({ ...shared, title: "List of both {{ x }}", variables: { x: "" } });
+  const upload = await project.send(listed("upload", { upload: "user" }) as Content);
+  const uploadLine = { target: `user:${user}`, variables: { x: word("upload-line") } };
+  const uploaded = await fetch(`${system.gateway}/api/v1/notifications/${upload.id}/recipients`, {
+    ...{ method: "PUT", body: `${JSON.stringify(uploadLine)}\n` },
+    headers: { authorization: `Bearer ${project.token}`, "content-type": "application/x-ndjson" },
+  });
+  expect(uploaded.status).toBe(200);
+  const progress = () => project.call(`GET /notifications/${upload.id}/recipients`);
+  await eventually(async () => expect((await progress()).body.data).toMatchObject({ processed: 1, complete: true }));
+  await eventually(async () => expect(await project.notifications()).toHaveLength(theirs.length + 3));
+  await eventually(async () =>
+    expect((await project.deliveries(`${sent[3]?.id}`)).map(({ attempts }) => attempts > 0)).toEqual([true]),
+  );
+
+  expectStatus(await project.call(`DELETE /users/${user}`), 202);
+  const secrets = [user, "-of-the-gone-", mine.token, waiting.token, inactive.token];
+  const isTheirs = (text: string) => secrets.some((secret) => text.includes(secret));
+  let looked = 0;
+  await eventually(
+    async () => {
+      const places: Record<string, readonly string[]> = { ...(await snapshotOf(system)) };
+      for (const stream of [...Object.keys(streams), ...Object.keys(buckets).map((bucket) => `KV_${bucket}`)])
+        if (!keptStreams.has(stream))
+          places[stream] = (await readStream(system.broker, stream)).map((message) => JSON.stringify(message));
+      looked = Object.keys(places).length;
+      const found = Object.entries(places).flatMap(([place, rows]) =>
+        rows.filter(isTheirs).map((row) => {
+          const at = Math.min(...secrets.map((secret) => row.indexOf(secret)).filter((index) => index >= 0));
+          return `${place}: ${row.slice(0, 90)} … ${row.slice(Math.max(0, at - 120), at + 120)}`;
+        }),
+      );
+      expect(found).toEqual([]);
+    },
+    { timeoutMs: 60_000 },
+  );
+  // What was for others too stays, without them.
+  await system.simulators.script([]);
+  const rest = async (id: string) => expectStatus(await project.call(`GET /notifications/${id}`), 200).body.data;
+  expect(await rest(mixed.id)).toMatchObject({
+    ...{ title: "To both", targets: ["device:dev_00000000000000000000000000", `device:${other.id}`] },
+  });
+  expect(await rest(both.id)).toMatchObject({ title: "List of both {{ x }}" });
+  for (const { id } of [...sent, upload]) expect((await rest(id)).title, id).toBe("[erased]");
+  expect(await users.reached(project, ["user:stays"])).toEqual([other.id]);
+  show(task, { "sends to them": sent.length + 3, "places searched": looked, "rows that hold something of theirs": 0 });
 });

@@ -3,7 +3,7 @@ import { clausesOf } from "./evaluate-condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { DeviceId, type ProjectId } from "./ids.ts";
 import type { Lane } from "./platforms.ts";
-import { UserId, userKey } from "./users.ts";
+import { targetKey, UserId, userKey } from "./users.ts";
 
 /** A parsed entry of `targets`. `source` is the entry as sent. */
 export type Target = { readonly source: string } & (
@@ -157,6 +157,26 @@ export const usersOf = (targets: readonly string[]): UserId[] => [
     targets.flatMap((source) => {
       const parsed = source.startsWith("user:") ? parseTarget(source) : undefined;
       return parsed && "target" in parsed && parsed.target.kind === "user" ? [parsed.target.id] : [];
+    }),
+  ),
+];
+
+/** A device or a push token as `<kind>:<id or token>`; undefined: another target. */
+const deviceOrToken = (source: string): string | undefined => {
+  const parsed = /^(?:dev|token)/.test(source) ? parseTarget(source) : undefined;
+  if (!parsed || !("target" in parsed)) return undefined;
+  const { target } = parsed;
+  if (target.kind === "device") return `device:${target.id}`;
+  return target.kind === "token" ? `token:${target.token}` : undefined;
+};
+
+/** The keys of the users, devices and push tokens among targets. */
+export const personKeysOf = (projectId: ProjectId, targets: readonly string[]): string[] => [
+  ...userKeysOf(projectId, targets),
+  ...new Set(
+    targets.flatMap((source) => {
+      const one = deviceOrToken(source);
+      return one === undefined ? [] : [targetKey(projectId, one)];
     }),
   ),
 ];

@@ -32,6 +32,10 @@ export const UserToken = z
 export const userKey = (projectId: ProjectId, userId: string): string =>
   hash("sha256", `${projectId}/${userId}`, "hex");
 
+/** Replaces a device or a push token as a target, as {@link userKey} replaces a user. No user has a key with a space. */
+export const targetKey = (projectId: ProjectId, target: string): string =>
+  hash("sha256", `${projectId} ${target}`, "hex");
+
 /** Replaces an erased user in rows that are kept. It is not a valid user id. */
 export const erasedUser = ".";
 

@@ -9,6 +9,9 @@ export type Erasure = {
   /** `userKey` of the user. */
   readonly key: string;
   readonly at: Date;
+  /** Some of the user's devices, and the `targetKey` of their push tokens: then it is their erasure alone. */
+  readonly devices?: string[];
+  readonly tokens?: string[];
   /** How many passes have removed stored data. */
   readonly passes: number;
 };
@@ -25,7 +28,8 @@ const ending = { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds
 /** A day more than the longest lifetime of a user token. Until then, tokens from before the erasure are refused and late passes run. */
 const keepMs = 50 * 3_600_000;
 
-const idOf = ({ projectId, key }: Pick<Erasure, "projectId" | "key">): string => `${projectId}/${key}`;
+const idOf = ({ projectId, key, devices = [] }: Pick<Erasure, "projectId" | "key" | "devices">): string =>
+  [projectId, key, ...devices.slice(0, 1)].join("/");
 
 export type ErasureStore = ReturnType<typeof createErasureStore>;
 
@@ -37,12 +41,13 @@ export const createErasureStore = (db: Db) => {
 
     /** Stores an erasure; the last one of a user counts. `nextAt`: when the next pass is due. */
     put: async (erasure: Omit<Erasure, "passes">, nextAt?: Date): Promise<void> => {
-      const { projectId, key, at } = erasure;
+      const { projectId, key, at, devices, tokens } = erasure;
       await upsertOnce(() =>
         erasures.updateOne(
           { _id: idOf(erasure) },
           {
             $setOnInsert: { projectId, key },
+            ...(devices && tokens && { $addToSet: { devices: { $each: devices }, tokens: { $each: tokens } } }),
             $max: { at, expiresAt: new Date(at.getTime() + keepMs) },
             $set: { passes: 0, ...(nextAt && { nextAt }) },
           },

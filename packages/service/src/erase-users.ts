@@ -9,13 +9,10 @@ const lookEveryMs = 10_000;
 /** After this time another process repeats the pass, which is harmless. */
 const passMs = 600_000;
 
-/** Removes a user from all rows about events before the erasure. Repeatable. */
-export type EraseRows = (user: {
-  readonly projectId: ProjectId;
-  /** `userKey` of the user. */
-  readonly key: string;
-  readonly at: Date;
-}) => Promise<void>;
+/** Removes a user, or some of a user's devices, from all rows about events before the erasure. Repeatable. */
+export type EraseRows = (
+  erased: Pick<Erasure, "key" | "at" | "devices" | "tokens"> & { readonly projectId: ProjectId },
+) => Promise<void>;
 
 type Parts = { readonly erasures: ErasureStore; readonly erase: EraseRows; readonly now: () => Date };
 

@@ -1,5 +1,13 @@
 import { groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
-import { CountBacklog, idTime, type Lane, type Platform, ProvidersRecord } from "@herald/contracts";
+import {
+  CountBacklog,
+  EraseDevices,
+  idTime,
+  type Lane,
+  type Platform,
+  ProvidersRecord,
+  targetKey,
+} from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
 import { lastRestore, retentionEveryMs, startRetention } from "@herald/mongo";
@@ -93,12 +101,12 @@ const assemble = (
 
   const stores = createStores(db, config.HERALD_DISPATCH_MASTER_KEYS);
   const { notifications, deliveries, sends, ledger, credentials, erasures, sendGroups, recipients, caps } = stores;
-  const eraser = createUserEraser(db, sends);
+  const eraser = createUserEraser(db, sends, recipients);
   const erase = async (erased: Erased): Promise<void> => {
     // First: what leaves the backlog meanwhile is found among the notifications.
     await sendGroups.erase(erased);
     await recipients.erase(erased);
-    await caps.erase(erased, now());
+    if (!erased.devices) await caps.erase(erased, now());
     await eraser.erase(erased);
   };
   const erasing = { erasures, erase, now };
@@ -209,6 +217,12 @@ const assemble = (
         handleTestPush(deps),
         ...handleVapidKeyRequests(deps),
         ...handleReplayRequests(deps),
+        handleRequest(bus, EraseDevices, async ({ projectId, key, at, devices }) => {
+          const ids = devices.map(({ id }) => id);
+          const tokens = devices.map(({ token }) => targetKey(projectId, `token:${token}`));
+          await erasures.put({ projectId, key, at: new Date(at), devices: ids, tokens }, now());
+          return {};
+        }),
         handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
           queued: (await sendGroups.count(projectId, limit)) + sendGate.waiting(projectId),
         })),

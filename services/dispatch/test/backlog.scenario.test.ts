@@ -215,6 +215,10 @@ test("an erased user is in no backlog any more, and a deleted project has none",
   expect(left).not.toMatch(/user:eve|\\"eve/);
   expect(left).toContain("Ann");
   expect(left).not.toContain(userKey(projectId, "eve"));
+  const target = `${more.at(-1)?.content.targets[0]}`;
+  expect(left).toContain(target);
+  await store.erase({ projectId, key: userKey(projectId, "eve"), at: dispatch().now(), devices: [target], tokens: [] });
+  expect(JSON.stringify(await parked().find({ projectId }).toArray())).not.toContain(target);
   const [backlog] = await store.backlogs(10);
   expect(backlog).toMatchObject({ projectId, sends: await store.count(projectId, 1_000), since: expect.any(Date) });
   await store.removeProject(projectId);

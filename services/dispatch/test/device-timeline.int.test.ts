@@ -166,7 +166,7 @@ test("looks at a bounded number of large sends for a page, and goes on behind th
       const facts = { _id: newNotificationId(acceptedAt), projectId, acceptedAt, expiresAt: acceptedAt };
       const state = { ...facts, status: "sending", step: "delivering", nextAt: acceptedAt } as const;
       return {
-        ...newDocument(state, { title: "Other", targets: ["all"] }),
+        ...newDocument(state, { content: { title: "Other", targets: ["all"] } }, []),
         large: true as const,
         expanded: { batches: 3, devices: 3, unmatched: [], at: acceptedAt, ...pages },
       };

@@ -7,12 +7,14 @@ import {
   consume,
   ensureStreams,
   type Handler,
+  handleRequest,
   openBucket,
 } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
 import {
   CreateProjectRequest,
   type DataOf,
+  EraseDevices,
   type EventContract,
   newProjectId,
   newTokenId,
@@ -82,6 +84,13 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
       // A pass asks the database: files that wait for deletions have more of them.
       { log, removeEveryMs: 500, lingerMs: 0, ...overrides },
     );
+  /** What dispatch is asked to erase, unless it fails. */
+  const dispatch = { fails: false, erased: [] as z.output<typeof EraseDevices.request>[] };
+  const answering = handleRequest(bus, EraseDevices, async (erased) => {
+    if (dispatch.fails) throw new HeraldError("database-unavailable", "the database is unavailable");
+    dispatch.erased.push(erased);
+    return {};
+  });
   const app = newApp();
   await app.start();
   const db: Db = database.client.db(database.name);
@@ -118,6 +127,7 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
     /** The proxy between registry and its database; `db` bypasses it. */
     database: proxy,
     app,
+    dispatch,
     newApp,
     ask,
     ready,
@@ -148,6 +158,7 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
     stop: async () => {
       await Promise.all(consuming.map((one) => one.stop(2_000)));
       await app.stop();
+      await answering.stop();
       await closeBus(bus);
       await proxy.stop();
       await database.drop();

@@ -15,6 +15,7 @@ import {
   type ProjectId,
   PutDevicesRequest,
   UserErasedV1,
+  userKey,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -208,6 +209,25 @@ describe("an erasure", () => {
     const stored = await registry.db.collection<{ _id: string }>("devices").findOne({ _id: mine.device.id });
     expect(stored === null || (stored as { deletedAt?: Date }).deletedAt !== undefined).toBe(true);
     expect(other.device.user_id).toBe("bob");
+  });
+
+  test("tells dispatch the devices before it deletes them, so a failure leaves them to the next erasure", async () => {
+    const one = await registry.register(projectId, apnsToken("first"), { userId: "ann" });
+    const two = await registry.register(projectId, apnsToken("second"), { userId: "ann" });
+    registry.dispatch.fails = true;
+    const failed = failure(registry.ask(EraseUser, { projectId, userId: "ann" }));
+    expect(await failed).toMatchObject({ code: "database-unavailable" });
+    expect(await reached("ann")).toBe(2);
+    registry.dispatch.fails = false;
+    const { erasedAt: at } = await registry.ask(EraseUser, { projectId, userId: "ann" });
+    expect(await reached("ann")).toBe(0);
+    const devices = [
+      { id: one.device.id, token: apnsToken("first") },
+      { id: two.device.id, token: apnsToken("second") },
+    ].sort((first, second) => (first.id < second.id ? -1 : 1));
+    expect(registry.dispatch.erased.filter((erased) => erased.projectId === projectId)).toEqual([
+      { projectId, key: userKey(projectId, "ann"), at, devices },
+    ]);
   });
 
   test("rejects tokens from before it in every request, and accepts later ones", async () => {

@@ -112,7 +112,9 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ProjectDeletedV1",
       "UserErasedV1",
     ],
-    requests: ["push.req.v1.dispatch.recipients.read", "push.req.v1.dispatch.recipients.record"],
+    requests: ["recipients.read", "recipients.record", "users.erase-devices"].map(
+      (one) => `push.req.v1.dispatch.${one}`,
+    ),
     looksUp: ["ImportChunkV1"],
     measures: ["PUSH_IMPORT"],
     readsKeys: ["push_tokens", "push_operators", "push_projects", "push_content"],

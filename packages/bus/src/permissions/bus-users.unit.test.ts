@@ -22,6 +22,7 @@ const hears = (service: BusService, subject: string) =>
 /** The services besides the gateway that may send each request. */
 const besides: Readonly<Record<string, BusService[]>> = {
   [contracts.CheckRecipients.subject]: ["dispatch"],
+  [contracts.EraseDevices.subject]: ["registry"],
   [contracts.ListZones.subject]: ["dispatch"],
   [contracts.ReadRecipients.subject]: ["registry"],
   [contracts.RecordRecipients.subject]: ["registry"],

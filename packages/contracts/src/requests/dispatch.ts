@@ -63,6 +63,24 @@ export const CountBacklog = defineRequest(
   z.object({ queued: z.number().int().min(0) }),
 );
 
+/**
+ * Devices of a user who is being erased, and their push tokens: what was sent to them until `at` is erased too. Registry asks before it
+ * deletes them, because nobody knows afterwards whose they were. `key`: the user's `userKey`. Repeatable.
+ */
+export const EraseDevices = defineRequest(
+  "dispatch.users.erase-devices",
+  {
+    ...project,
+    key: z.string(),
+    at: z.iso.datetime(),
+    devices: z
+      .array(z.object({ id: DeviceId, token: z.string() }))
+      .min(1)
+      .max(500),
+  },
+  z.object({}),
+);
+
 /** Whether replaying a dead letter would change anything. If not, `settled` is the reason: ended deliveries stay ended. */
 export const CheckReplay = defineRequest(
   "dispatch.replays.check",

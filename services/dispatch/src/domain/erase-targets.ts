@@ -2,43 +2,67 @@ import {
   erasedTarget,
   type NotificationContent,
   type ProjectId,
+  personKeysOf,
   type RecipientLine,
   type SendV1,
+  targetKey,
   userKey,
-  userKeysOf,
 } from "@herald/contracts";
 
-/** A user who was erased at a time. `key`: the user's `userKey`. */
-export type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
+/** A user who was erased at a time, or some of the user's devices. */
+export type Erased = {
+  readonly projectId: ProjectId;
+  /** The user's `userKey`. */
+  readonly key: string;
+  readonly at: Date;
+  /** Then only what was sent to these devices, and to these push tokens by `targetKey`, is erased. */
+  readonly devices?: readonly string[] | undefined;
+  readonly tokens?: readonly string[] | undefined;
+};
 
-/** Tests whether a target is the erased user. */
-export const isTargetOf =
-  ({ projectId, key }: Pick<Erased, "projectId" | "key">) =>
-  (target: string): boolean =>
-    userKeysOf(projectId, [target]).includes(key);
+/** The keys of all that is erased, as `personKeysOf` gives them. */
+export const keysOf = ({ projectId, key, devices, tokens = [] }: Erased): ReadonlySet<string> =>
+  new Set(devices ? [...devices.map((id) => targetKey(projectId, `device:${id}`)), ...tokens] : [key]);
 
-/** Content without an erased user. What was sent only to erased users is erased with them, and only matches no device. */
+/** Tests whether a target is erased. */
+export const isTargetOf = (erased: Erased): ((target: string) => boolean) => {
+  const keys = keysOf(erased);
+  return (target) => personKeysOf(erased.projectId, [target]).some((key) => keys.has(key));
+};
+
+/**
+ * Content without an erased user. What was sent only to erased users is erased with them, and only matches no device. `isWhole`: it is
+ * known that it was.
+ */
 export const eraseTargets = (
   content: NotificationContent,
-  erased: Pick<Erased, "projectId" | "key">,
+  erased: Erased,
+  isWhole = false,
 ): { readonly content: NotificationContent; readonly isErased: boolean } => {
   const isTheirs = isTargetOf(erased);
-  const targets = content.targets.map((target) => (isTheirs(target) ? erasedTarget : target));
-  const isErased = targets.every((target) => target === erasedTarget);
-  return { content: { ...(isErased ? { title: "[erased]" } : content), targets }, isErased };
+  const targets = content.targets.map((target) => (isWhole || isTheirs(target) ? erasedTarget : target));
+  const isErased = isWhole || (targets.length > 0 && targets.every((target) => target === erasedTarget));
+  const { recipients } = content;
+  const rest = isErased ? { title: "[erased]", ...(recipients && { recipients }) } : content;
+  return { content: { ...rest, targets }, isErased };
 };
 
 /** Recipients without the key and the values of an erased user. Their places stay, so that a page is cut in the same way again. */
-export const eraseLines = (
-  lines: readonly RecipientLine[],
-  { projectId, key }: Pick<Erased, "projectId" | "key">,
-): RecipientLine[] =>
-  lines.map((line) =>
-    line.key !== "" && userKey(projectId, line.key) === key ? { n: line.n, key: "", values: {} } : line,
-  );
+export const eraseLines = (lines: readonly RecipientLine[], erased: Erased): RecipientLine[] => {
+  const { projectId } = erased;
+  const keys = keysOf(erased);
+  const devices = new Set(erased.devices);
+  const isTheirs = (key: string) =>
+    erased.devices
+      ? devices.has(key) || keys.has(targetKey(projectId, `token:${key}`))
+      : keys.has(userKey(projectId, key));
+  return lines.map((line) => (line.key !== "" && isTheirs(line.key) ? { n: line.n, key: "", values: {} } : line));
+};
 
 /** A send without an erased user. */
-export const eraseFromSend = <Send extends SendV1>(send: Send, erased: Erased): Send =>
-  send.recipients === undefined
-    ? { ...send, content: eraseTargets(send.content, erased).content }
-    : { ...send, recipients: send.recipients.map((chunk) => eraseLines(chunk, erased)) };
+export const eraseFromSend = <Send extends SendV1>(send: Send, erased: Erased): Send => {
+  const recipients = send.recipients?.map((chunk) => eraseLines(chunk, erased));
+  const isEmpty = recipients?.flat().every(({ key }) => key === "");
+  const { content, isErased } = eraseTargets(send.content, erased, isEmpty);
+  return { ...send, content, ...(recipients && { recipients }), ...(isErased && { personal: undefined }) };
+};

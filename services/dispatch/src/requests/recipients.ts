@@ -8,7 +8,9 @@ import {
   type ProjectId,
   ReadRecipients,
   RecordRecipients,
+  readRecipientLines,
   recipientLimits,
+  targetOfRecipient,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
@@ -119,6 +121,8 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
       if (waiting >= recipientLimits.waitingChunks)
         throw new HeraldError("queue-full", "as many recipients wait as one notification may have waiting");
       if (!(await recipients.append(chunk, before, now()))) throw mismatch(chunk.lastLine);
+      const [sole, more] = chunk.last && before === undefined ? readRecipientLines(chunk.lines) : [];
+      if (sole && !more) await notifications.addPerson(projectId, notificationId, targetOfRecipient(kind, sole));
       return {};
     }),
   ];

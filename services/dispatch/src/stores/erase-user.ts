@@ -1,10 +1,21 @@
-import { erasedUser, idTime, type ProjectId, userKey } from "@herald/contracts";
+import {
+  allHaveFewDevices,
+  erasedUser,
+  idTime,
+  type NotificationContent,
+  type NotificationId,
+  type ProjectId,
+  userKey,
+} from "@herald/contracts";
 import { findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
-import { type Erased, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";
+import { rootGeneration } from "../domain/batch.ts";
+import { type Erased, eraseTargets, isTargetOf, keysOf } from "../domain/erase-targets.ts";
 import type { Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+import type { RecipientStore } from "./recipient-store.ts";
+import { rowSourceFields } from "./rows.ts";
 import type { SmallSendStore } from "./small-send-store.ts";
 
 /** A ledger row, including the owners of its devices, has at most 60 KiB. */
@@ -14,17 +25,32 @@ const pageSize = 100;
 async function* pagesOf<Document extends { _id: string }>(
   collection: Collection<Document>,
   filter: Filter<Document>,
-  hint: string,
+  { hint, projection }: { readonly hint: string; readonly projection?: Readonly<Record<string, 1>> },
 ): AsyncGenerator<WithId<Document>[]> {
   for (let after = ""; ; ) {
     const rest = { ...filter, _id: { $gt: after } } as Filter<Document>;
-    const page = await findSome(collection, rest, { hint, sort: { _id: 1 }, limit: pageSize });
+    const options = { hint, sort: { _id: 1 }, limit: pageSize, ...(projection && { projection }) } as const;
+    const page = await findSome(collection, rest, options);
     yield page;
     const last = page.at(-1);
     if (!last || page.length < pageSize) return;
     after = last._id;
   }
 }
+
+/** What of a notification an erasure reads. */
+const erasable = {
+  projectId: 1,
+  content: 1,
+  expanded: 1,
+  pagesExpanded: 1,
+  recipient: 1,
+  recipients: 1,
+} as const;
+type Erasable = WithId<NotificationDocument>;
+
+/** A larger audience is not one user's. */
+const maxBatches = 16;
 
 type IsTheirs = (userId: string) => boolean;
 
@@ -44,75 +70,160 @@ const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsThei
   return others.some((owner, at) => owner !== owners[at]) ? (packNames(others) ?? "") : undefined;
 };
 
+/** Whether all devices of a row had the erased user. */
+const isTheirRow = (row: Pick<DeliveryDocument, "users">, isTheirs: IsTheirs): boolean => {
+  const owners = ownersOf(row);
+  return owners.length > 0 && owners.every((owner) => owner !== undefined && isTheirs(owner));
+};
+
+/** In the place of an erased user's token in rows that wait. It is never sent: registry says first that the device is gone. */
+const erasedToken = "https://erased.invalid/";
+
+const withoutUser = (device: Sendable): Sendable => ({
+  ...device,
+  userId: erasedUser,
+  ...(device.values && { values: {} }),
+});
+
+const withoutToken = ({ keys: _k, liveToken: _l, ...device }: Sendable): Sendable => ({
+  ...device,
+  token: erasedToken,
+});
+
 /** Removes erased users from notifications and from the ledger. Counts stay. */
-export const createUserEraser = (db: Db, sends: Pick<SmallSendStore, "eraseOwners">) => {
+export const createUserEraser = (
+  db: Db,
+  sends: Pick<SmallSendStore, "eraseOwners">,
+  recipients: Pick<RecipientStore, "progress">,
+) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
 
-  const rewrite = async (document: WithId<NotificationDocument>, { projectId, key }: Erased): Promise<void> => {
-    const { content, isErased } = eraseTargets(JSON.parse(document.content), { projectId, key });
-    const isTheirs = isTargetOf({ projectId, key });
-    const { expanded } = document;
+  const rewrite = async (document: Erasable, erased: Erased, isWhole: boolean): Promise<void> => {
+    const { _id, projectId, expanded } = document;
+    const { content, isErased } = eraseTargets(JSON.parse(document.content), erased, isWhole);
+    const isTheirs = isTargetOf(erased);
+    const unmatched = isWhole ? [] : expanded?.unmatched.filter((target) => !isTheirs(target));
     await notifications.updateOne(
       // If another erasure has changed the document since, the next pass finds it again.
-      { _id: document._id, projectId, content: document.content },
+      { _id, projectId, content: document.content },
       {
-        $set: {
-          content: JSON.stringify(content),
-          ...(expanded && { "expanded.unmatched": expanded.unmatched.filter((target) => !isTheirs(target)) }),
-        },
-        $pull: { userKeys: key },
-        ...(isErased && { $unset: { tags: "" } }),
+        $set: { content: JSON.stringify(content), ...(expanded && { "expanded.unmatched": unmatched }) },
+        $pull: { userKeys: { $in: [...keysOf(erased)] } },
+        ...(isErased && { $unset: { tags: "", personal: "" } }),
       },
     );
   };
 
   const eraseNotifications = async (erased: Erased): Promise<void> => {
-    const { projectId, key, at } = erased;
-    const filter = { projectId, userKeys: key, acceptedAt: { $lte: at } };
-    for await (const page of pagesOf(notifications, filter, notificationHints.users))
-      for (const document of page) await rewrite(document, erased);
+    const { projectId, at } = erased;
+    const filter = { projectId, userKeys: { $in: [...keysOf(erased)] }, acceptedAt: { $lte: at } };
+    for await (const page of pagesOf(notifications, filter, { hint: notificationHints.users, projection: erasable }))
+      for (const document of page) {
+        // Of a list only the sole recipient has a key.
+        const { recipients: listed } = JSON.parse(document.content) as NotificationContent;
+        await rewrite(document, erased, listed !== undefined);
+      }
+  };
+
+  /** Whether a notification whose devices are all the erased user's was for no one else. */
+  const isForNoOther = async ({ _id, projectId, content, expanded, pagesExpanded = 0 }: Erasable): Promise<boolean> => {
+    if (expanded === undefined || expanded.lost || expanded.unmatched.length > 0) return false;
+    const { targets, recipients: listed } = JSON.parse(content) as NotificationContent;
+    if (listed === undefined) return allHaveFewDevices(targets);
+    if (expanded.list) return expanded.list.unmatched.length === 0;
+    return (await recipients.progress(projectId, _id, pagesExpanded)).unmatched === 0;
+  };
+
+  const eraseIfTheirs = async (projectId: ProjectId, id: NotificationId, erased: Erased): Promise<void> => {
+    const document = await notifications.findOne({ _id: id, projectId }, { projection: erasable });
+    if (document && (await isForNoOther(document))) await rewrite(document, erased, true);
+  };
+
+  /** Small sends that went to some of the user's devices. */
+  const eraseSmall = async (erased: Erased): Promise<void> => {
+    const { projectId, at, devices = [] } = erased;
+    const theirs = new Set(devices);
+    for (const field of ["recipient", "recipients"] as const) {
+      const filter = { projectId, [field]: { $in: devices }, acceptedAt: { $lte: at } } as Filter<NotificationDocument>;
+      const options = { hint: notificationHints[field], projection: erasable };
+      for await (const page of pagesOf(notifications, filter, options))
+        for (const document of page) {
+          const { recipient, recipients: others = [] } = document;
+          const all = [...(recipient ? [recipient] : []), ...others].every((id) => theirs.has(id));
+          await rewrite(document, erased, all && (await isForNoOther(document)));
+        }
+    }
   };
 
   const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: IsTheirs): Promise<void> => {
     const users = withoutOwners(ownersOf(row), isTheirs);
     if (users === undefined) return;
     const { _id, projectId, state, devices, child } = row;
+    // A row that is being sent needs its tokens.
+    const change = (device: Sendable) =>
+      state === "started" ? withoutUser(device) : withoutToken(withoutUser(device));
     // `userId` is not cleared: a waiting delivery must detect that the device belongs to another user now.
     const without = (some: readonly Sendable[]): Sendable[] =>
-      some.map((device) =>
-        device.userId !== undefined && isTheirs(device.userId)
-          ? { ...device, userId: erasedUser, ...(device.values && { values: {} }) }
-          : device,
-      );
-    await deliveries.updateOne({ _id, projectId }, { $set: { users } });
+      some.map((device) => (device.userId !== undefined && isTheirs(device.userId) ? change(device) : device));
     if (devices) await deliveries.updateOne({ _id, projectId, state }, { $set: { devices: without(devices) } });
     if (child)
       await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
+    // Last: without its owners, the row is not found again after a crash.
+    await deliveries.updateOne({ _id, projectId }, { $set: { users } });
   };
 
-  const eraseNamed = async ({ projectId, key, at }: Erased): Promise<void> => {
+  const eraseNamed = async (erased: Erased): Promise<void> => {
+    const { projectId, key, at } = erased;
     const filter = { projectId, named: { $exists: true }, acceptedAt: { $lte: at } } as const;
-    for await (const page of pagesOf(notifications, filter, notificationHints.named)) {
+    const options = { hint: notificationHints.named, projection: { ...rowSourceFields, step: 1 } } as const;
+    for await (const page of pagesOf(notifications, filter, options)) {
       const isTheirs = isUserOf(projectId, key);
-      // The rows of a send that has not ended move to `deliveries`, where they are erased below.
-      for (const document of page) await sends.eraseOwners(document, (owners) => withoutOwners(owners, isTheirs));
+      for (const document of page) {
+        const { _id, rows = [] } = document;
+        if (rows.length > 0 && rows.every((row) => isTheirRow(row, isTheirs)))
+          await eraseIfTheirs(projectId, _id, erased);
+        // The rows of a send that has not ended move to `deliveries`, where they are erased below.
+        await sends.eraseOwners(document, (owners) => withoutOwners(owners, isTheirs));
+      }
     }
   };
 
-  const eraseRows = async ({ projectId, key, at }: Erased): Promise<void> => {
+  /** Before the row loses its owners: a crash between the two leaves it to the next pass. */
+  const eraseIfAllRowsTheirs = async (
+    { projectId, notificationId }: DeliveryDocument,
+    isTheirs: IsTheirs,
+    erased: Erased,
+  ) => {
+    const roots = await deliveries
+      .find(
+        { projectId, notificationId, generation: rootGeneration },
+        { hint: deliveryHints.finish, projection: { users: 1 }, limit: maxBatches + 1 },
+      )
+      .toArray();
+    if (roots.length <= maxBatches && roots.every((row) => isTheirRow(row, isTheirs)))
+      await eraseIfTheirs(projectId, notificationId, erased);
+  };
+
+  const eraseRows = async (erased: Erased): Promise<void> => {
+    const { projectId, key, at } = erased;
     const filter = { projectId, users: { $exists: true } };
-    for await (const page of pagesOf(deliveries, filter, deliveryHints.users)) {
+    for await (const page of pagesOf(deliveries, filter, { hint: deliveryHints.users })) {
       const isTheirs = isUserOf(projectId, key);
-      // Only notifications created before the erasure, which their ids tell: a user who returned keeps later ones.
-      for (const row of page) if (idTime(row.notificationId) <= at) await eraseRow(row, isTheirs);
+      for (const row of page) {
+        // Only notifications created before the erasure, which their ids tell: a user who returned keeps later ones.
+        if (idTime(row.notificationId) > at) continue;
+        if (isTheirRow(row, isTheirs)) await eraseIfAllRowsTheirs(row, isTheirs, erased);
+        await eraseRow(row, isTheirs);
+      }
     }
   };
 
   return guardStore({
-    /** Erases a user from all notifications accepted before the erasure, and from their ledgers. Repeatable. */
+    /** Erases a user, or some of a user's devices, from all notifications accepted before the erasure, and from their ledgers. Repeatable. */
     erase: async (erased: Erased): Promise<void> => {
       await eraseNotifications(erased);
+      if (erased.devices) return eraseSmall(erased);
       await eraseNamed(erased);
       await eraseRows(erased);
     },

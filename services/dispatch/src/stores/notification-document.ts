@@ -13,9 +13,11 @@ import {
   type PageOf,
   type PersonalTexts,
   type ProjectId,
+  personKeysOf,
   pushTypeTag,
   type SendV1,
   type Tag,
+  targetsOfSend,
   toTags,
   userKey,
   userKeysOf,
@@ -119,7 +121,10 @@ export type NotificationDocument = Facts & {
   content: string;
   /** {@link PersonalTexts} as JSON; absent: all devices get the texts of `content`. */
   personal?: string;
-  /** `userKey` of the users among its targets; absent: none. */
+  /**
+   * For the erasure of users: keys of the users among its targets, of a list's only recipient, and of devices and push tokens that its rows
+   * do not name; absent: none.
+   */
   userKeys?: string[];
   /** The ledger of a small send, unless it had to move to `deliveries`, where the ledgers of all other sends are. */
   rows?: EmbeddedRow[];
@@ -185,12 +190,21 @@ export const newFacts = (
   };
 };
 
+/** The only recipient of a list. */
+const soleRecipient = (send: Pick<SendV1, "content" | "recipients">): string[] =>
+  send.recipients?.flat().length === 1 ? targetsOfSend(send) : [];
+
+/** `unnamed`: targets that no row of it names. */
 export const newDocument = (
   state: NotificationState,
-  content: NotificationContent,
-  personal?: PersonalTexts,
+  send: Pick<SendV1, "content" | "personal" | "recipients">,
+  unnamed: readonly string[],
 ): NotificationDocument => {
-  const userKeys = userKeysOf(state.projectId, content.targets);
+  const { projectId } = state;
+  const { content, personal } = send;
+  const also = [...unnamed, ...soleRecipient(send)];
+  const userKeys = userKeysOf(projectId, content.targets);
+  if (also.length > 0) userKeys.push(...personKeysOf(projectId, also).filter((key) => !userKeys.includes(key)));
   return {
     ...state,
     content: JSON.stringify(content),

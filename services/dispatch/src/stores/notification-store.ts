@@ -3,6 +3,7 @@ import {
   type NotificationId,
   type PersonalTexts,
   type ProjectId,
+  personKeysOf,
   type SendV1,
 } from "@herald/contracts";
 import {
@@ -121,12 +122,13 @@ export const createNotificationStore = (db: Db) => {
 
   const insert = async (
     state: NotificationState,
-    { content, personal }: Pick<SendV1, "content" | "personal">,
+    send: Pick<SendV1, "content" | "personal" | "recipients">,
   ): Promise<Inserted | undefined> => {
+    const { content, personal } = send;
     const document = { ...state, content, ...(personal && { personal }) };
     const outbox = eventsOfSend(document);
     const inserted = await insertOne({
-      ...newDocument(state, content, personal),
+      ...newDocument(state, send, content.targets),
       ...(state.step && { large: true as const }),
       outbox,
     });
@@ -270,6 +272,12 @@ export const createNotificationStore = (db: Db) => {
         { projectId, step: { $in: ["accepted", "expanding"] }, upload: true },
         { hint: notificationHints.steps, limit },
       ),
+
+    /** Adds a target to those by which an erasure finds the notification: the only recipient of its upload. */
+    addPerson: async (projectId: ProjectId, _id: NotificationId, target: string): Promise<void> => {
+      const userKeys = { $each: personKeysOf(projectId, [target]) };
+      await notifications.updateOne({ _id, projectId }, { $addToSet: { userKeys } });
+    },
 
     /** Records that the first `pages` chunks of its recipients are expanded. Repeatable. */
     pagesExpanded: async (projectId: ProjectId, _id: NotificationId, pages: number): Promise<void> => {

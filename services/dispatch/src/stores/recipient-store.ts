@@ -327,3 +327,5 @@ export const createRecipientStore = (db: Db) => {
     },
   });
 };
+
+export type RecipientStore = ReturnType<typeof createRecipientStore>;

@@ -4,9 +4,9 @@ import {
   idTime,
   type NotificationId,
   type ProjectId,
+  personKeysOf,
   sendGroupOf,
   targetsOfSend,
-  userKeysOf,
 } from "@herald/contracts";
 import {
   anyOf,
@@ -22,7 +22,7 @@ import {
   projectAfter,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Erased, eraseFromSend } from "../domain/erase-targets.ts";
+import { type Erased, eraseFromSend, keysOf } from "../domain/erase-targets.ts";
 import type { Claim } from "./delivery-document.ts";
 
 /** Small sends of one project and one message that wait for their project's turn, before any of their devices is known. */
@@ -39,7 +39,7 @@ type SendGroupDocument = Omit<SendGroup, "sends"> & {
   sends: string;
   /** How many sends it has. */
   size: number;
-  /** `userKey` of the users among their targets; absent: none. */
+  /** Keys of the users, devices and push tokens among their targets; absent: none. */
   userKeys?: string[];
 };
 
@@ -97,7 +97,7 @@ export const createSendGroupStore = (db: Db) => {
     park: async (projectId: ProjectId, sends: readonly GroupedSend[], claim: Claim): Promise<void> => {
       const [first] = sends;
       if (!first) return;
-      const userKeys = userKeysOf(projectId, targetsOf(sends));
+      const userKeys = personKeysOf(projectId, targetsOf(sends));
       // The random part, because a second group of the same message may have to wait later.
       const _id = `${sendGroupOf(first.notificationId)}/${randomBytes(8).toString("base64url")}`;
       await insertOne({
@@ -166,13 +166,13 @@ export const createSendGroupStore = (db: Db) => {
 
     /** Erases a user from sends accepted before the erasure. What was sent to no other target loses its content, and matches no device. */
     erase: async (erased: Erased): Promise<void> => {
-      const { projectId, key, at } = erased;
-      const filter = { projectId, userKeys: { $exists: true, $eq: key } } as const;
+      const { projectId, at } = erased;
+      const filter = { projectId, userKeys: { $exists: true, $in: [...keysOf(erased)] } } as const;
       for await (const document of groups.find(filter, { hint: hints.users })) {
         const sends = toGroup(document).sends.map((send) =>
           new Date(send.acceptedAt) <= at ? eraseFromSend(send, erased) : send,
         );
-        const userKeys = userKeysOf(projectId, targetsOf(sends));
+        const userKeys = personKeysOf(projectId, targetsOf(sends));
         // If another erasure has changed the group since, the next pass finds it again.
         await groups.updateOne(
           { _id: document._id, projectId, sends: document.sends },

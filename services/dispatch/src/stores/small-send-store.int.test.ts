@@ -20,6 +20,7 @@ import { createUserEraser } from "./erase-user.ts";
 import { createLedger } from "./ledger.ts";
 import { notificationCollection } from "./notification-document.ts";
 import { createNotificationStore } from "./notification-store.ts";
+import { createRecipientStore } from "./recipient-store.ts";
 import { createSmallSendStore } from "./small-send-store.ts";
 
 let database: FreshDatabase;
@@ -232,7 +233,7 @@ test("an erased user is in no ledger any more, whether their send has ended or i
     now,
   );
   const underWay = await store([device("eve")]);
-  const { erase } = createUserEraser(db, all.sends);
+  const { erase } = createUserEraser(db, all.sends, createRecipientStore(db));
   await erase({ projectId, key: userKey(projectId, "eve"), at: now });
   const usersIn = async (id: typeof ended.id) =>
     (await all.list({ projectId, notificationId: id }, page)).data.map(({ user_id }) => user_id);

@@ -101,7 +101,7 @@ export const createSmallSendStore = (db: Db) => {
       );
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
-        ...newDocument(state, send.content, send.personal),
+        ...newDocument(state, send, unmatched),
         ...(rows.length > 0 && { rows: rows.map(embed) }),
         ...(named && { named: true as const }),
         ...recipientsOf(batches),

@@ -1,5 +1,13 @@
-import { handleRequest, type RequestListener } from "@herald/bus";
-import { CheckRecipients, EraseUser, GetUser, ListUsers, type ProjectId, userKey } from "@herald/contracts";
+import { handleRequest, type RequestListener, sendRequest } from "@herald/bus";
+import {
+  CheckRecipients,
+  EraseDevices,
+  EraseUser,
+  GetUser,
+  ListUsers,
+  type ProjectId,
+  userKey,
+} from "@herald/contracts";
 import { notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { isOff } from "../domain/preferences.ts";
@@ -12,13 +20,17 @@ const atATime = 500;
 
 /** Removes the user from registry at once, and from the other services by the event. Repeatable at any point. */
 const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<Date> => {
-  const { devices, userPreferences, erasures, publishSoon, publish, now } = deps;
+  const { bus, devices, userPreferences, erasures, publishSoon, publish, now } = deps;
   const at = now();
-  await erasures.put({ projectId, key: userKey(projectId, userId), at });
+  const key = userKey(projectId, userId);
+  await erasures.put({ projectId, key, at });
   const context = eventContext(projectId, at);
   for (;;) {
     const some = await devices.ofUser(projectId, userId, atATime);
     if (some.length === 0) break;
+    const known = some.map(({ _id: id, token }) => ({ id, token }));
+    // Before they are removed: a crash or an error leaves devices, which the next erasure finds.
+    await sendRequest(bus, EraseDevices, { projectId, key, at: at.toISOString(), devices: known });
     for (const { _id } of some) await devices.remove(context, _id, userId);
     publishSoon.devices(
       projectId,
