@@ -252,17 +252,15 @@ test("a claimed device is not rotated away: its pushes do not follow the claim t
   show(task, { "pushes on the attacker's phone": 0 });
 });
 
+const locales = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => String.fromCharCode(97 + Math.floor(n / 26), 97 + (n % 26)));
+
 /** A send to one recipient whose text is compiled to as much as Herald accepts: each `{{a}}` is some fifty bytes then. */
 const largestText = (languages: number) => ({
   title: "{{ a }}",
   variables: { a: "" },
   recipients: [{ target: "user:reader", variables: {} }],
-  localizations: Object.fromEntries(
-    Array.from({ length: languages }, (_, n) => [
-      `${String.fromCharCode(97 + Math.floor(n / 26), 97 + (n % 26))}`,
-      { body: "{{a}}".repeat(200) },
-    ]),
-  ),
+  localizations: Object.fromEntries(locales(languages).map((locale) => [locale, { body: "{{a}}".repeat(200) }])),
 });
 
 test("lists and exports of notifications do not read what they do not show: compiled texts", async ({ task }) => {
@@ -318,4 +316,41 @@ test("lists and exports of notifications do not read what they do not show: comp
   expect(statuses.filter((status) => status !== 200)).toEqual([]);
   expect(peak - before).toBeLessThan(150);
   expect(beside?.ticks).toBeLessThan(maxTicks);
+});
+
+test("pages of the largest notifications, many at a time, leave another's lists answered", async ({ task }) => {
+  const project = await system.project("Readers of pages");
+  const notification = {
+    title: "To no one",
+    targets: ["user:none"],
+    localizations: Object.fromEntries(locales(100).map((locale) => [locale, { body: "y".repeat(600) }])),
+  };
+  const notifications = Array.from({ length: 20 }, () => notification);
+  for (let n = 0; n < 5; n++)
+    expectStatus(await project.call("POST /notifications/batch", { body: { notifications } }), 202);
+  await eventually(async () => expect(await project.notifications()).toHaveLength(100), { timeoutMs: 60_000 });
+  const neighbour = await system.project("Beside pages");
+  const before = await memoryOf(system, "dispatch");
+  let answered = 0;
+  const reading = inParallel(Array.from({ length: 64 }), 48, async () => {
+    const { status } = await project.call("GET /notifications?per_page=100&after=");
+    if (status === 200) answered++;
+  });
+  let beside = { p99: 0, answered: 0 };
+  const during = async () => {
+    beside = await latencyDuring(
+      () => neighbour.call("GET /notifications"),
+      () => reading,
+      system.services.analytics,
+    );
+  };
+  const peak = await peakMemory(system, "dispatch", during());
+  show(task, {
+    "pages of 6 MB, of 64": answered,
+    "MB of dispatch": `${before} → ${peak}`,
+    "another's lists meanwhile": beside.answered,
+    "p99 ms": beside.p99,
+  });
+  expect(beside.answered).toBeGreaterThan(0);
+  expect(peak - before).toBeLessThan(200);
 });

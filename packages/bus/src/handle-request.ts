@@ -54,7 +54,8 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
     let leave: (() => void) | undefined;
     try {
       const request = parse(contract, body);
-      const gate = contract.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
+      const isHeavy = contract.isHeavy?.(request) === true;
+      const gate = isHeavy ? connection.heavyRequests : connection.requests;
       leave = await gate.enter(projectOf(request), 1, { isGone: () => deadline.remainingMs() === 0 });
       const context: RequestContext = {
         ...(requestId === undefined ? {} : { requestId }),
@@ -73,6 +74,8 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
           : handleSuspect(connection, `${contract.service}.suspect.${contract.name}/${suspect}`, attempt);
       const work = () => runWithDeadline(deadline, inTurn);
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
+      // To check and to send a long answer costs as much as to read it.
+      if (isHeavy && deadline.remainingMs() === 0) throw deadlineExceeded(undefined);
       return { answer: contract.answer.parse(result) };
     } catch (error) {
       failSpan(span, error);

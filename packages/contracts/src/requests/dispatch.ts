@@ -3,7 +3,7 @@ import { defineList, defineRequest } from "../envelope.ts";
 import { Delivery, DeliveryAttempt, DeliveryStatus, DeviceNotification } from "../http/v1/deliveries.ts";
 import { ChangeNotification } from "../http/v1/local-time.ts";
 import { Notification, notificationFilterQuery } from "../http/v1/notifications.ts";
-import { KeysetRequest, keysetPageOf, ListRequest, PageRequest } from "../http/v1/pagination.ts";
+import { KeysetRequest, keysetPageOf, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
@@ -14,11 +14,15 @@ import { VapidKeyId } from "../vapid.ts";
 const project = { projectId: ProjectId };
 const notification = { ...project, notificationId: NotificationId };
 
-/** Notifications without opens: `counts.opened` is 0, because analytics has the opens. */
-export const ListNotifications = defineList(
-  "dispatch.notifications.list" /** `userId`: notifications that name this user as a target. */,
+/**
+ * Notifications without opens: `counts.opened` is 0, because analytics has the opens. `userId`: notifications that name this user as a
+ * target. Heavy: a hundred notifications may have 6 MB of content.
+ */
+export const ListNotifications = defineRequest(
+  "dispatch.notifications.list",
   { ...project, ...notificationFilterQuery, page: ListRequest, userId: UserId.optional() },
-  Notification,
+  pageOf(Notification),
+  () => true,
 );
 export const GetNotification = defineRequest("dispatch.notifications.get", notification, Notification);
 export const CancelNotification = defineRequest("dispatch.notifications.cancel", notification, Notification);
@@ -65,7 +69,7 @@ export const CountBacklog = defineRequest(
 
 /**
  * Devices of a user who is being erased, and their push tokens: what was sent to them until `at` is erased too. Registry asks before it
- * deletes them, because nobody knows afterwards whose they were. `key`: the user's `userKey`. Repeatable.
+ * deletes them, because it is not known afterwards whose they were. `key`: the user's `userKey`. Repeatable.
  */
 export const EraseDevices = defineRequest(
   "dispatch.users.erase-devices",
