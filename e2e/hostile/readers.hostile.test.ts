@@ -276,7 +276,7 @@ test("lists and exports of notifications do not read what they do not show: comp
     break;
   }
   expect(languages).toBeGreaterThan(0);
-  const count = 30;
+  const count = 24;
   await inParallel(Array.from({ length: count }), 4, async () => expectStatus(await send(languages), 202));
   await eventually(async () => expect((await project.notifications()).length).toBe(count + 1), { timeoutMs: 60_000 });
 

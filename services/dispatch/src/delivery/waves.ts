@@ -32,7 +32,7 @@ export const createWaves = ({ bus, notifications, finisher, dueMessages, now }: 
 
     /** Begins the next wave if its time has come. False when another process began it, or its time was changed. Repeatable. */
     begin: async (projectId: ProjectId, id: NotificationId): Promise<boolean> => {
-      const document = await notifications.get(projectId, id);
+      const document = await notifications.getShown(projectId, id);
       const { waves, step } = document ?? {};
       const wave = waves?.list[waves.n];
       if (!document || !waves || !wave || step !== "scheduled" || wave.at > now()) return false;

@@ -33,7 +33,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
   /** Ends a send that had begun. Any other becomes a large send, with its own message and dead letters. */
   const endSend = async (send: SendV1, message: DeadMessage["message"], signal: AbortSignal) => {
     const { projectId, notificationId } = send;
-    const document = await notifications.get(projectId, notificationId);
+    const document = await notifications.getState(projectId, notificationId);
     if (document?.expanded?.lost) return;
     if (!document?.end && !document?.expanded) return sendAsLarge(send);
     if (document.end) return;
@@ -75,7 +75,7 @@ export const handleDeadLetters = (deps: DeliveryDeps) => {
     }),
     on(DeliverBatchV1, async (batch, message, signal) => {
       // Deleting a project leaves batches whose notifications no longer exist.
-      const document = await notifications.get(batch.projectId, batch.notificationId);
+      const document = await notifications.getState(batch.projectId, batch.notificationId);
       if (!document) return;
       const row = { projectId: batch.projectId, id: batch.batchId };
       const run = await deliveries.claim(row, message && claimOf(message), now(), batch, document.tags);

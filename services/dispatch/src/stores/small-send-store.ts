@@ -65,6 +65,10 @@ export const createSmallSendStore = (db: Db) => {
   const updateOne = updateBatched(notifications);
 
   const findOne = findBatched(notifications);
+  const findRows = findBatched<NotificationDocument, Exclude<keyof NotificationDocument, "content" | "personal">>(
+    notifications,
+    { content: 0, personal: 0 },
+  );
 
   /**
    * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: after a crash, the next caller
@@ -73,7 +77,7 @@ export const createSmallSendStore = (db: Db) => {
   const moveToDeliveries = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
     const key = { _id: id, projectId };
     await notifications.updateOne({ ...key, "claim.open": true }, { $set: { "claim.open": false } });
-    const document = await findOne(key);
+    const document = await findRows(key);
     if (!document?.claim || document.claim.open) return;
     await insertMissing(deliveries, embeddedRows(document));
     await notifications.updateOne({ ...key, ...toDeliveringMoved.filter }, toDeliveringMoved.update);
@@ -140,7 +144,7 @@ export const createSmallSendStore = (db: Db) => {
       );
       if ((await updateOne({ _id, projectId }, filter, update)) === "updated") return result;
       // This update or an earlier try may have succeeded although its response was lost: no other update ends a send that still has rows.
-      const document = await findOne({ _id, projectId });
+      const document = await findRows({ _id, projectId });
       return document?.end && document.rows
         ? { ...result, state: { status: document.status as FinalStatus, end: document.end } }
         : undefined;

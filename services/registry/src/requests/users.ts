@@ -26,7 +26,7 @@ const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<
   await erasures.put({ projectId, key, at });
   const context = eventContext(projectId, at);
   for (;;) {
-    const some = await devices.ofUser(projectId, userId, atATime);
+    const some = await devices.tokensOfUser(projectId, userId, atATime);
     if (some.length === 0) break;
     const known = some.map(({ _id: id, token }) => ({ id, token }));
     // Before they are removed: a crash or an error leaves devices, which the next erasure finds.

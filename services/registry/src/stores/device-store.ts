@@ -284,6 +284,18 @@ export const createDeviceStore = (
     ofUser: (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> =>
       findSome(devices, { projectId, userId }, { hint: indexName(deviceIndexes.users), sort: { _id: 1 }, limit }),
 
+    /** The ids and push tokens of a user's devices. */
+    tokensOfUser: (
+      projectId: ProjectId,
+      userId: string,
+      limit: number,
+    ): Promise<Pick<DeviceDocument, "_id" | "token">[]> =>
+      findSome(
+        devices,
+        { projectId, userId },
+        { hint: indexName(deviceIndexes.users), sort: { _id: 1 }, limit, projection: { token: 1 } },
+      ),
+
     countOfUser: (projectId: ProjectId, userId: string): Promise<number> =>
       devices.countDocuments({ projectId, userId }, { hint: indexName(deviceIndexes.users) }),
 
