@@ -60,7 +60,7 @@ type Asked = ReturnType<typeof named> & { readonly token: string };
 const put = {
   tag: "Devices",
   description:
-    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state, at once or if it has it within a minute, which counts as a send; expires after 13 hours, and goes when the user of the device changes.",
+    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state at once, or within a minute if its device has it already, which counts as a send. It expires after 13 hours, and goes when the user of the device changes.",
   access: projectOrDevice("devices"),
   body: PutFurtherToken,
   responses: { 204: { description: "The token is stored" } },
