@@ -11,11 +11,11 @@ import {
   empty,
   isTrue,
   LiquidRenderError,
-  nameOf,
   nil,
   plainValue,
   type Runtime,
   textOf,
+  valueName,
 } from "./filters.ts";
 
 /** Values by name; `user` and `device` have values below them. */
@@ -142,7 +142,7 @@ const write = (run: Run, nodes: readonly LiquidNode[]): string => {
     else if ("output" in node) {
       const value = follow(run, node.output);
       if (value === undefined)
-        throw new LiquidRenderError("value-missing", `${nameOf(node.output.from)} has no value and no \`default\``);
+        throw new LiquidRenderError("value-missing", `${valueName(node.output.from)} has no value and no \`default\``);
       text += shown(run, run.show(textOf(value)));
     } else if ("assign" in node) run.locals.set(node.assign, follow(run, node.to));
     else if ("branches" in node) {

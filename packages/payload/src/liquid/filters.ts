@@ -101,13 +101,13 @@ const createDateFormat = (locale: string, options: Intl.DateTimeFormatOptions): 
   Object.assign(new Intl.DateTimeFormat(locale, options), { weight: new ArrayBuffer(weightBytes) });
 
 /** A value as messages name it: a path, or what the text itself says. */
-export const nameOf = (expression: LiquidExpression | undefined): string => {
+export const valueName = (expression: LiquidExpression | undefined): string => {
   if (expression !== undefined && "path" in expression) return `\`${expression.path.join(".")}\``;
   return expression !== undefined && "value" in expression ? JSON.stringify(expression.value).slice(0, 100) : "a value";
 };
 
 const refused = (filter: LiquidFilterName, needed: string, value: LiquidExpression | undefined): LiquidRenderError =>
-  failed(`the filter \`${filter}\` cannot use ${nameOf(value)}: it needs ${needed}`);
+  failed(`the filter \`${filter}\` cannot use ${valueName(value)}: it needs ${needed}`);
 
 const numeric = ({ value, from, filter }: Call): number => {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
@@ -224,7 +224,7 @@ export const applyFilter = (call: Call): Runtime => {
   const result = byName[call.filter](call);
   if (typeof result === "string" && result.length > liquidLimits.resultLength)
     throw failed(
-      `the result of the filter \`${call.filter}\` for ${nameOf(call.from)} is longer than ${liquidLimits.resultLength} characters`,
+      `the result of the filter \`${call.filter}\` for ${valueName(call.from)} is longer than ${liquidLimits.resultLength} characters`,
     );
   return result;
 };

@@ -21,12 +21,12 @@ export type Erased = {
 };
 
 /** The keys of all that is erased, as `personKeysOf` gives them. */
-export const keysOf = ({ projectId, key, devices, tokens = [] }: Erased): ReadonlySet<string> =>
+export const erasedKeysOf = ({ projectId, key, devices, tokens = [] }: Erased): ReadonlySet<string> =>
   new Set(devices ? [...devices.map((id) => targetKey(projectId, `device:${id}`)), ...tokens] : [key]);
 
 /** Tests whether a target is erased. */
 export const isTargetOf = (erased: Erased): ((target: string) => boolean) => {
-  const keys = keysOf(erased);
+  const keys = erasedKeysOf(erased);
   return (target) => personKeysOf(erased.projectId, [target]).some((key) => keys.has(key));
 };
 
@@ -50,7 +50,7 @@ export const eraseTargets = (
 /** Recipients without the key and the values of an erased user. Their places stay, so that a page is cut in the same way again. */
 export const eraseLines = (lines: readonly RecipientLine[], erased: Erased): RecipientLine[] => {
   const { projectId } = erased;
-  const keys = keysOf(erased);
+  const keys = erasedKeysOf(erased);
   const devices = new Set(erased.devices);
   const isTheirs = (key: string) =>
     erased.devices

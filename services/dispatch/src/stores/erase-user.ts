@@ -10,7 +10,7 @@ import {
 import { findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
-import { type Erased, eraseTargets, isTargetOf, keysOf } from "../domain/erase-targets.ts";
+import { type Erased, erasedKeysOf, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";
 import type { Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packNames } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
@@ -109,7 +109,7 @@ export const createUserEraser = (
       { _id, projectId, content: document.content },
       {
         $set: { content: JSON.stringify(content), ...(expanded && { "expanded.unmatched": unmatched }) },
-        $pull: { userKeys: { $in: [...keysOf(erased)] } },
+        $pull: { userKeys: { $in: [...erasedKeysOf(erased)] } },
         ...(isErased && { $unset: { tags: "", personal: "" } }),
       },
     );
@@ -117,7 +117,7 @@ export const createUserEraser = (
 
   const eraseNotifications = async (erased: Erased): Promise<void> => {
     const { projectId, at } = erased;
-    const filter = { projectId, userKeys: { $in: [...keysOf(erased)] }, acceptedAt: { $lte: at } };
+    const filter = { projectId, userKeys: { $in: [...erasedKeysOf(erased)] }, acceptedAt: { $lte: at } };
     for await (const page of pagesOf(notifications, filter, { hint: notificationHints.users, projection: erasable }))
       for (const document of page) {
         // Of a list only the sole recipient has a key.

@@ -22,7 +22,7 @@ import {
   projectAfter,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Erased, eraseFromSend, keysOf } from "../domain/erase-targets.ts";
+import { type Erased, erasedKeysOf, eraseFromSend } from "../domain/erase-targets.ts";
 import type { Claim } from "./delivery-document.ts";
 
 /** Small sends of one project and one message that wait for their project's turn, before any of their devices is known. */
@@ -167,7 +167,7 @@ export const createSendGroupStore = (db: Db) => {
     /** Erases a user from sends accepted before the erasure. What was sent to no other target loses its content, and matches no device. */
     erase: async (erased: Erased): Promise<void> => {
       const { projectId, at } = erased;
-      const filter = { projectId, userKeys: { $exists: true, $in: [...keysOf(erased)] } } as const;
+      const filter = { projectId, userKeys: { $exists: true, $in: [...erasedKeysOf(erased)] } } as const;
       for await (const document of groups.find(filter, { hint: hints.users })) {
         const sends = toGroup(document).sends.map((send) =>
           new Date(send.acceptedAt) <= at ? eraseFromSend(send, erased) : send,
