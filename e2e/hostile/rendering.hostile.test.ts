@@ -8,7 +8,7 @@ import { logOnFailure, type ServiceName, type System } from "../harness/system.t
 import { cpuFor } from "./cpu.ts";
 import { show } from "./figures.ts";
 import { latencyDuring, maxTicks } from "./latency.ts";
-import { memoryOf } from "./memory.ts";
+import { memoryOf, peakMemory } from "./memory.ts";
 import { scale } from "./scale.ts";
 import { test } from "./shared-system.ts";
 import { newToken } from "./world.ts";
@@ -27,15 +27,7 @@ const long = "x".repeat(4_000);
 /** The memory that a service takes more than before while `work` runs, at most, in MB. */
 const growthOf = async (service: ServiceName, work: () => Promise<unknown>): Promise<number> => {
   const before = await memoryOf(system, service);
-  let peak = before;
-  let running = true;
-  const watching = (async () => {
-    while (running) peak = Math.max(peak, await memoryOf(system, service));
-  })();
-  await work().finally(() => {
-    running = false;
-  });
-  await watching;
+  const peak = await peakMemory(system, service, work());
   return Math.max(peak, await memoryOf(system, service)) - before;
 };
 

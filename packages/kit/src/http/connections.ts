@@ -43,13 +43,14 @@ export const createConnections = (
     shares.free() > 0 && (maxPerAddress === Number.POSITIVE_INFINITY || shares.has(address, 1));
 
   const refusalFor = (address: string): HeraldError | undefined => {
-    if (shares.of(address) >= maxPerAddress && !closeIdle((socket) => open.get(socket)?.address === address))
+    const closeOwn = () => closeIdle((socket) => open.get(socket)?.address === address);
+    if (shares.of(address) >= maxPerAddress && !closeOwn())
       return new HeraldError(
         "rate-limited",
         `connection: one address may have ${maxPerAddress} at a time; use those that are open`,
         { retryAfterSeconds },
       );
-    if (!hasRoom(address) && !closeIdle(() => true))
+    if (!hasRoom(address) && !closeOwn() && !closeIdle(() => true))
       return new HeraldError("overloaded", "connection: as many as are taken here are open; try again later", {
         retryAfterSeconds,
       });

@@ -55,7 +55,8 @@ const requestIntervalMs = 4;
 /**
  * Resolves the audience of a send now. `null`: more devices than a small send may have, or targets that no index serves. Asks registry for
  * a project's concurrent sends in one request, and for all projects in one message; a slow answer delays only its project. If registry
- * refuses a request, asks for each of its sends alone. Throws `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry died over this send.
+ * refuses a request, asks for each of its sends alone. Throws `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry
+ * died over this send.
  */
 export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
   type Answer = SendAudience | null;

@@ -137,8 +137,9 @@ export const createSendCommands = (
   return {
     check,
     /**
-     * Accepts all sends of one request, which `check` returned, or none: claims its key and publishes the sends. Resolves to the commands with their final ids when
-     * they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed.
+     * Accepts all sends of one request, which `check` returned: claims its key and publishes them. Resolves to the commands with their final
+     * ids when they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed. Throws if one could
+     * not be published; others may have been then.
      */
     accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
       const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), key };
