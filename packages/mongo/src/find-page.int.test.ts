@@ -1,15 +1,20 @@
 import type { ListRequest, PageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually, type FreshDatabase, freshDatabase } from "@herald/testing";
-import type { Collection } from "mongodb";
+import { type Collection, type CommandStartedEvent, MongoClient } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCounts } from "./counts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { encodeAfter, findPage } from "./find-page.ts";
 
-type Row = { _id: string; projectId: string; secret?: string };
+type Row = { _id: string; projectId: string; secret?: string; hidden?: true };
 
 const list: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
+const hidden: IndexSpec = {
+  fields: { projectId: 1, _id: 1 },
+  purpose: "hidden",
+  partial: { hidden: { $exists: true } },
+};
 const id = (index: number) => `r${String(index).padStart(6, "0")}`;
 const rows = (projectId: string, from: number, to: number): Row[] =>
   Array.from({ length: to - from }, (_, index) => ({
@@ -24,7 +29,7 @@ let collection: Collection<Row>;
 beforeAll(async () => {
   database = await freshDatabase();
   collection = database.client.db(database.name).collection<Row>("rows");
-  await ensureIndexes(collection, [list]);
+  await ensureIndexes(collection, [list, hidden]);
   await collection.insertMany([...rows("a", 0, 45), ...rows("b", 0, 3)]);
 });
 afterAll(() => database.drop());
@@ -135,6 +140,53 @@ test("a page and a walk are served by the index that they name", async () => {
       counts: createCounts(),
     }),
   ).rejects.toThrow();
+});
+
+test("rows that are left out are on no page, in no walk and in no count, and the others' count reads only the index", async () => {
+  const all = rows("h", 0, 40).map((row, n): Row => (n % 4 === 3 || n < 2 ? { ...row, hidden: true } : row));
+  await collection.insertMany(all);
+  const shown = all.filter((row) => !row.hidden).map(({ _id }) => _id);
+  const client = await new MongoClient(database.url, { monitorCommands: true }).connect();
+  const counted: unknown[] = [];
+  client.on("commandStarted", ({ command, commandName }: CommandStartedEvent) => {
+    if (commandName === "aggregate") counted.push([command.pipeline[0].$match, command.hint]);
+  });
+  const firstId = (at: Date) => `h-${id(at.getTime())}`;
+  const get = (request: ListRequest) =>
+    findPage(client.db(database.name).collection<Row>("rows"), {
+      ...{ filter: { projectId: "h" }, without: { field: "hidden", hint: indexName(hidden) } },
+      ...{ hint: indexName(list), projection: { _id: 1 }, counts: createCounts(), firstId, request },
+    });
+  for (const newestFirst of [false, true]) {
+    const expected = newestFirst ? shown.toReversed() : shown;
+    for (const perPage of [1, 3, 7, shown.length, 40]) {
+      for (let n = 1; n <= Math.ceil(shown.length / perPage) + 1; n++) {
+        const answer = await get({ ...page(n, perPage), newestFirst });
+        expect(answer.data.map(({ _id }) => _id)).toEqual(expected.slice((n - 1) * perPage, n * perPage));
+        expect(answer).toMatchObject({ pagination: { count: shown.length, pages: Math.ceil(shown.length / perPage) } });
+      }
+      const walked: string[] = [];
+      for (let key: string | null = ""; key !== null; ) {
+        const next: Awaited<ReturnType<typeof get>> = await get({ ...after(key, perPage), newestFirst });
+        expect(next.data.length).toBe(Math.min(perPage, shown.length - walked.length));
+        walked.push(...next.data.map(({ _id }) => _id));
+        key = "next" in next ? next.next : null;
+      }
+      expect(walked).toEqual(expected);
+    }
+  }
+  const range = { createdAfter: "1970-01-01T00:00:00.010Z", createdBefore: "1970-01-01T00:00:00.030Z" };
+  counted.length = 0;
+  expect(await get({ ...page(1, 100), ...range })).toMatchObject({ pagination: { count: 15 } });
+  const filter = { projectId: "h", _id: { $gte: `h-${id(10)}`, $lt: `h-${id(30)}` } };
+  expect(counted).toEqual(
+    expect.arrayContaining([
+      [filter, indexName(list)],
+      [{ ...filter, hidden: { $exists: true } }, indexName(hidden)],
+    ]),
+  );
+  expect(counted).toHaveLength(2);
+  await client.close();
 });
 
 /** A project with thousands of rows, which the tests of counts share. */

@@ -3,6 +3,7 @@ import type { ListRequest, PageOf, PageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Collection, Document, Filter, FindOptions, Sort, WithId } from "mongodb";
 import { type Counts, deadlineOptions } from "./counts.ts";
+import { having } from "./ensure-indexes.ts";
 
 /** Enough to notice a key that was cut off or typed by hand. */
 const checksumLength = 4;
@@ -45,8 +46,13 @@ export const projectAfter =
   };
 
 export type FindPageOptions<Doc extends Document> = {
-  /** Includes the project. All its fields are a prefix of the index. */
+  /** Includes the project. All its fields are a prefix of the index: a count reads every document for any other field. */
   readonly filter: Filter<Doc>;
+  /**
+   * Leaves out the rows that have this field, which must be few: they are counted apart. `hint`: name of a partial index of them, which
+   * begins with the project.
+   */
+  readonly without?: { readonly field: string; readonly hint: string };
   /** The field that orders the rows: a string, unique among the rows that match the filter. `_id` by default. */
   readonly sort?: string;
   readonly request: ListRequest;
@@ -85,9 +91,10 @@ export const findPage = async <Doc extends Document>(
   collection: Collection<Doc>,
   options: FindPageOptions<Doc>,
 ): Promise<PageOf<WithId<Doc>>> => {
-  const { sort = "_id", request, hint, projection, counts } = options;
+  const { sort = "_id", request, hint, projection, counts, without } = options;
   const range = createdRange(request, options.firstId);
-  const filter = (range ? { ...options.filter, _id: range } : options.filter) as Filter<Doc>;
+  const all = (range ? { ...options.filter, _id: range } : options.filter) as Filter<Doc>;
+  const filter = (without ? { ...all, [without.field]: { $exists: false } } : all) as Filter<Doc>;
   const direction = request.newestFirst === true ? -1 : 1;
   const rows = (where: Filter<Doc>, skip: number, limit: number) =>
     findSome(collection, where, {
@@ -107,9 +114,13 @@ export const findPage = async <Doc extends Document>(
 
   const { page } = request;
   const skip = (page - 1) * perPage;
-  const [data, counted] = await Promise.all([rows(filter, skip, perPage), counts.count({ collection, filter, hint })]);
+  const [data, counted, leftOut] = await Promise.all([
+    rows(filter, skip, perPage),
+    counts.count({ collection, filter: all, hint }),
+    without ? counts.count({ collection, filter: { ...all, ...having(without.field) }, hint: without.hint }) : 0,
+  ]);
   // A cached count must not contradict the rows.
-  const count = data.length > 0 ? Math.max(counted, skip + data.length) : counted;
+  const count = Math.max(counted - leftOut, data.length > 0 ? skip + data.length : 0);
   return { data, pagination: paginationOf({ count, page, perPage }, data.length) };
 };
 

@@ -229,6 +229,8 @@ const indexes = {
   recipient: { fields: { projectId: 1, recipient: 1, _id: 1 }, purpose: "timeline", partial: having("recipient") },
   recipients: { fields: { projectId: 1, recipients: 1, _id: 1 }, purpose: "timeline", partial: having("recipients") },
   large: { fields: { projectId: 1, _id: 1 }, purpose: "large", partial: having("large") },
+  /** What lists leave out: counted apart, because of other notifications a count reads only the index. */
+  own: { fields: { projectId: 1, _id: 1 }, purpose: "own", partial: having("own") },
 } as const satisfies Record<string, IndexSpec>;
 
 export const notificationIndexes: readonly IndexSpec[] = [...Object.values(indexes), outboxIndex];
@@ -256,7 +258,6 @@ export const listNotifications =
     ];
     const filter = {
       projectId,
-      own: { $exists: false },
       ...(status !== undefined && { status }),
       ...(userId !== undefined && { userKeys: userKey(projectId, userId) }),
       // MongoDB uses a partial index only for a query that requires the field to exist.
@@ -265,6 +266,7 @@ export const listNotifications =
     const byTag = tags.length > 0 ? notificationHints.tags : undefined;
     const byStatus = status === undefined ? undefined : notificationHints.status;
     const hint = userId === undefined ? (byTag ?? byStatus ?? notificationHints.list) : notificationHints.users;
-    const options = { filter, hint, firstId: firstNotificationId, request, counts, projection: shownOnly };
+    const without = { field: "own", hint: notificationHints.own };
+    const options = { filter, without, hint, firstId: firstNotificationId, request, counts, projection: shownOnly };
     return mapPage(await findPage(notifications, options), toShown);
   };
