@@ -243,6 +243,22 @@ test("erasure finds what was sent to the user's phones, push tokens and lists: t
   const waiting = await users.phone(project, user);
   const inactive = await users.phone(project, user);
   const other = await users.phone(project, "stays");
+  // A phone on which another user was logged in before.
+  const handed = await users.phone(project, "former");
+  const formers = [
+    await project.send({ title: "To the former", targets: ["user:former"] }),
+    await project.send({ title: "To the former", targets: [`device:${handed.id}`] }),
+    await project.send({
+      ...{ title: "{{ x }} to the former", variables: { x: "" } },
+      recipients: [{ target: "user:former", variables: { x: "x" } }] as never,
+    }),
+  ];
+  for (const { id } of formers) await project.final(id);
+  const next = tokenOf(project, user, { iat: nowSeconds() + 5 });
+  expectStatus(
+    await users.own(`PATCH /devices/${handed.id}`, handed.credential, { device: { user_token: next } }),
+    200,
+  );
   const off = { body: { device: { status: "inactive" } } };
   expectStatus(await project.call(`PATCH /devices/${inactive.id}`, off), 200);
   await system.simulators.script([
@@ -286,7 +302,7 @@ test("erasure finds what was sent to the user's phones, push tokens and lists: t
   expect(uploaded.status).toBe(200);
   const progress = () => project.call(`GET /notifications/${upload.id}/recipients`);
   await eventually(async () => expect((await progress()).body.data).toMatchObject({ processed: 1, complete: true }));
-  await eventually(async () => expect(await project.notifications()).toHaveLength(theirs.length + 3));
+  await eventually(async () => expect(await project.notifications()).toHaveLength(theirs.length + formers.length + 3));
   await eventually(async () =>
     expect((await project.deliveries(`${sent[3]?.id}`)).map(({ attempts }) => attempts > 0)).toEqual([true]),
   );
@@ -319,7 +335,13 @@ test("erasure finds what was sent to the user's phones, push tokens and lists: t
     ...{ title: "To both", targets: ["device:dev_00000000000000000000000000", `device:${other.id}`] },
   });
   expect(await rest(both.id)).toMatchObject({ title: "List of both {{ x }}" });
+  for (const { id } of formers) expect((await rest(id)).title).toContain("the former");
   for (const { id } of [...sent, upload]) expect((await rest(id)).title, id).toBe("[erased]");
   expect(await users.reached(project, ["user:stays"])).toEqual([other.id]);
-  show(task, { "sends to them": sent.length + 3, "places searched": looked, "rows that hold something of theirs": 0 });
+  show(task, {
+    "sends to them": sent.length + 3,
+    "sends to a device's former user": formers.length,
+    "places searched": looked,
+    "rows that hold something of theirs": 0,
+  });
 });

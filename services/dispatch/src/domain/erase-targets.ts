@@ -31,17 +31,17 @@ export const isTargetOf = (erased: Erased): ((target: string) => boolean) => {
 };
 
 /**
- * Content without an erased user. What was sent only to erased users is erased with them, and only matches no device. `isWhole`: it is
- * known that it was.
+ * Content without an erased user. What was sent only to erased users is erased with them, and only matches no device. `isWhole`: whether it
+ * was, if that is known; by default as its targets say.
  */
 export const eraseTargets = (
   content: NotificationContent,
   erased: Erased,
-  isWhole = false,
+  isWhole?: boolean,
 ): { readonly content: NotificationContent; readonly isErased: boolean } => {
   const isTheirs = isTargetOf(erased);
   const targets = content.targets.map((target) => (isWhole || isTheirs(target) ? erasedTarget : target));
-  const isErased = isWhole || (targets.length > 0 && targets.every((target) => target === erasedTarget));
+  const isErased = isWhole ?? (targets.length > 0 && targets.every((target) => target === erasedTarget));
   const { recipients } = content;
   const rest = isErased ? { title: "[erased]", ...(recipients && { recipients }) } : content;
   return { content: { ...rest, targets }, isErased };

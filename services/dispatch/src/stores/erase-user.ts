@@ -6,8 +6,9 @@ import {
   type NotificationId,
   type ProjectId,
   userKey,
+  userKeysOf,
 } from "@herald/contracts";
-import { findSome, guardStore } from "@herald/mongo";
+import { anyExisting, findSome, guardStore } from "@herald/mongo";
 import type { Collection, Db, Filter, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
 import { type Erased, erasedKeysOf, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";
@@ -46,8 +47,9 @@ const erasable = {
   pagesExpanded: 1,
   recipient: 1,
   recipients: 1,
+  "rows.users": 1,
 } as const;
-type Erasable = WithId<NotificationDocument>;
+type Erasable = Omit<WithId<NotificationDocument>, "rows"> & { readonly rows?: readonly RowUsers[] };
 
 /** A larger audience is not one user's. */
 const maxBatches = 16;
@@ -70,8 +72,11 @@ const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsThei
   return others.some((owner, at) => owner !== owners[at]) ? (packNames(others) ?? "") : undefined;
 };
 
+/** The owners of a row's devices. */
+type RowUsers = Pick<DeliveryDocument, "users">;
+
 /** Whether all devices of a row had the erased user. */
-const isTheirRow = (row: Pick<DeliveryDocument, "users">, isTheirs: IsTheirs): boolean => {
+const isTheirRow = (row: RowUsers, isTheirs: IsTheirs): boolean => {
   const owners = ownersOf(row);
   return owners.length > 0 && owners.every((owner) => owner !== undefined && isTheirs(owner));
 };
@@ -99,11 +104,31 @@ export const createUserEraser = (
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
 
-  const rewrite = async (document: Erasable, erased: Erased, isWhole: boolean): Promise<void> => {
+  /** The first rows of a notification in `deliveries`, one more than are one user's. */
+  const rootsOf = (projectId: ProjectId, notificationId: NotificationId): Promise<RowUsers[]> =>
+    deliveries
+      .find(
+        { projectId, notificationId, generation: rootGeneration },
+        { hint: deliveryHints.finish, projection: { users: 1 }, limit: maxBatches + 1 },
+      )
+      .toArray();
+
+  /** Whether a device of a notification belonged to another user when it was sent: devices change hands. */
+  const isOfOthers = async ({ _id, projectId, rows }: Erasable, { key }: Erased): Promise<boolean> => {
+    const isTheirs = isUserOf(projectId, key);
+    const sent = rows ?? (await rootsOf(projectId, _id));
+    return sent.some((row) => ownersOf(row).some((owner) => owner !== undefined && !isTheirs(owner)));
+  };
+
+  /** `mayBeWhole`: it was for nobody else, unless a device had another user. By default as its targets say. */
+  const rewrite = async (document: Erasable, erased: Erased, mayBeWhole?: boolean): Promise<void> => {
     const { _id, projectId, expanded } = document;
-    const { content, isErased } = eraseTargets(JSON.parse(document.content), erased, isWhole);
+    const before: NotificationContent = JSON.parse(document.content);
+    const wanted = eraseTargets(before, erased, mayBeWhole);
+    const isKept = wanted.isErased && (await isOfOthers(document, erased));
+    const { content, isErased } = isKept ? eraseTargets(before, erased, false) : wanted;
     const isTheirs = isTargetOf(erased);
-    const unmatched = isWhole ? [] : expanded?.unmatched.filter((target) => !isTheirs(target));
+    const unmatched = isErased ? [] : expanded?.unmatched.filter((target) => !isTheirs(target));
     await notifications.updateOne(
       // If another erasure has changed the document since, the next pass finds it again.
       { _id, projectId, content: document.content },
@@ -117,27 +142,33 @@ export const createUserEraser = (
 
   const eraseNotifications = async (erased: Erased): Promise<void> => {
     const { projectId, at } = erased;
-    const filter = { projectId, userKeys: { $in: [...erasedKeysOf(erased)] }, acceptedAt: { $lte: at } };
+    const filter = { projectId, userKeys: anyExisting(erasedKeysOf(erased)), acceptedAt: { $lte: at } };
     for await (const page of pagesOf(notifications, filter, { hint: notificationHints.users, projection: erasable }))
       for (const document of page) {
-        // Of a list only the sole recipient has a key.
+        // Of a list only the sole recipient has a key. One of an upload may have it of lines that were refused.
         const { recipients: listed } = JSON.parse(document.content) as NotificationContent;
-        await rewrite(document, erased, listed !== undefined);
+        const isSole =
+          !listed?.upload || (await recipients.progress(projectId, document._id, 0)).last?.recipients === 1;
+        await rewrite(document, erased, listed ? isSole : undefined);
       }
   };
 
   /** Whether a notification whose devices are all the erased user's was for no one else. */
-  const isForNoOther = async ({ _id, projectId, content, expanded, pagesExpanded = 0 }: Erasable): Promise<boolean> => {
+  const isForNoOther = async (
+    { _id, projectId, content, expanded, pagesExpanded = 0 }: Erasable,
+    { key }: Erased,
+  ): Promise<boolean> => {
     if (expanded === undefined || expanded.lost || expanded.unmatched.length > 0) return false;
     const { targets, recipients: listed } = JSON.parse(content) as NotificationContent;
-    if (listed === undefined) return allHaveFewDevices(targets);
+    if (listed === undefined)
+      return allHaveFewDevices(targets) && userKeysOf(projectId, targets).every((one) => one === key);
     if (expanded.list) return expanded.list.unmatched.length === 0;
     return (await recipients.progress(projectId, _id, pagesExpanded)).unmatched === 0;
   };
 
   const eraseIfTheirs = async (projectId: ProjectId, id: NotificationId, erased: Erased): Promise<void> => {
     const document = await notifications.findOne({ _id: id, projectId }, { projection: erasable });
-    if (document && (await isForNoOther(document))) await rewrite(document, erased, true);
+    if (document && (await isForNoOther(document, erased))) await rewrite(document, erased, true);
   };
 
   /** Small sends that went to some of the user's devices. */
@@ -145,13 +176,17 @@ export const createUserEraser = (
     const { projectId, at, devices = [] } = erased;
     const theirs = new Set(devices);
     for (const field of ["recipient", "recipients"] as const) {
-      const filter = { projectId, [field]: { $in: devices }, acceptedAt: { $lte: at } } as Filter<NotificationDocument>;
+      const filter = {
+        projectId,
+        [field]: anyExisting(devices),
+        acceptedAt: { $lte: at },
+      } as Filter<NotificationDocument>;
       const options = { hint: notificationHints[field], projection: erasable };
       for await (const page of pagesOf(notifications, filter, options))
         for (const document of page) {
           const { recipient, recipients: others = [] } = document;
           const all = [...(recipient ? [recipient] : []), ...others].every((id) => theirs.has(id));
-          await rewrite(document, erased, all && (await isForNoOther(document)));
+          await rewrite(document, erased, (all && (await isForNoOther(document, erased))) || undefined);
         }
     }
   };
@@ -195,12 +230,7 @@ export const createUserEraser = (
     isTheirs: IsTheirs,
     erased: Erased,
   ) => {
-    const roots = await deliveries
-      .find(
-        { projectId, notificationId, generation: rootGeneration },
-        { hint: deliveryHints.finish, projection: { users: 1 }, limit: maxBatches + 1 },
-      )
-      .toArray();
+    const roots = await rootsOf(projectId, notificationId);
     if (roots.length <= maxBatches && roots.every((row) => isTheirRow(row, isTheirs)))
       await eraseIfTheirs(projectId, notificationId, erased);
   };

@@ -9,6 +9,7 @@ import {
   targetsOfSend,
 } from "@herald/contracts";
 import {
+  anyExisting,
   anyOf,
   beginsWith,
   ensureIndexes,
@@ -167,7 +168,7 @@ export const createSendGroupStore = (db: Db) => {
     /** Erases a user from sends accepted before the erasure. What was sent to no other target loses its content, and matches no device. */
     erase: async (erased: Erased): Promise<void> => {
       const { projectId, at } = erased;
-      const filter = { projectId, userKeys: { $exists: true, $in: [...erasedKeysOf(erased)] } } as const;
+      const filter = { projectId, userKeys: anyExisting(erasedKeysOf(erased)) };
       for await (const document of groups.find(filter, { hint: hints.users })) {
         const sends = toGroup(document).sends.map((send) =>
           new Date(send.acceptedAt) <= at ? eraseFromSend(send, erased) : send,

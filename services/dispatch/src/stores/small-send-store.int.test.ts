@@ -4,10 +4,11 @@ import {
   newNotificationIds,
   newProjectId,
   type Recipient,
+  targetKey,
   userKey,
 } from "@herald/contracts";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
-import type { Db } from "mongodb";
+import { type CommandStartedEvent, type Db, type Document, MongoClient } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsId, rootBatchId } from "../domain/batch.ts";
 import type { Outcome } from "../domain/outcome.ts";
@@ -18,7 +19,7 @@ import { createDeliveryStore } from "./delivery-store.ts";
 import { createDeliveryTrace, createDeliveryUsers } from "./delivery-trace.ts";
 import { createUserEraser } from "./erase-user.ts";
 import { createLedger } from "./ledger.ts";
-import { notificationCollection } from "./notification-document.ts";
+import { type Expanded, notificationCollection, notificationHints } from "./notification-document.ts";
 import { createNotificationStore } from "./notification-store.ts";
 import { createRecipientStore } from "./recipient-store.ts";
 import { createSmallSendStore } from "./small-send-store.ts";
@@ -56,12 +57,16 @@ const device = (userId?: string): Recipient => ({
 });
 
 /** Stores a send to some devices, in its state before the pushes. */
-const store = async (devices: readonly Recipient[]) => {
+const store = async (
+  devices: readonly Recipient[],
+  { content, list, recipients }: Partial<GroupedSend> & { readonly list?: Expanded["list"] } = {},
+) => {
   const [notificationId = "ntf_" as const] = newNotificationIds(new Date(), 1);
   const send: GroupedSend = {
     projectId,
     notificationId,
-    content: { title: "Hello", targets: ["token:a"] },
+    content: content ?? { title: "Hello", targets: ["token:a"] },
+    ...(recipients && { recipients }),
     acceptedAt: now.toISOString(),
     expiresAt: new Date(now.getTime() + 60_000).toISOString(),
   };
@@ -78,7 +83,7 @@ const store = async (devices: readonly Recipient[]) => {
             devices: [...devices],
           },
         ];
-  const stored = await all.sends.insert(send, { batches, unmatched: [] }, claim, now);
+  const stored = await all.sends.insert(send, { batches, unmatched: [], ...(list && { list }) }, claim, now);
   if (!stored) throw new Error("it was there already");
   return { send, id: notificationId, ...stored };
 };
@@ -242,3 +247,107 @@ test("an erased user is in no ledger any more, whether their send has ended or i
   const [row] = await deliveryCollection(db).find({ notificationId: underWay.id }).toArray();
   expect(JSON.stringify(row)).not.toContain('"eve"');
 });
+
+test("the erasure of a device's user leaves what it got for a former user, in either ledger", async () => {
+  const id = newDeviceId(new Date());
+  const of = (userId?: string): Recipient => ({ ...device(userId), id });
+  const list = { lastLine: 1, lines: 1, unmatched: [] };
+  const listOf = (key: string) => ({
+    content: { title: "Hello", targets: [], recipients: { kind: "user" as const, lines: 1 } },
+    recipients: [[{ n: 1, key, values: {} }]],
+    list,
+  });
+  const to = (...targets: string[]) => ({ content: { title: "Hello", targets } });
+  const sent = {
+    former: await store([of("bob")], to("user:bob")),
+    formerList: await store([of("bob")], listOf("bob")),
+    formerDevice: await store([of("bob")], to(`device:${id}`)),
+    both: await store([of("bob")], to("user:anna", `device:${id}`)),
+    hers: await store([of("anna")], to("user:anna")),
+    hersByList: await store([of("anna")], listOf("anna")),
+    hersByDevice: await store([of("anna")], to(`device:${id}`)),
+    noOnes: await store([of()], to("metadata:email=a")),
+  };
+  const moved = {
+    former: await store([of("bob")], to("user:bob")),
+    formerDevice: await store([of("bob")], to(`device:${id}`)),
+    hers: await store([of("anna")], to("user:anna")),
+  };
+  for (const one of Object.values(moved)) {
+    await all.notifications.cancelBegun(one.document, now);
+    await all.sends.moveToDeliveries(projectId, one.id);
+  }
+  const { erase } = createUserEraser(db, all.sends, createRecipientStore(db));
+  const erased = { projectId, key: userKey(projectId, "anna"), at: now };
+  await erase({ ...erased, devices: [id], tokens: [] });
+  await erase(erased);
+  const titles = async (some: Record<string, { readonly id: typeof sent.former.id }>) =>
+    Object.fromEntries(
+      await Promise.all(
+        Object.entries(some).map(
+          async ([name, one]) => [name, (await all.notifications.get(projectId, one.id))?.content.title] as const,
+        ),
+      ),
+    );
+  const [gone, kept] = ["[erased]", "Hello"];
+  expect(await titles(sent)).toEqual({
+    ...{ former: kept, formerList: kept, formerDevice: kept, both: kept },
+    ...{ hers: gone, hersByList: gone, hersByDevice: gone, noOnes: gone },
+  });
+  expect(await titles(moved)).toEqual({ former: kept, formerDevice: kept, hers: gone });
+});
+
+test("an erasure of many devices reads no index from end to end", async () => {
+  const client = await new MongoClient(database.url, { monitorCommands: true }).connect();
+  const commands: Document[] = [];
+  client.on("commandStarted", ({ command }: CommandStartedEvent) => commands.push(command));
+  const watched = client.db(database.name);
+  const { erase } = createUserEraser(watched, createSmallSendStore(watched), createRecipientStore(watched));
+  const devices = Array.from({ length: 150 }, () => newDeviceId(new Date()));
+  const tokens = devices.map((id) => targetKey(projectId, `token:${id}`));
+  await erase({ projectId, key: userKey(projectId, "anna"), at: now, devices, tokens });
+  const asked = commands.filter((command) => command.find === "notifications");
+  expect(new Set(asked.map(({ hint }) => hint))).toEqual(
+    new Set([notificationHints.users, notificationHints.recipient, notificationHints.recipients]),
+  );
+  for (const { lsid: _lsid, $db: _db, ...explain } of asked) {
+    const plan = await db.command({ explain, verbosity: "queryPlanner" });
+    const text = JSON.stringify({ ...plan, command: undefined });
+    expect(text).toContain(`"${explain.hint}"`);
+    // How the plans of DocumentDB and MongoDB show that an index is read from end to end.
+    const whole = new RegExp(`${Buffer.from("fullScan").toString("hex")}|"projectId":\\["\\[MinKey, MaxKey\\]"\\]`);
+    expect(text.match(whole)).toBeNull();
+    expect(text).not.toMatch(/COLLSCAN|Seq Scan/);
+  }
+  await client.close();
+});
+
+test("lists leave out and do not count what Herald sends of its own, with any filter", async () => {
+  const counted = await all.notifications.list(projectId, {}, page);
+  const join = { event: "join", id: "a", timestamp: 1 } as unknown as NonNullable<GroupedSend["content"]["activity"]>;
+  const shown: string[] = [];
+  const user = "lists";
+  for (let n = 0; n < 9; n++) {
+    const isOwn = n % 3 === 1;
+    const content = { title: "Hello", targets: [`user:${user}`], kind: "orders", ...(isOwn && { activity: join }) };
+    const { id } = await store([], { content });
+    if (!isOwn) shown.push(id);
+  }
+  shown.sort();
+  for (const filter of [{ userId: user }, { kind: "orders" }, { kind: "orders", status: "completed" as const }])
+    for (const [number, from, to] of [
+      [1, 0, 4],
+      [2, 4, 6],
+      [3, 6, 6],
+    ] as const) {
+      const found = await all.notifications.list(projectId, filter, { by: "page", page: number, perPage: 4 });
+      expect(found.data.map(({ _id }) => _id)).toEqual(shown.slice(from, to));
+      expect(found).toMatchObject({ pagination: { count: 6 } });
+    }
+  expect(await all.notifications.list(projectId, {}, page)).toMatchObject({
+    pagination: { count: countOf(counted) + 6 },
+  });
+});
+
+const countOf = (answer: object): number =>
+  "pagination" in answer ? (answer.pagination as { count: number }).count : 0;
