@@ -14,7 +14,10 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createUserEraser } from "../src/stores/erase-user.ts";
+import { notificationCollection } from "../src/stores/notification-document.ts";
 import { createRecipientStore } from "../src/stores/recipient-store.ts";
+import { createSmallSendStore } from "../src/stores/small-send-store.ts";
 import { type DispatchTest, device, nextNotificationId, startDispatchTest } from "./dispatch-fixture.ts";
 
 let dispatch: DispatchTest;
@@ -129,6 +132,22 @@ test("an upload ends 24 hours after its last line, without the rest of its file"
   } finally {
     dispatch.startClock();
   }
+});
+
+test("an erasure finds the only recipient of an upload before its lines are stored, and leaves what is for others", async () => {
+  const { projectId, notificationId, append } = await awaiting();
+  const db = dispatch.database.client.db(dispatch.database.name);
+  // Its lines cannot be stored, as after a crash.
+  const inItsPlace = { _id: `${notificationId}/000000` as never, projectId: "another" };
+  await db.collection("recipients").insertOne(inItsPlace);
+  await expect(append(1, 1, true)).rejects.toMatchObject({ code: "import-position-mismatch" });
+  const find = () => notificationCollection(db).findOne({ _id: notificationId });
+  expect((await find())?.userKeys).toEqual([userKey(projectId, "u1")]);
+  await db.collection("recipients").deleteOne(inItsPlace);
+  await append(1, 2, true);
+  const erased = { projectId, key: userKey(projectId, "u1"), at: new Date(dispatch.now().getTime() + 1_000) };
+  await createUserEraser(db, createSmallSendStore(db), store()).erase(erased);
+  expect(await find()).toMatchObject({ userKeys: [], content: expect.stringContaining("Hi {{ name }}") });
 });
 
 test("recipients of a request that were lost end its list after ten minutes", async () => {

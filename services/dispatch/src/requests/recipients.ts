@@ -120,9 +120,10 @@ export const handleRecipientRequests = ({ bus, notifications, recipients, find, 
       const waiting = (before === undefined ? 0 : before.page + 1) - (document.pagesExpanded ?? 0);
       if (waiting >= recipientLimits.waitingChunks)
         throw new HeraldError("queue-full", "as many recipients wait as one notification may have waiting");
-      if (!(await recipients.append(chunk, before, now()))) throw mismatch(chunk.lastLine);
       const [sole, more] = chunk.last && before === undefined ? readRecipientLines(chunk.lines) : [];
+      // Before the chunk: after a crash between the two, no repeat of the upload would add its person.
       if (sole && !more) await notifications.addPerson(projectId, notificationId, targetOfRecipient(kind, sole));
+      if (!(await recipients.append(chunk, before, now()))) throw mismatch(chunk.lastLine);
       return {};
     }),
   ];
