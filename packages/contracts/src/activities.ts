@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { z } from "zod";
 import {
   ActivityAlert,
@@ -266,9 +267,15 @@ export const newestSend = (key: ActivityKey, record: ActivityRecord): SendV1 | u
 const joinEveryMs = 60_000;
 const joinDelayMs = 5_000;
 
-/** When a device gets the newest state that had it at `now` for an earlier token: the same time for all of its tokens of a minute. */
-export const laterJoin = (now: Date): Date =>
-  new Date((Math.floor((now.getTime() + joinDelayMs) / joinEveryMs) + 1) * joinEveryMs);
+/**
+ * When a device gets the newest state that had it at `now` for an earlier token: the same time for all of its tokens of a minute. Devices have
+ * minutes of their own, so that their pushes are not all due at the same moment.
+ */
+export const laterJoin = (deviceId: DeviceId, now: Date): Date => {
+  const begin = hash("sha256", deviceId, "buffer").readUInt32BE() % joinEveryMs;
+  const minute = Math.floor((now.getTime() + joinDelayMs - begin) / joinEveryMs) + 1;
+  return new Date(begin + minute * joinEveryMs);
+};
 
 /** Exists while a device that gets another token has the version: the `at` of a later join, or the version. */
 export const joinKey = ({ projectId, id }: ActivityKey, deviceId: DeviceId, what: string): string =>

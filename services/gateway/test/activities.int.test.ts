@@ -1,5 +1,5 @@
 import { lastMessage, openBucket } from "@herald/bus";
-import { type DeviceId, JoinActivityV1, pushTokenHash } from "@herald/contracts";
+import { type DeviceId, JoinActivityV1, laterJoin, pushTokenHash } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -45,6 +45,13 @@ const call = (route: string, activity: object) =>
   system.call(route.replace(" ", " /api/v1/activities/"), { token: project.token, body: { activity } });
 const put = (id: string, more: object = {}) => call(`PUT ${id}`, { ...base, ...more });
 const patch = (id: string, n = 2) => call(`PATCH ${id}`, { content_state: { n } });
+const register = async (): Promise<DeviceId> =>
+  (
+    await system.call("POST /api/v1/devices", {
+      token: project.token,
+      body: { device: { platform: "ios", token: "0".repeat(64) } },
+    })
+  ).body.data.id;
 const end = (id: string) => call(`POST ${id}/end`, {});
 
 const isQuota = (answer: Answered, ...words: string[]) => {
@@ -138,13 +145,9 @@ describe("an activity", () => {
 });
 
 test("a device that replaces its token gets each version at once, and otherwise the newest once a minute", async () => {
-  // Ten seconds before the end of a minute.
-  stoppedAt = Math.floor(Date.now() / 60_000) * 60_000 + 50_000 - ahead;
-  const registered = await system.call("POST /api/v1/devices", {
-    token: project.token,
-    body: { device: { platform: "ios", token: "0".repeat(64) } },
-  });
-  const deviceId: DeviceId = registered.body.data.id;
+  const deviceId = await register();
+  // Ten seconds before the end of the device's minute.
+  stoppedAt = laterJoin(deviceId, new Date(Date.now() + ahead)).getTime() - 10_000 - ahead;
   const follow = async (digit: string) => {
     const answer = await system.call(`PUT /api/v1/devices/${deviceId}/tokens/activity/late`, {
       token: project.token,

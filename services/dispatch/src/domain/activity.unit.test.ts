@@ -99,14 +99,25 @@ describe("a device that replaces its token", () => {
     joinSend(key, record(), { deviceId, tokenHash, at: at(atMs).toISOString(), sendAt });
 
   test("gets one send for all of its tokens of a minute, and one for each of those that are sent at once", () => {
-    const times = [0, 1_000, 54_999, 55_000, 114_999].map((ms) => laterJoin(at(ms)).getTime() - startAt);
-    expect(times).toEqual([60_000, 60_000, 60_000, 120_000, 120_000]);
-    const sendAt = laterJoin(at(0)).toISOString();
+    const first = laterJoin(deviceId, at(0)).getTime() - startAt;
+    const times = [first - 5_001, first - 5_000, first + 54_999, first + 55_000].map(
+      (ms) => laterJoin(deviceId, at(ms)).getTime() - startAt - first,
+    );
+    expect(times).toEqual([0, 60_000, 60_000, 120_000]);
+    expect([first > 5_000, first <= 65_000]).toEqual([true, true]);
+    const sendAt = laterJoin(deviceId, at(0)).toISOString();
     const [one, other] = [join("a", 1_000, sendAt), join("b", 20_000, sendAt)];
     expect(one).toEqual(other);
     expect(one).toMatchObject({ sendAt, content: { targets: [deviceId], activity: { event: "join" } } });
     expect(Date.parse(one.expiresAt)).toBeGreaterThan(Date.parse(sendAt));
     expect(join("a", 1_000).notificationId).not.toBe(join("b", 1_000).notificationId);
+  });
+
+  test("gets it at another moment of the minute than other devices", () => {
+    const moments = Array.from({ length: 6_000 }, () => laterJoin(newDeviceId(at(0)), at(0)).getTime());
+    const seconds = Map.groupBy(moments, (ms) => Math.floor(ms / 1_000) % 60);
+    expect(seconds.size).toBe(60);
+    expect(Math.max(...[...seconds.values()].map(({ length }) => length))).toBeLessThan(200);
   });
 });
 

@@ -172,7 +172,7 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
         await publish(bus(), JoinActivityV1, joined, { id: randomUUID() });
         return true;
       }
-      const later = laterJoin(now());
+      const later = laterJoin(deviceId, now());
       const isNew = await claim(`at${later.getTime()}`);
       // Also if it is not new: the one who claimed it may have died before this.
       const sendAt = later.toISOString();
