@@ -105,12 +105,12 @@ const Wave = z.object({
   skip: z.string().optional(),
 });
 
-/** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 /** A place in a chunk of recipients: before a line, or behind a device of it. Lines count from 0. */
 const placeInChunk = { line: count, after: DeviceId.optional() };
 export const PlaceInChunk = z.object(placeInChunk);
 export type PlaceInChunk = z.infer<typeof PlaceInChunk>;
 
+/** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(
   "ExpandV1",
   "push.cmd.v1.registry.expand.:projectId.:notificationId.:page",
