@@ -123,7 +123,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
         repeat("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
           let stale = 0;
           for (const one of [replication, operatorReplication, templateReplication])
-            stale += await one.reconcile(signal);
+            stale += await one.reconcile(signal, log);
           if (stale > 0) log.warn({ stale }, "entries of projects, tokens, operators and templates were stale");
         }),
       ];

@@ -15,10 +15,11 @@ import {
   templateKey,
   templateLimits,
 } from "@herald/contracts";
+import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { templateCollection } from "../src/stores/template-store.ts";
+import { createTemplateStore, templateCollection } from "../src/stores/template-store.ts";
 import { failure, useRegistry } from "./registry-fixture.ts";
 
 let projectId: ProjectId;
@@ -194,6 +195,42 @@ describe("a template", () => {
       expect(await failure(ask())).toMatchObject({ code: "template-not-found" });
     expect(await put("gone", "b")).toMatchObject({ created: true });
     expect(await publish("gone")).toEqual({ version: 1 });
+  });
+
+  test("is not touched by the deletion of an earlier one of its name that ends late", async () => {
+    const store = createTemplateStore(registry.db, createCounts());
+    await put("again", "a");
+    await publish("again");
+    const earlier = await store.find(projectId, "again");
+    if (!earlier) throw new Error("it is not stored");
+    // A draft whose row is written after the deletion.
+    const next = `content/${projectId}/again/next`;
+    await contentCollection().insertOne({ _id: next, projectId, content: "{}", at: new Date() });
+    await registry.ask(DeleteTemplate, { projectId, name: "again" });
+    expect((await contents("again")).map(({ _id }) => _id)).toEqual([next]);
+    await put("again", "b");
+    await publish("again");
+    await store.remove(earlier);
+    expect((await get("again")).content.title).toBe("b");
+    expect((await get("again", 1)).content.title).toBe("b");
+  });
+
+  test("without its content keeps no other from the gateways", async () => {
+    for (const name of ["broken", "later"]) {
+      await put(name, name);
+      await publish(name);
+    }
+    await contentCollection().deleteMany({
+      projectId,
+      _id: { $gte: `content/${projectId}/broken/`, $lt: `content/${projectId}/broken/~` },
+    });
+    const bucket = openBucket(registry.bus, "push_content", TemplateRecord);
+    for (const name of ["broken", "later"]) await bucket.delete(templateKey(projectId, name));
+    await eventually(async () => expect(await record("later")).toMatchObject({ version: 1 }));
+    expect(await record("broken")).toBeUndefined();
+    await put("broken", "whole");
+    await publish("broken");
+    expect((await record("broken"))?.content.title).toBe("whole");
   });
 
   test("is of its project alone, and at most two hundred are", async () => {

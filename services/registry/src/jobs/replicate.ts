@@ -12,6 +12,7 @@ import {
   templateKey,
   tokenKey,
 } from "@herald/contracts";
+import type { Logger } from "@herald/kit";
 import type { OperatorDocument, OperatorStore } from "../stores/operator-store.ts";
 import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
 import type { TemplateRow, TemplateStore } from "../stores/template-store.ts";
@@ -57,6 +58,9 @@ const readBucket = async <Value>(bucket: Bucket<Value>, keys: string, signal: Ab
   signal.throwIfAborted();
   return found;
 };
+
+/** A row names a content that is not stored. */
+class MissingContent extends Error {}
 
 /** An entry of a bucket, and what it must contain; undefined: it must not exist. */
 type Entry<Value> = { readonly bucket: Bucket<Value>; readonly key: string; readonly value: Value | undefined };
@@ -104,8 +108,19 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
       await settle(row);
     },
 
-    /** Compares all entries with the database and repairs those that a crash left stale. Resolves to how many it checked again. */
-    reconcile: async (signal: AbortSignal): Promise<number> => {
+    /**
+     * Compares all entries with the database and repairs those that a crash left stale, but not those whose content is missing. Resolves to
+     * how many it checked again.
+     */
+    reconcile: async (signal: AbortSignal, log: Logger): Promise<number> => {
+      const repair = async (id: Row["_id"], entry: Omit<Entry<Value>, "value">) => {
+        try {
+          await replicateOne(id, entry);
+        } catch (err) {
+          if (!(err instanceof MissingContent)) throw err;
+          log.error({ err, key: entry.key }, "an entry is stale and cannot be repaired");
+        }
+      };
       const stored = new Map<Bucket<Value>, Map<string, Partial<Value>>>();
       for (const { bucket, keys, summaries = bucket } of buckets)
         stored.set(bucket, await readBucket<Partial<Value>>(summaries as Bucket<Partial<Value>>, keys, signal));
@@ -117,7 +132,7 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
             const values = stored.get(entry.bucket);
             if (!isDeepStrictEqual(values?.get(entry.key), entry.value && summaryOf(entry.value))) {
               stale++;
-              await replicateOne(row._id, entry);
+              await repair(row._id, entry);
             }
             values?.delete(entry.key);
           }
@@ -129,7 +144,7 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
       for (const [bucket, values] of stored)
         for (const [key, value] of values) {
           stale++;
-          await replicateOne(rowIdOf(value as Value), { bucket, key });
+          await repair(rowIdOf(value as Value), { bucket, key });
         }
       return stale;
     },
@@ -287,7 +302,7 @@ export const createTemplateReplication = (
         // Absent: a newer version was published, or the template was deleted, after its row was read.
         if (content !== undefined) return { ...row, content };
       }
-      throw new Error(`the content of the template ${id} is missing`);
+      throw new MissingContent(`the content of the template ${id} is missing; publish a new version of it`);
     },
     after: templates.after,
     rowIdOf: ({ projectId, name }) => `${projectId}/${name}`,

@@ -165,7 +165,10 @@ export const createTemplateStore = (db: Db, counts: Counts) => {
       await contents.deleteMany({
         projectId,
         _id: { ...beginsWith(contentsOf(_id)), $nin: named } as never,
-        at: { $lt: new Date(context.at.getTime() - writtenWithinMs) },
+        $or: [
+          { at: { $lt: new Date(context.at.getTime() - writtenWithinMs) } },
+          { _id: { $in: before.versions.map(({ contentId }) => contentId) } },
+        ],
       });
       return after;
     },
@@ -197,10 +200,14 @@ export const createTemplateStore = (db: Db, counts: Counts) => {
         { returnDocument: "after", projection },
       ),
 
-    /** Call it when no gateway can read it any more. */
+    /** Call it when no gateway can read it any more. Does nothing if another call has removed it; its name may have a new template then. */
     remove: async ({ _id, projectId }: TemplateRow): Promise<void> => {
-      await contents.deleteMany({ projectId, _id: beginsWith(contentsOf(_id)) as never });
-      await templates.deleteOne({ _id, deletedAt: { $exists: true } });
+      const deleted = await templates.findOne({ _id, projectId, deletedAt: { $exists: true } });
+      if (!deleted?.deletedAt) return;
+      // No others: a draft of the next template has its content before its row.
+      const named = [deleted.draft, ...deleted.versions].map(({ contentId }) => contentId);
+      await contents.deleteMany({ projectId, _id: { $in: named } });
+      await templates.deleteOne({ _id, projectId, deletedAt: deleted.deletedAt });
     },
 
     /** Also a deleted one. */
