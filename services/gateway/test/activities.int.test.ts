@@ -4,7 +4,7 @@ import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { fixedLimits } from "../src/fixed-limits.ts";
-import { type Answered, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { type Answered, adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 
 /** The limits of Live Activities. */
 
@@ -170,6 +170,42 @@ test("a device that replaces its token gets each version at once, and otherwise 
   // The message of a minute is not for a token that may come after its push.
   pass(6_000);
   expect((await follow("6"))?.sendAt).toBe(new Date(stoppedAt + ahead - 6_000 + 70_000).toISOString());
+});
+
+test("a token whose state could not be sent gets it with a repeat, and costs nothing once it has it", async () => {
+  const limits = (sends: number) =>
+    system.call(`PATCH /admin/v1/projects/${project.id}/limits`, { token: adminToken, body: { limits: { sends } } });
+  const used = async () =>
+    (await system.call(`GET /admin/v1/projects/${project.id}/limits`, { token: adminToken })).body.data.find(
+      ({ name }: { name: string }) => name === "sends",
+    ).used;
+  const deviceId = await register();
+  const follow = async () => {
+    const answer = await system.call(`PUT /api/v1/devices/${deviceId}/tokens/activity/late`, {
+      token: project.token,
+      body: { token: { token: "1".repeat(64) } },
+    });
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([204, null]);
+    const subject = JoinActivityV1.subject({ projectId: project.id, deviceId } as JoinActivityV1);
+    return (await lastMessage(system.bus, "PUSH_CMD", subject, JoinActivityV1))?.at;
+  };
+  isStarted(await put("late", { start: false }));
+  await limits(1);
+  await eventually(async () => expect((await put("more")).status).toBe(429));
+  expect(await follow()).toBeUndefined();
+  pass(61_000);
+  await limits(1_000);
+  const joined = await eventually(async () => {
+    const at = await follow();
+    expect(at).toBeDefined();
+    return at;
+  });
+  const before = await used();
+  for (const ms of [1_000, 61_000]) {
+    pass(ms);
+    expect(await follow()).toEqual(joined);
+  }
+  expect(await used()).toBe(before);
 });
 
 test("a project that has little begins activities while others use the room up, and one that has much does not", async () => {

@@ -8,6 +8,7 @@ import {
   ExplainDevice,
   GetDevice,
   maxFurtherTokens,
+  NoteStateOfToken,
   type ProjectId,
   PutFurtherTokenRequest,
   pushTokenHash,
@@ -88,6 +89,35 @@ describe("a token of a push type", () => {
     const before = await stored(device);
     await put(device, "voip");
     expect((await stored(device))?.version).toBe(before?.version);
+  });
+
+  test("of an activity asks for its state until that is on its way, however late", async () => {
+    const key = "activity/order";
+    const note = (name: string) =>
+      registry.ask(NoteStateOfToken, {
+        projectId,
+        deviceId: device,
+        push: key,
+        tokenHash: pushTokenHash(tokenOf(name)),
+      });
+    const later = () =>
+      registry.db
+        .collection<{ _id: string }>("devices")
+        .updateOne({ _id: device }, { $set: { "tokens.0.at": new Date(Date.now() - 61_000) } });
+    const asks = { cameAt: expect.any(String) };
+    expect(await put(device, key, "one")).toEqual(asks);
+    expect(await put(device, key, "one")).toEqual(asks);
+    await later();
+    expect(await put(device, key, "one")).toEqual(asks);
+    // It has been replaced meanwhile.
+    await note("another");
+    expect(await put(device, key, "one")).toEqual(asks);
+    await note("one");
+    expect(await put(device, key, "one")).toEqual({});
+    await later();
+    expect(await put(device, key, "one")).toEqual({});
+    expect(await put(device, key, "two")).toEqual(asks);
+    expect(await put(device, "voip")).toEqual({});
   });
 
   test("moves to another type of the same device", async () => {

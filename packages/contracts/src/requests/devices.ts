@@ -121,13 +121,19 @@ export const ChangeMetadataByToken = defineRequest(
 );
 const furtherToken = { ...device, push: PushKey, byApp: z.boolean().optional() };
 /**
- * Stores the token of a push type, or replaces it. `cameAt`: when the device got the token, if it is one of an activity and the device did not
- * have it for long: the state of the activity is to be sent to it.
+ * Stores the token of a push type, or replaces it. `cameAt`: when the app sent the token, if it is one of an activity without
+ * {@link NoteStateOfToken}: the state of the activity is to be sent to it.
  */
 export const PutFurtherTokenRequest = defineRequest(
   "registry.devices.put-token",
   { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional() },
   z.object({ cameAt: z.iso.datetime().optional() }),
+);
+/** The state of an activity is on its way to this token: a repeat of the token does not ask for it. Not an error if the device has another. */
+export const NoteStateOfToken = defineRequest(
+  "registry.devices.note-state",
+  { ...device, push: PushKey, tokenHash: z.string() },
+  done,
 );
 /** Not an error if the device has none. */
 export const DeleteFurtherToken = defineRequest("registry.devices.delete-token", furtherToken, done);

@@ -5,6 +5,7 @@ import {
   ExplainDevice,
   fromPushKey,
   furtherTokenKey,
+  NoteStateOfToken,
   type PushName,
   PutFurtherToken,
   PutFurtherTokenRequest,
@@ -36,7 +37,10 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
   };
 };
 
-/** Sends an activity's state to a token that came late, if the activity is for the device. Counts as a send, unless one is on its way. Throws quota-exceeded. */
+/**
+ * Sends an activity's state to a token that came late, if the activity is for the device. Counts as a send, unless one is on its way. Without
+ * a send left nothing is sent: the token is stored, and a repeat of it asks again.
+ */
 const join = async (deps: RouteDeps, { projectId, deviceId, push, token }: Asked, at: string): Promise<void> => {
   const key = { projectId, id: fromPushKey(push).name ?? "" };
   const record = await deps.activities.find(key);
@@ -45,14 +49,16 @@ const join = async (deps: RouteDeps, { projectId, deviceId, push, token }: Asked
   const asked = { projectId, deviceId, targets, push, ...(app !== undefined && { app }) };
   const { matched, otherApp, noToken } = await deps.sendRequest(ExplainDevice, asked);
   if (matched === undefined || otherApp || noToken) return;
-  const { granted, refusal, refund } = await chargeState(deps, projectId);
-  if (granted === 0) throw refusal;
+  const { granted, refund } = await chargeState(deps, projectId);
+  if (granted === 0) return;
+  const tokenHash = pushTokenHash(token);
   let isNew = false;
   try {
-    isNew = await deps.activities.join(key, record, { deviceId, tokenHash: pushTokenHash(token), at });
+    isNew = await deps.activities.join(key, record, { deviceId, tokenHash, at });
   } finally {
     if (!isNew) await refund();
   }
+  await deps.sendRequest(NoteStateOfToken, { projectId, deviceId, push, tokenHash });
 };
 
 type Asked = ReturnType<typeof named> & { readonly token: string };
@@ -60,7 +66,7 @@ type Asked = ReturnType<typeof named> & { readonly token: string };
 const put = {
   tag: "Devices",
   description:
-    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state at once, or within a minute if its device has it already, which counts as a send. It expires after 13 hours, and goes when the user of the device changes.",
+    "The token that iOS gave the app for pushes of this type, such as PushKit's for `voip`. A send with the same `push_type` goes to it. A token that the device has for another type moves. When Apple calls it unregistered, it ends alone: the device stays active. `liveactivity/<attributes_type>` has the token that starts activities, `activity/<id>` the one that updates an activity: it gets the current state at once, or within a minute if its device has it already, which counts as a send. While the quota of sends is used up the token is stored alone: the state follows with the activity's next version, or with a repeat of this request. It expires after 13 hours, and goes when the user of the device changes.",
   access: projectOrDevice("devices"),
   body: PutFurtherToken,
   responses: { 204: { description: "The token is stored" } },
@@ -95,7 +101,6 @@ export const furtherTokenRoutes = [
     ...put,
     summary: "Store the token of a control or a Live Activity",
     params: control,
-    errors: [...put.errors, "quota-exceeded"],
     handle: async (deps, { caller, params, body: { token } }) => {
       const asked = { ...named(caller, params), ...token };
       const { cameAt } = await deps.sendRequest(PutFurtherTokenRequest, asked);

@@ -19,12 +19,14 @@ import {
   ListDevices,
   ListUsers,
   mergePatch,
+  NoteStateOfToken,
   newDeviceCredential,
   newDeviceId,
   PutDevice,
   PutDevicesRequest,
   PutFurtherTokenRequest,
   PutPreferences,
+  pushTokenHash,
   RegisterDeviceRequest,
   secretHash,
 } from "@herald/contracts";
@@ -36,6 +38,7 @@ export type Devices = Map<string, Owned<Device>>;
 
 /** Registry's devices. */
 export const serveDevices = (serve: Serve, devices: Devices): void => {
+  const noted = new Set<string>();
   type Registering = z.output<typeof RegisterDeviceRequest.request> | z.output<typeof IdentifyDevice.request>;
   const register = (data: Registering) => {
     const { projectId, platform, token, metadata = {}, identifiers = {} } = data;
@@ -135,7 +138,13 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
   });
   serve(PutFurtherTokenRequest, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");
-    return isActivityPushKey(data.push) ? { cameAt: new Date().toISOString() } : {};
+    const { push, token } = data;
+    const isNoted = noted.has(`${data.deviceId} ${push} ${pushTokenHash(token)}`);
+    return isActivityPushKey(push) && !isNoted ? { cameAt: new Date().toISOString() } : {};
+  });
+  serve(NoteStateOfToken, ({ deviceId, push, tokenHash }) => {
+    noted.add(`${deviceId} ${push} ${tokenHash}`);
+    return {};
   });
   serve(DeleteFurtherToken, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");

@@ -16,6 +16,8 @@ export type StoredToken = {
   readonly environment?: ApnsEnvironment;
   /** When the app last sent it: verdicts about earlier pushes are ignored. */
   readonly at: Date;
+  /** The state of the activity is on its way to it. */
+  readonly hasState?: true;
 };
 
 type Holder = { readonly tokens?: readonly StoredToken[] | undefined; readonly facets: readonly string[] };
@@ -52,7 +54,17 @@ export const putToken = <State extends Holder>(
   const isGone = isExpired(at);
   const others = tokens.filter((one) => one.key !== key && one.hash !== hash && !isGone(one));
   if (others.length >= maxFurtherTokens) return "full";
-  return withTokens(state, [...others, { key, token, hash, ...(environment && { environment }), at }]);
+  const hasState = isKnown && known.hasState;
+  const stored = { key, token, hash, ...(environment && { environment }), at, ...(hasState && { hasState }) };
+  return withTokens(state, [...others, stored]);
+};
+
+/** Notes that the state of an activity is on its way to its token. The same object if the device does not have the token, or it is noted. */
+export const noteState = <State extends Holder>(state: State, key: PushKey, hash: string): State => {
+  const { tokens = [] } = state;
+  const isMeant = (one: StoredToken) => one.key === key && one.hash === hash && !one.hasState;
+  if (!tokens.some(isMeant)) return state;
+  return { ...state, tokens: tokens.map((one) => (isMeant(one) ? { ...one, hasState: true } : one)) };
 };
 
 /** Removes tokens. The same object if there is none. */

@@ -4,6 +4,7 @@ import {
   type DeviceId,
   isActivityPushKey,
   maxFurtherTokens,
+  NoteStateOfToken,
   type ProjectId,
   type PushKey,
   PutFurtherTokenRequest,
@@ -11,7 +12,7 @@ import {
 } from "@herald/contracts";
 import { existing, HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { putToken, removeTokens } from "../domain/further-tokens.ts";
+import { noteState, putToken, removeTokens } from "../domain/further-tokens.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { deviceNotFound } from "./change-device.ts";
@@ -50,11 +51,10 @@ const change = (
     }),
   );
 
-/** When the device got the token; undefined: it has had it for a while, and so the state of the activity. */
-const cameAt = (before: DeviceDocument, state: DeviceDocument, key: PushKey, hash: string): Date | undefined => {
-  const find = ({ tokens }: DeviceDocument) => tokens?.find((one) => one.key === key && one.hash === hash);
-  // A repeat of a request whose answer was lost changes nothing, and asks again.
-  return find(before) === undefined || state === before ? find(state)?.at : undefined;
+/** When the app sent the token of an activity; undefined: it is of another type, or the activity's state is on its way to it. */
+const cameAt = ({ tokens }: DeviceDocument, key: PushKey): Date | undefined => {
+  const token = isActivityPushKey(key) ? tokens?.find((one) => one.key === key) : undefined;
+  return token?.hasState ? undefined : token?.at;
 };
 
 /** Takes a token from a device that cannot use it any more. @throws HeraldError `token-in-use` if it may. */
@@ -104,10 +104,23 @@ export const handleFurtherTokenRequests = (deps: Deps): RequestListener[] => [
           "validation-failed",
           `token: the device already has ${maxFurtherTokens} tokens of push types, the maximum; delete one`,
         );
-      since = cameAt(before, state, key, hash);
+      since = cameAt(state, key);
       return state;
     });
-    return since && isActivityPushKey(key) ? { cameAt: since.toISOString() } : {};
+    return since ? { cameAt: since.toISOString() } : {};
+  }),
+
+  handleRequest(deps.bus, NoteStateOfToken, async ({ projectId, deviceId, push: key, tokenHash }) => {
+    await deps.keyedMutex(deviceId, () =>
+      retryOnConflict(async () => {
+        const before = await deps.devices.find(projectId, deviceId);
+        const state = before && noteState(before, key, tokenHash);
+        if (!before || !state || state === before) return undefined;
+        const after = await deps.devices.change(before, state, { at: before.updatedAt, events: [] });
+        return after === "conflict" || after === "token-in-use" ? conflict : undefined;
+      }),
+    );
+    return {};
   }),
 
   handleRequest(deps.bus, DeleteFurtherToken, async ({ projectId, deviceId, push }) => {
