@@ -72,6 +72,8 @@ const reconnectEveryMs = 250;
 const requestsAtATime = 128;
 /** Each request occupies a database connection and a core of its server. The pool has 40 connections, and other work needs them too. */
 const heavyRequestsAtATime = 8;
+/** What they read is decoded, checked and encoded at once: more of them would hold up the answers to others, and end no sooner. */
+const heavyRequestsOfProject = 2;
 
 /** Connects, and then reconnects without limit. Throws HeraldError bus-unavailable, or an Error for a refused user. */
 export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
@@ -94,7 +96,11 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     listeners: new Set(),
     waiting: new Set(),
     requests: createFairGate({ total: requestsAtATime, line: { perKey: 1_000, total: 4_000 } }),
-    heavyRequests: createFairGate({ total: heavyRequestsAtATime, line: { perKey: 100, total: 1_000 } }),
+    heavyRequests: createFairGate({
+      total: heavyRequestsAtATime,
+      perKey: heavyRequestsOfProject,
+      line: { perKey: 100, total: 1_000 },
+    }),
     suspects: createSuspects(),
   };
   void followStatus(connection, `NATS refuses ${describeLogin(options)}`);
