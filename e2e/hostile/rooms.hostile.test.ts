@@ -167,7 +167,7 @@ test("a device that replaces its token of an activity again and again gets its s
   };
   // The device of them whose minute ends first: its next token gets the state then.
   for (const token of await Promise.all(others.map((one) => putToken(one))))
-    await eventually(async () => expect(await pushes(token)).toBe(1));
+    await eventually(async () => expect(await pushes(token)).toBeGreaterThan(0));
   const [soon = others[0]] = others.toSorted(
     (one, other) => laterJoin(one.device.id, new Date()).getTime() - laterJoin(other.device.id, new Date()).getTime(),
   );
@@ -184,7 +184,10 @@ test("a device that replaces its token of an activity again and again gets its s
   const stranger = await project.register();
   for (let at = 0; at < 5; at++) await putToken(stranger);
   expect(await sends()).toBe(before);
-  for (let at = 0; at < replaced; at++) {
+  // Before its first token is deleted, which would leave the state nowhere to go.
+  const first = await putToken({ device, credential });
+  await eventually(async () => expect(await pushes(first)).toBeGreaterThan(0));
+  for (let at = 1; at < replaced; at++) {
     last = await putToken({ device, credential });
     // Deleted and stored again it is as new.
     if (at % 3 === 0)
