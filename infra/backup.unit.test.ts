@@ -102,7 +102,7 @@ test.each(signals)("%s to the shell alone ends a backup after the part that is b
   expect(await runningIn(tree)).toEqual(all);
 });
 
-test("the services run again although nobody reads the output any more", async () => {
+test("the services run again after the reader of the output has gone", async () => {
   const tree = await makeTree();
   const { pid, ended, closeOutput } = start(tree, ["backup", "after"], { standsAt: "*dispatch node*" });
   await reached(tree);

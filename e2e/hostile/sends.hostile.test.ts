@@ -162,7 +162,7 @@ const strangeTexts: readonly string[] = [
   `{"title":{"nodes":[${'{"branches":[],"else":['.repeat(2_500)}5${"]}".repeat(2_500)}]}}`,
 ];
 
-test("what is no send, and texts that nobody compiled, fail alone in a group on the bus", async ({ task }) => {
+test("malformed sends and texts that no gateway compiled fail alone in a group on the bus", async ({ task }) => {
   const hands = await operateBroker(system.broker);
   const strange: readonly unknown[] = [null, 5, [], {}, { notificationId: "a.b.>" }, { projectId: project.id }];
   const now = new Date();

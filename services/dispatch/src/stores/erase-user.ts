@@ -120,7 +120,7 @@ export const createUserEraser = (
     return sent.some((row) => ownersOf(row).some((owner) => owner !== undefined && !isTheirs(owner)));
   };
 
-  /** `mayBeWhole`: it was for nobody else, unless a device had another user. By default as its targets say. */
+  /** `mayBeWhole`: it was for no one else, unless a device had another user. By default its targets decide. */
   const rewrite = async (document: Erasable, erased: Erased, mayBeWhole?: boolean): Promise<void> => {
     const { _id, projectId, expanded } = document;
     const before: NotificationContent = JSON.parse(document.content);

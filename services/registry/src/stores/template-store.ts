@@ -125,7 +125,7 @@ export const createTemplateStore = (db: Db, counts: Counts) => {
         );
         if (before === null) return undefined;
         const { versions, ...known } = before;
-        // Nobody can publish it any more.
+        // No publication can name it any more.
         if (!versions.some((one) => one.contentId === known.draft.contentId))
           await removeContent(known.draft, projectId);
         return { ...known, draft };
