@@ -160,5 +160,5 @@ export const createService = (options: ServiceOptions): Service => {
     });
   };
 
-  return { start, stop: () => lifecycle.stop("asked to"), address: () => address };
+  return { start, stop: () => lifecycle.stop("asked to stop"), address: () => address };
 };
