@@ -291,8 +291,8 @@ test("Web Push: topic, urgency and TTL follow the notification", async () => {
   expect(plain.headers).toMatchObject({ urgency: "high", topic: plain.id, "content-encoding": "aes128gcm" });
   expect(Number(plain.headers.ttl)).toBeGreaterThan(0);
 
-  const { headers } = await sendAs({ ttl: 600, priority: "normal", collapse_id: "score" });
-  expect(headers).toMatchObject({ urgency: "normal", topic: "score" });
+  const { headers } = await sendAs({ ttl: 600, priority: "normal", collapse_id: "scores" });
+  expect(headers).toMatchObject({ urgency: "normal", topic: "scores" });
   // The remaining lifetime when the push is sent.
   expect(Number(headers.ttl)).toBeGreaterThan(500);
   expect(Number(headers.ttl)).toBeLessThanOrEqual(600);
@@ -303,4 +303,6 @@ test("Web Push: topic, urgency and TTL follow the notification", async () => {
   expect(first.headers.topic).toMatch(/^[\w-]{32}$/);
   expect(second.headers.topic).toBe(first.headers.topic);
   expect(second.id).not.toBe(first.id);
+  // Apple would refuse it: no base64url has 13 characters.
+  expect((await sendAs({ collapse_id: "order-1234567" })).headers.topic).toMatch(/^[\w-]{32}$/);
 });

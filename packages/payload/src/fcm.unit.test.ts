@@ -53,7 +53,7 @@ describe("FCM on other platforms than Android", () => {
       token: 'a"b',
       data: { a: "b", link_to: "https://example.com/news", app_badge: "3", ...own },
       webpush: {
-        headers: { TTL: "60", Urgency: "high", Topic: "c" },
+        headers: { TTL: "60", Urgency: "high", Topic: expect.stringMatching(/^[\w-]{32}$/) },
         notification: {
           title: "Hello",
           body: "World",

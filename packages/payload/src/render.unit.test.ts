@@ -238,6 +238,9 @@ test("a collapse id that is not a valid topic is hashed", () => {
   expect(webPushTopic("a".repeat(32))).toBe("a".repeat(32));
   for (const id of ["a".repeat(33), "a b", "order:42", "żółw", ""])
     expect(webPushTopic(id)).toMatch(/^[A-Za-z0-9_-]{32}$/);
+  // Apple decodes a topic, and no base64url has these lengths.
+  for (const id of ["order-1234567", "c", "score", "a".repeat(29)])
+    expect(webPushTopic(id)).toMatch(/^[A-Za-z0-9_-]{32}$/);
   expect(webPushTopic("order:42")).toBe(webPushTopic("order:42"));
   expect(webPushTopic("order:42")).not.toBe(webPushTopic("order:43"));
 });

@@ -21,9 +21,14 @@ export const webPushUrgency = ({ silent, priority, urgency }: NotificationConten
   return priority === "normal" ? "normal" : "high";
 };
 
-/** A topic has at most 32 characters of base64url; any other id is hashed, so that a push with the same id still replaces. */
+/**
+ * A topic has at most 32 characters of base64url (RFC 8030, 5.4). Apple decodes it, and no base64url has 1, 5, 9 … characters. Any other id
+ * is hashed, so that a push with the same id still replaces.
+ */
 export const webPushTopic = (collapseId: string): string =>
-  /^[A-Za-z0-9_-]{1,32}$/.test(collapseId) ? collapseId : hash("sha256", collapseId, "base64url").slice(0, 32);
+  /^[A-Za-z0-9_-]{1,32}$/.test(collapseId) && collapseId.length % 4 !== 1
+    ? collapseId
+    : hash("sha256", collapseId, "base64url").slice(0, 32);
 
 /** The payload without the ids of notification and project. */
 export const webPushPayload = (

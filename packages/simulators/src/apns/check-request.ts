@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http2";
+import { parseJson } from "../parse-json.ts";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
 
 /** Push types, with the suffix that Apple requires for their topic. */
@@ -89,9 +90,9 @@ export function checkPayload(pushType: string, payload: string, size: number): R
   if (size === 0) return refuse("PayloadEmpty", "payload: empty");
   let document: unknown;
   try {
-    document = JSON.parse(payload);
-  } catch {
-    return refuse("PayloadEmpty", "payload: not JSON");
+    document = parseJson(payload);
+  } catch (error) {
+    return refuse("PayloadEmpty", `payload: not JSON: ${(error as Error).message}`);
   }
   if (!isObject(document)) return refuse("PayloadEmpty", "payload: not a JSON object");
   // An MDM push has its own dictionary without `aps`.

@@ -98,6 +98,7 @@ describe("a wrong request", () => {
     ["a collapse id of 65 bytes", header("apns-collapse-id", "x".repeat(65)), 400, "BadCollapseId"],
     ["an empty payload", { payload: "" }, 400, "PayloadEmpty"],
     ["a payload that is not JSON", { payload: "hello" }, 400, "PayloadEmpty"],
+    ["a payload with a repeated name", { payload: '{"aps":{},"token":"a","token":"b"}' }, 400, "PayloadEmpty"],
     ["a payload that is a list", { payload: "[]" }, 400, "PayloadEmpty"],
     ["a payload without aps", { payload: "{}" }, 400, "PayloadEmpty"],
     ["4,097 bytes", { payload: payloadOf(4097) }, 413, "PayloadTooLarge"],

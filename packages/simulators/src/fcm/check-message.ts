@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../parse-json.ts";
 import type { Violation } from "./errors.ts";
 
 const camel = (name: string) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
@@ -33,6 +34,9 @@ const data = strings.superRefine((values, context) => {
   }
 });
 
+const label = z.string().regex(/^[A-Za-z0-9\-_.~%]{1,50}$/, "a label such as spring-2030");
+const visibilities = ["VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET"];
+const proxies = ["PROXY_UNSPECIFIED", "ALLOW", "DENY", "IF_PRIORITY_LOWERED"];
 const notificationPriorities = ["UNSPECIFIED", "MIN", "LOW", "DEFAULT", "HIGH", "MAX"].map((one) => `PRIORITY_${one}`);
 
 const androidNotification = fields({
@@ -56,13 +60,13 @@ const androidNotification = fields({
   default_sound: bool,
   default_vibrate_timings: bool,
   default_light_settings: bool,
-  vibrate_timings: texts,
-  visibility: text,
+  vibrate_timings: z.array(duration),
+  visibility: z.enum(visibilities),
   notification_count: z.int(),
   light_settings: struct,
   image: text,
   bypass_proxy_notification: bool,
-  proxy: text,
+  proxy: z.enum(proxies),
 });
 
 const message = fields({
@@ -76,7 +80,7 @@ const message = fields({
     restricted_package_name: text,
     data,
     notification: androidNotification,
-    fcm_options: fields({ analytics_label: text }),
+    fcm_options: fields({ analytics_label: label }),
     direct_boot_ok: bool,
     bandwidth_constrained_ok: bool,
     restricted_satellite_ok: bool,
@@ -86,15 +90,15 @@ const message = fields({
     headers: strings,
     data,
     notification: struct,
-    fcm_options: fields({ link: text, analytics_label: text }),
+    fcm_options: fields({ link: text, analytics_label: label }),
   }),
   apns: fields({
     headers: strings,
     payload: struct,
-    fcm_options: fields({ analytics_label: text, image: text }),
+    fcm_options: fields({ analytics_label: label, image: text }),
     live_activity_token: text,
   }),
-  fcm_options: fields({ analytics_label: text }),
+  fcm_options: fields({ analytics_label: label }),
   token: z.string().regex(/^[\w:-]{1,4096}$/, "The registration token is not a valid FCM registration token"),
   fid: z.string().regex(/^[cdef][\w-]{21}$/, "The Firebase Installation ID is not valid"),
   topic: z.string().regex(/^[A-Za-z0-9-_.~%]+$/, "a topic name without /topics/"),
@@ -132,9 +136,9 @@ const wrong = (field: string, description: string) => ({ violations: [{ field, d
 export function checkMessage(body: string): CheckedMessage | { readonly violations: readonly Violation[] } {
   let document: unknown;
   try {
-    document = JSON.parse(body);
-  } catch {
-    return wrong("", "Invalid JSON payload received.");
+    document = parseJson(body);
+  } catch (error) {
+    return wrong("", `Invalid JSON payload received: ${(error as Error).message}`);
   }
   const parsed = SendRequest.safeParse(document);
   if (!parsed.success) {

@@ -59,6 +59,16 @@ describe("a message is refused", () => {
       { message: { token: "a", android: { notification: { notification_priority: "HIGH" } } } },
       "message.android.notification.notification_priority",
     ],
+    [
+      "with a label with a blank",
+      { message: { token: "a", fcm_options: { analytics_label: "spring 2030" } } },
+      "message.fcm_options.analytics_label",
+    ],
+    [
+      "with an unknown visibility",
+      { message: { token: "a", android: { notification: { visibility: "public" } } } },
+      "message.android.notification.visibility",
+    ],
     ["with a ttl in numbers", { message: { token: "a", android: { ttl: 3600 } } }, "message.android.ttl"],
     ["with a ttl past four weeks", { message: { token: "a", android: { ttl: "2419201s" } } }, "message.android.ttl"],
     ["of 4,097 bytes", { message: { token: "a", data: { k: "x".repeat(4096) } } }, "message"],
@@ -72,5 +82,10 @@ describe("a message is refused", () => {
     expect(check(document)).toMatchObject({ violations: [{ field, description: expect.stringMatching(/./) }] });
   });
 
+  it("with a repeated name", () => {
+    expect(checkMessage('{"message":{"token":"a","data":{"token":"b","token":"c"}}}')).toMatchObject({
+      violations: [{ description: expect.stringContaining("`token`") }],
+    });
+  });
   it("that is not JSON", () => expect(checkMessage("{")).toMatchObject({ violations: [{ field: "" }] }));
 });

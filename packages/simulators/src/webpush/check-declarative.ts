@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../parse-json.ts";
 
 const text = z.string().optional();
 
@@ -24,9 +25,9 @@ const DeclarativeMessage = z.looseObject({
 export function declarativeProblem(payload: string): string | undefined {
   let message: unknown;
   try {
-    message = JSON.parse(payload);
-  } catch {
-    return "payload: not JSON, which application/notification+json promises";
+    message = parseJson(payload);
+  } catch (error) {
+    return `payload: not JSON, which application/notification+json promises: ${(error as Error).message}`;
   }
   const [issue] = DeclarativeMessage.safeParse(message).error?.issues ?? [];
   return issue && `payload: ${issue.path.join(".") || "message"}: ${issue.message}`;

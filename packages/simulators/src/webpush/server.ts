@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Deps } from "../deps.ts";
 import type { ProviderReply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
+import { repeatedName } from "../parse-json.ts";
 import { settleExchange } from "../script/settle.ts";
 import { createH2Server } from "../tls-servers.ts";
 import { declarativeProblem } from "./check-declarative.ts";
@@ -23,12 +24,20 @@ export type WebPushSimulator = Awaited<ReturnType<typeof startWebPush>>;
 
 const pushPath = /^\/push\/([\w-]+)$/;
 
-const failure = (status: number, problem: string): ProviderReply => ({
+/** `reason`: Apple's word, which is alone in the body. The other services write prose. */
+const failure = (status: number, problem: string, reason?: string): ProviderReply => ({
   status,
-  headers: { "content-type": "text/plain; charset=utf-8" },
-  body: problem,
+  headers: { "content-type": reason === undefined ? "text/plain; charset=utf-8" : "application/json" },
+  body: reason === undefined ? problem : JSON.stringify({ reason }),
+  reason,
   problem,
 });
+
+/** A service worker parses JSON without a word about a name that is repeated, so the app would lose a value. */
+const repeatedIn = (payload: string): string | undefined => {
+  const name = payload.startsWith("{") ? repeatedName(payload) : undefined;
+  return name && `payload: the name \`${name}\` is repeated in an object`;
+};
 
 /** Starts a browser's push service (RFC 8030) that also decrypts pushes as the browser would. */
 export async function startWebPush(deps: Deps, port: number, options: WebPushOptions) {
@@ -49,7 +58,7 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
     try {
       const payload = decryptPush(request.body, subscriber);
       const isDeclarative = request.headers["content-type"] === "application/notification+json";
-      const problem = isDeclarative ? declarativeProblem(payload) : undefined;
+      const problem = isDeclarative ? declarativeProblem(payload) : repeatedIn(payload);
       return problem === undefined ? { payload } : failure(400, problem);
     } catch (error) {
       return failure(400, error instanceof Error ? error.message : "body: cannot be decrypted");
@@ -63,11 +72,11 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
     if (subscriber === "gone") return failure(410, "the subscription has ended");
     const { applicationServerKey } = subscriber;
     const vapid = await checkVapid(request.headers.authorization, { audience: url, applicationServerKey, now: now() });
-    if (vapid !== undefined) return failure(vapid.status, vapid.problem);
+    if (vapid !== undefined) return failure(vapid.status, vapid.problem, vapid.reason);
     subscriptions.bind(subscriber, vapidKeyOf(request.headers.authorization));
     request.proven();
     const wrong = checkRequest(request.headers, request.size);
-    return wrong === undefined ? open(request, subscriber) : failure(wrong.status, wrong.problem);
+    return wrong === undefined ? open(request, subscriber) : failure(wrong.status, wrong.problem, wrong.reason);
   };
 
   const receive = async (request: HttpRequest, id: string) => {

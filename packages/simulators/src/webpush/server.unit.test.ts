@@ -201,6 +201,7 @@ describe("a wrong push", () => {
     ["an unknown urgency", () => ({ headers: { urgency: "urgent" } }), 400],
     ["a topic of 33 characters", () => ({ headers: { topic: "x".repeat(33) } }), 400],
     ["a topic with a blank", () => ({ headers: { topic: "a b" } }), 400],
+    ["a name that is repeated", () => ({ body: encrypt('{"token":"a","b":{},"token":"c"}') }), 400],
     ["no content encoding", () => ({ headers: { "content-encoding": undefined } }), 415],
     ["the old encoding", () => ({ headers: { "content-encoding": "aesgcm" } }), 415],
     ["4,097 bytes", () => ({ body: Buffer.alloc(4097) }), 413],
@@ -242,6 +243,36 @@ describe("a wrong push", () => {
     expect(answer.status).toBe(status);
     expect(answer.body).toBeTruthy();
   });
+
+  it.each(["x", "abcde", "order-1234567", "x".repeat(29)])(
+    "the topic %s, which Apple cannot decode, is refused with Apple's reason",
+    async (topic) => {
+      expect(await push({ headers: { topic } })).toMatchObject({
+        status: 400,
+        body: JSON.stringify({ reason: "BadWebPushTopic" }),
+      });
+    },
+  );
+  it.each(["order-42", "collie-herd", "collie-updates"])("the topic %s is accepted", async (topic) => {
+    expect(await push({ headers: { topic } })).toMatchObject({ status: 201 });
+  });
+
+  it.each([
+    ...["mailto:push@localhost", "mailto:ops@herald.invalid", "mailto:ops@mac.local", "https://localhost/contact"],
+    ...["mailto:mailto:ops@example.org", "mailto: ops@example.org", "mailto:<ops@example.org>", "https://intranet"],
+    ...["mailto:a@example.org,b@example.org", "mailto:Ops <ops@example.org>"],
+  ])("the subject %s is refused with Apple's reason", async (sub) => {
+    expect(await push({ headers: { authorization: await authorization({ sub }) } })).toMatchObject({
+      status: 403,
+      body: JSON.stringify({ reason: "BadJwtToken" }),
+    });
+  });
+  it.each(["https://example.org/contact?a=b", "mailto:first.last+push@mail.example.org"])(
+    "the subject %s is accepted",
+    async (sub) => {
+      expect(await push({ headers: { authorization: await authorization({ sub }) } })).toMatchObject({ status: 201 });
+    },
+  );
 
   it("is recorded with what was wrong", async () => {
     await push({ headers: { ttl: undefined } });

@@ -6,7 +6,25 @@ const skewSeconds = 60;
 const pointBytes = 65;
 
 /** Why a push is not authorised: 401 for a missing or unreadable credential, 403 for an invalid one. */
-const refuse = (status: 401 | 403, problem: string) => ({ status, problem: `authorization: ${problem}` });
+const refuse = (status: 401 | 403, problem: string, reason?: "BadJwtToken") => ({
+  status,
+  problem: `authorization: ${problem}`,
+  reason,
+});
+
+/** Names that the Internet does not have (RFC 2606, 6761, 6762). */
+const reservedHosts = /(^|\.)(localhost|local|invalid|test|example|internal)$/i;
+
+/** Whether Apple takes the subject of a token: one address, or a URL, of a host that the Internet may have. */
+function isContact(subject: string): boolean {
+  if (/[\s<>[\](),;]/.test(subject)) return false;
+  const host = subject.startsWith("mailto:")
+    ? /^mailto:[^@:]+@([^@:?]+)$/.exec(subject)?.[1]
+    : subject.startsWith("https://")
+      ? URL.parse(subject)?.hostname
+      : undefined;
+  return host?.includes(".") === true && !reservedHosts.test(host);
+}
 
 /** `vapid t=…, k=…` with its parameters in any order. */
 const parametersOf = (authorization: string) => {
@@ -57,9 +75,8 @@ export async function checkVapid(
     });
     if (Number(payload.exp) > now / 1000 + maxAgeSeconds + skewSeconds)
       return refuse(403, "exp is more than 24 hours ahead");
-    if (!/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/\S+)$/.test(payload.sub ?? "")) {
-      return refuse(403, "sub is not a mailto: or https: URL");
-    }
+    if (!isContact(payload.sub ?? ""))
+      return refuse(403, "sub is not one mailto: or https: URL with a host of the Internet", "BadJwtToken");
     return undefined;
   } catch (error) {
     if (error instanceof errors.JOSEError) return refuse(403, error.message);

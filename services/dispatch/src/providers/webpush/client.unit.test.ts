@@ -25,6 +25,15 @@ describe("a push", () => {
     });
   });
 
+  it("has a topic that Apple can decode, whatever its collapse id", async () => {
+    const simulators = await simulate();
+    const client = connect(at(simulators));
+    for (const collapse_id of ["order-1234567", "x", "score", "order 42", "order-42"]) {
+      const content = { title: "Hello", targets: ["all"], collapse_id };
+      expect(await client.send({ ...pushTo(simulators), content })).toMatchObject({ kind: "accepted" });
+    }
+  });
+
   it("has a TTL of 0 when it has expired", async () => {
     const simulators = await simulate();
     await connect(at(simulators)).send(pushTo(simulators, "", { expiresAt: new Date(0) }));
