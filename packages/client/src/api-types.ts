@@ -321,7 +321,7 @@ export type TemplateContent = {
   image?: string;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google` or `gcm`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
@@ -362,7 +362,7 @@ export type TemplateContent = {
   priority?: Open<"high" | "normal">;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string;
@@ -388,11 +388,11 @@ export type TemplateContent = {
       buttons?: Record<string, string>;
     }
   >;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
   ios?: Record<string, unknown>;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
   android?: Record<string, unknown>;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
   web?: Record<string, unknown>;
   variables?: Record<string, DeclaredVariable>;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals; absent: `en` */
@@ -452,7 +452,7 @@ export type Notification = {
   targets: string[];
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google` or `gcm`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
@@ -493,7 +493,7 @@ export type Notification = {
   priority?: Open<"high" | "normal">;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string;
@@ -531,11 +531,11 @@ export type Notification = {
       buttons?: Record<string, string>;
     }
   >;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
   ios?: Record<string, unknown>;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
   android?: Record<string, unknown>;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
   web?: Record<string, unknown>;
   counts: NotificationCounts;
   /** At most 10 s behind; in the answers to reads alone */
@@ -1693,7 +1693,7 @@ export type NewNotification = {
   targets?: readonly string[] | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google` or `gcm`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
@@ -1736,7 +1736,7 @@ export type NewNotification = {
   priority?: "high" | "normal" | undefined;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string | undefined;
@@ -1784,11 +1784,11 @@ export type NewNotification = {
         }
       >
     | undefined;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
   ios?: Record<string, unknown> | undefined;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
   android?: Record<string, unknown> | undefined;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
   web?: Record<string, unknown> | undefined;
   /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`, and of each device `{{ device.metadata.plan }}`, `{{ device.identifiers.app_version }}` and `{{ user.id }}`. Without these fields, `{{` is text */
   variables?: Record<string, string | number | boolean> | undefined;
@@ -1980,7 +1980,7 @@ export type NewTemplate = {
   image?: string | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token` */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google` or `gcm`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
@@ -2023,7 +2023,7 @@ export type NewTemplate = {
   priority?: "high" | "normal" | undefined;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string | undefined;
@@ -2051,11 +2051,11 @@ export type NewTemplate = {
         }
       >
     | undefined;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
   ios?: Record<string, unknown> | undefined;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
   android?: Record<string, unknown> | undefined;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
   web?: Record<string, unknown> | undefined;
   variables?:
     | Record<

@@ -98,7 +98,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to`, `thread`, `herald` and `token`",
+        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google` or `gcm`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification",
       examples: [{ order: "42" }],
     }),
   ...presentationFields,
@@ -128,7 +128,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced",
+        "A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced",
       examples: ["order-42"],
     }),
   ...tagFields,
@@ -155,14 +155,14 @@ export const content = {
   }),
   ...timeFields,
   localizations: localizationsOf(words),
-  ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
+  ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone", {
     aps: { "target-content-id": "order-42" },
   }),
   android: override(
-    "Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone",
+    "Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone",
     { android: { notification: { color: "#3366ff" } } },
   ),
-  web: override("Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone", {
+  web: override("Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone", {
     notification: { requireInteraction: true },
   }),
 };

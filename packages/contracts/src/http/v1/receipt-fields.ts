@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isObject } from "../../app-data.ts";
 import type { PathProblem } from "../../named.ts";
 import { boundedText } from "./presentation-fields.ts";
 
@@ -67,18 +66,14 @@ type Fields = {
   }[];
   readonly category?: unknown;
   readonly silent?: unknown;
-  readonly data?: Readonly<Record<string, unknown>> | undefined;
-  readonly android?: Readonly<Record<string, unknown>> | undefined;
   readonly localizations?: Readonly<
     Record<string, { readonly buttons?: Readonly<Record<string, string>> | undefined }>
   >;
 };
 
-const reserved = "is reserved: Herald sets it for its kit on Android";
-
-/** What is wrong with a whole notification's buttons and reserved names. `isWhole`: no template adds to it. */
+/** What is wrong with a whole notification's buttons. `isWhole`: no template adds to it. */
 export const receiptProblems = (notification: unknown, isWhole = true): PathProblem[] => {
-  const { buttons = [], category, silent, data, android, localizations = {} } = notification as Fields;
+  const { buttons = [], category, silent, localizations = {} } = notification as Fields;
   const problems: PathProblem[] = [];
   const refuse = (path: PathProblem["path"], message: string) => problems.push({ path, message });
   const ids = new Set<string>();
@@ -95,7 +90,5 @@ export const receiptProblems = (notification: unknown, isWhole = true): PathProb
     for (const [locale, words] of Object.entries(localizations))
       for (const id of Object.keys(words.buttons ?? {}))
         if (!ids.has(id)) refuse(["localizations", locale, "buttons", id], "is not the id of one of `buttons`");
-  if (data && Object.hasOwn(data, "herald")) refuse(["data", "herald"], reserved);
-  if (isObject(android?.data) && Object.hasOwn(android.data, "herald")) refuse(["android", "data", "herald"], reserved);
   return problems;
 };

@@ -9,6 +9,7 @@ import { timeProblems } from "./local-time.ts";
 import { RecipientsOrUpload } from "./new-recipients.ts";
 import { content, Locale } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
+import { payloadProblems } from "./payload-rules.ts";
 import { receiptProblems } from "./receipt-fields.ts";
 import { refuseLiquid, sources } from "./sources.ts";
 
@@ -75,6 +76,14 @@ const pushTypeProblems = (content: Readonly<Record<string, unknown>>): PathProbl
 
 const targetsOrRecipients = "either `targets` or `recipients` is required, not both";
 
+type Overridden = Parameters<typeof payloadProblems>[0];
+
+/** Refuses what a provider would refuse of `data` and overrides, which most sends do not have. */
+export const refuseUnsendable = withProblems((notification: Overridden) => {
+  const { data, ios, android, web } = notification;
+  return (data ?? ios ?? android ?? web) === undefined ? [] : payloadProblems(notification);
+});
+
 /** Pushes of Live Activities are not sends of their own. */
 export const SendPushTypeField = SendPushType.optional().meta(content.push_type.meta() ?? {});
 const { activity: _activity, ...own } = content;
@@ -100,6 +109,7 @@ const newNotification = z
   .superRefine(withProblems(pushTypeProblems))
   .superRefine(withProblems(timeProblems))
   .superRefine(withProblems((notification) => receiptProblems(notification, notification.template === undefined)))
+  .superRefine(refuseUnsendable)
   .superRefine((notification, context) => {
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
@@ -118,7 +128,8 @@ export const RenderedContent = z.preprocess(
     .refine(isShown, nothingShown)
     .superRefine(withProblems(pushTypeProblems))
     .superRefine(withProblems(dangerousLinks))
-    .superRefine(withProblems((notification) => receiptProblems(notification))),
+    .superRefine(withProblems((notification) => receiptProblems(notification)))
+    .superRefine(refuseUnsendable),
 );
 
 const shortExample = {

@@ -7,6 +7,7 @@ import { DeclaredVariables, Variables } from "../../variables.ts";
 import { content, Locale } from "./notification-content.ts";
 import { pageQuery } from "./pagination.ts";
 import { receiptProblems } from "./receipt-fields.ts";
+import { refuseUnsendable } from "./send-notification.ts";
 import { sources } from "./sources.ts";
 
 /** `versions`: the last ones, which can be read. */
@@ -47,7 +48,8 @@ export const TemplateContent = z
         }),
       })
       .superRefine(withProblems(dangerousLinks))
-      .superRefine(withProblems((template) => receiptProblems(template))),
+      .superRefine(withProblems((template) => receiptProblems(template)))
+      .superRefine(refuseUnsendable),
   )
   .meta({
     id: "TemplateContent",
