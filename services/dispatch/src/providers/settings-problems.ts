@@ -66,6 +66,15 @@ export function parseCertificates(pem: string): X509Certificate[] {
   }
 }
 
+/** Why no private key was read from a text, after its field's name; `wanted`: what the field is for, in words. */
+export const unreadableKey = (pem: string, wanted: string): string => {
+  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: .*ENCRYPTED/m.test(pem))
+    return "is encrypted: put it without its passphrase, as `openssl pkey -in key.pem` writes it";
+  if (/-----BEGIN [A-Z ]+-----\\n/.test(pem))
+    return "has `\\n` where its lines end: put it with real line breaks, one backslash less in JSON";
+  return wanted;
+};
+
 /** The private key of a PEM text; undefined when it does not parse. */
 export function parsePrivateKey(pem: string): KeyObject | undefined {
   try {

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { apnsId } from "../../domain/batch.ts";
 import type { Message, ProviderClient } from "../provider-client.ts";
 import { createApnsClient, createTokenCache } from "./client.ts";
+import { checkApnsSettings } from "./settings.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const key = {
@@ -333,6 +334,27 @@ describe("the other environment", () => {
     });
     expect(simulators.pushes()).toHaveLength(1);
   });
+});
+
+it("authenticates with the certificate of its key, wherever a file has it", async () => {
+  const simulators = await simulate();
+  const authority = await generate([{ name: "commonName", value: "Issuer" }], {
+    extensions: [{ name: "basicConstraints", cA: true, critical: true }],
+  });
+  const { cert, private: key } = await generate([{ name: "commonName", value: "Apple Push Services" }], {
+    ca: { key: authority.private, cert: authority.cert },
+  });
+  const settings = checkApnsSettings(
+    {
+      ...common,
+      certificate: `${authority.cert}\n${cert}`,
+      private_key: key,
+      endpoint: simulators.apns.url,
+      ca: simulators.ca,
+    },
+    { customEndpoints: true, now: new Date() },
+  );
+  expect(await send(connect(settings), push())).toEqual({ kind: "accepted" });
 });
 
 it("authenticates with a certificate instead", async () => {

@@ -1,3 +1,4 @@
+import type { KeyObject, X509Certificate } from "node:crypto";
 import { ApnsSettings } from "@herald/contracts";
 import {
   elsewhereProblems,
@@ -7,24 +8,39 @@ import {
   parseSettings,
   refuseProblems,
   type SettingsRules,
+  unreadableKey,
 } from "../settings-problems.ts";
 
 const [tokenAuth, certificateAuth] = ApnsSettings.options;
 
-/** Checks new settings: that they are complete, and that their keys parse, match and have not expired. @throws HeraldError */
+/**
+ * Checks new settings: that they are complete, and that their keys parse, match and have not expired. Returns them with the certificates
+ * in the order of TLS. @throws HeraldError
+ */
 export function checkApnsSettings(input: unknown, rules: SettingsRules): ApnsSettings {
   // Chosen by the field `certificate`, so that the reported problems concern the intended kind of authentication.
   const byCertificate = typeof input === "object" && input !== null && "certificate" in input;
   if (byCertificate && "bundle_ids" in input)
     refuseProblems(["bundle_ids: needs a key (key_id, team_id); a certificate is for one app"]);
   const settings: ApnsSettings = parseSettings<ApnsSettings>(byCertificate ? certificateAuth : tokenAuth, input);
+  if (!("certificate" in settings)) {
+    refuseProblems([...signingKeyProblems(settings.private_key), ...elsewhereProblems(settings, rules)]);
+    return settings;
+  }
+  const key = parsePrivateKey(settings.private_key);
+  const certificates = parseCertificates(settings.certificate);
+  const chain = key === undefined ? certificates : chainOf(certificates, key);
+  const [leaf] = chain;
   refuseProblems([
-    ...("certificate" in settings
-      ? certificateProblems(settings, rules.now)
-      : signingKeyProblems(settings.private_key)),
+    ...(certificates.length === 0 ? ["certificate: is not a certificate in PEM form"] : []),
+    ...(key === undefined
+      ? [`private_key: ${unreadableKey(settings.private_key, "is not a private key in PEM form")}`]
+      : []),
+    ...(certificates.length > 0 && leaf === undefined ? [notOfKey(certificates.length)] : []),
+    ...(leaf === undefined ? [] : certificateProblems(leaf, settings, rules.now)),
     ...elsewhereProblems(settings, rules),
   ]);
-  return settings;
+  return { ...settings, certificate: chain.join("") };
 }
 
 /** The part of the settings that may be shown: ids of keys, owners and expiry, never a private key. */
@@ -47,25 +63,47 @@ export function apnsPublicView(settings: ApnsSettings): Record<string, unknown> 
 
 function signingKeyProblems(pem: string): string[] {
   const key = parsePrivateKey(pem);
-  if (key === undefined) return ["private_key: is not a private key in PEM form: put the text of Apple's .p8 file"];
+  if (key === undefined)
+    return [`private_key: ${unreadableKey(pem, "is not a private key in PEM form: put the text of Apple's .p8 file")}`];
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === "ec" && curve === "prime256v1") return [];
   const kind = curve === undefined ? key.asymmetricKeyType : `${key.asymmetricKeyType} ${curve}`;
   return [`private_key: must be a P-256 key as in Apple's .p8 file; this one is ${kind}`];
 }
 
-function certificateProblems(settings: { certificate: string; private_key: string }, now: Date): string[] {
-  const [certificate] = parseCertificates(settings.certificate);
-  const key = parsePrivateKey(settings.private_key);
+/**
+ * The newest certificate of a key, then its issuers: the order that TLS wants. Files have them in any order, and may still have the
+ * certificate before its renewal. Empty: none is of the key.
+ */
+function chainOf(certificates: readonly X509Certificate[], key: KeyObject): X509Certificate[] {
+  const [leaf] = certificates
+    .filter((certificate) => certificate.checkPrivateKey(key))
+    .toSorted((one, other) => other.validToDate.getTime() - one.validToDate.getTime());
+  const chain: X509Certificate[] = [];
+  for (let next = leaf; next !== undefined; ) {
+    const last: X509Certificate = next;
+    chain.push(last);
+    next = certificates.find((issuer) => last.checkIssued(issuer) && !chain.includes(issuer));
+  }
+  return chain;
+}
+
+const notOfKey = (count: number): string =>
+  `certificate: ${count === 1 ? "does not belong" : `none of its ${count} certificates belongs`} to private_key`;
+
+function certificateProblems(
+  { subject, validToDate, validFromDate }: X509Certificate,
+  { bundle_id, environment }: Pick<ApnsSettings, "bundle_id" | "environment">,
+  now: Date,
+): string[] {
   const problems: string[] = [];
-  if (certificate === undefined) problems.push("certificate: is not a certificate in PEM form");
-  if (key === undefined) problems.push("private_key: is not an unencrypted private key in PEM form");
-  if (certificate === undefined) return problems;
-  if (key !== undefined && !certificate.checkPrivateKey(key))
-    problems.push("certificate: does not belong to private_key");
-  if (certificate.validToDate <= now)
-    problems.push(`certificate: expired on ${certificate.validToDate.toISOString()}; put one that is valid`);
-  if (certificate.validFromDate > now)
-    problems.push(`certificate: is valid only from ${certificate.validFromDate.toISOString()}`);
+  if (validToDate <= now) problems.push(`certificate: expired on ${validToDate.toISOString()}; put one that is valid`);
+  if (validFromDate > now) problems.push(`certificate: is valid only from ${validFromDate.toISOString()}`);
+  // Apple writes the app's id there; a certificate for calls alone has a topic of the app.
+  const app = /^UID=(.+)$/m.exec(subject)?.[1];
+  if (app !== undefined && app !== bundle_id && !app.startsWith(`${bundle_id}.`))
+    problems.push(`bundle_id: is not the app of the certificate, which is for ${app}`);
+  if (environment === "production" && /^CN=Apple Development /m.test(subject))
+    problems.push("environment: must be `sandbox`: it is a development certificate");
   return problems;
 }

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import { generate } from "selfsigned";
 import { describe, expect, it } from "vitest";
 import { problemsOf } from "../../../test/settings-fixture.ts";
@@ -28,6 +28,7 @@ const certificate = (from: string, to: string) =>
     environment: "sandbox",
   }));
 
+const pemOf = (text: string) => new X509Certificate(text).toString();
 const problems = (input: unknown, over: Partial<typeof rules> = {}) =>
   problemsOf(() => checkApnsSettings(input, { ...rules, ...over }));
 
@@ -90,7 +91,7 @@ describe("certificate authentication", () => {
   it("takes a certificate with its key and shows whose and until when", async () => {
     const settings = await certificate("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
     const checked = checkApnsSettings(settings, rules);
-    expect(checked).toEqual(settings);
+    expect(checked).toMatchObject({ ...settings, certificate: pemOf(settings.certificate) });
     const view = apnsPublicView(checked);
     expect(view).toMatchObject({
       bundle_id: "com.example.app",
@@ -117,8 +118,121 @@ describe("certificate authentication", () => {
     ]);
     expect(problems({ ...current, certificate: "x", private_key: "y" })).toEqual([
       "certificate: is not a certificate in PEM form",
-      "private_key: is not an unencrypted private key in PEM form",
+      "private_key: is not a private key in PEM form",
     ]);
+  });
+  describe("finds the certificate of the key in a file with others", () => {
+    const year = { notBeforeDate: new Date("2026-01-01T00:00:00Z"), notAfterDate: new Date("2027-01-01T00:00:00Z") };
+    const ca = {
+      ...year,
+      keyType: "ec" as const,
+      extensions: [{ name: "basicConstraints" as const, cA: true, critical: true }],
+    };
+    const issued = async () => {
+      const root = await generate([{ name: "commonName", value: "Root" }], ca);
+      const issuer = await generate([{ name: "commonName", value: "Issuer" }], {
+        ...ca,
+        ca: { key: root.private, cert: root.cert },
+      });
+      const leaf = await generate([{ name: "commonName", value: "Apple Push Services: com.example.app" }], {
+        ...year,
+        keyType: "ec",
+        ca: { key: issuer.private, cert: issuer.cert },
+      });
+      return { root: root.cert, issuer: issuer.cert, leaf: leaf.cert, key: leaf.private };
+    };
+    const app = { bundle_id: "com.example.app", environment: "production" };
+
+    it("in any order, with text and the key between: TLS gets the leaf, then its issuers", async () => {
+      const { root, issuer, leaf, key } = await issued();
+      const crlf = (text: string) => text.replaceAll("\n", "\r\n");
+      const files: [string[], string[]][] = [
+        [
+          [issuer, leaf],
+          [leaf, issuer],
+        ],
+        [
+          [root, issuer, leaf],
+          [leaf, issuer, root],
+        ],
+        [
+          ["Bag Attributes\n    localKeyID: 01\nsubject=/CN=Issuer\n", issuer, key, leaf],
+          [leaf, issuer],
+        ],
+        [
+          [crlf(issuer), crlf(leaf)],
+          [leaf, issuer],
+        ],
+      ];
+      for (const [file, chain] of files) {
+        const checked = checkApnsSettings({ ...app, certificate: file.join("\n"), private_key: key }, rules);
+        expect(checked).toMatchObject({ certificate: chain.map(pemOf).join("") });
+        expect(apnsPublicView(checked)).toMatchObject({
+          certificate_subject: expect.stringContaining("Apple Push Services"),
+        });
+      }
+    });
+    it("and the key in the same file", async () => {
+      const { issuer, leaf, key } = await issued();
+      const file = [issuer, leaf, key].join("\n");
+      expect(checkApnsSettings({ ...app, certificate: file, private_key: file }, rules)).toMatchObject({
+        certificate: [leaf, issuer].map(pemOf).join(""),
+      });
+    });
+    it("and the newest, if it was renewed for the same key", async () => {
+      const old = await certificate("2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z");
+      const { publicKey } = new X509Certificate(old.certificate);
+      const renewed = await generate([{ name: "commonName", value: "Apple Push Services: com.example.app" }], {
+        ...year,
+        keyType: "ec",
+        keyPair: {
+          privateKey: old.private_key,
+          publicKey: publicKey.export({ type: "spki", format: "pem" }).toString(),
+        },
+      });
+      const both = { ...old, certificate: `${old.certificate}\n${renewed.cert}` };
+      expect(checkApnsSettings(both, rules)).toMatchObject({ certificate: pemOf(renewed.cert) });
+    });
+    it("and says if there is none", async () => {
+      const { root, issuer } = await issued();
+      const other = await certificate("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+      expect(problems({ ...other, certificate: `${root}\n${issuer}` })).toEqual([
+        "certificate: none of its 2 certificates belongs to private_key",
+      ]);
+    });
+  });
+  it("refuses one of another app, or for development in production", async () => {
+    const year = { notBeforeDate: new Date("2026-01-01T00:00:00Z"), notAfterDate: new Date("2027-01-01T00:00:00Z") };
+    const of = async (commonName: string, uid: string) => {
+      const made = await generate(
+        [
+          { name: "commonName", value: commonName },
+          { name: "0.9.2342.19200300.100.1.1", value: uid },
+        ],
+        { ...year, keyType: "ec" },
+      );
+      return { certificate: made.cert, private_key: made.private };
+    };
+    const app = { bundle_id: "com.example.app", environment: "production" };
+    expect(problems({ ...app, ...(await of("Apple Push Services: com.example.app", "com.example.app")) })).toEqual([]);
+    expect(problems({ ...app, ...(await of("VoIP Services: com.example.app", "com.example.app.voip")) })).toEqual([]);
+    expect(problems({ ...app, ...(await of("Apple Push Services: com.example.other", "com.example.other")) })).toEqual([
+      "bundle_id: is not the app of the certificate, which is for com.example.other",
+    ]);
+    const development = await of("Apple Development IOS Push Services: com.example.app", "com.example.app");
+    expect(problems({ ...app, ...development })).toEqual([
+      "environment: must be `sandbox`: it is a development certificate",
+    ]);
+    expect(problems({ ...app, ...development, environment: "sandbox" })).toEqual([]);
+  });
+  it("says that a key is encrypted", async () => {
+    const settings = await certificate("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+    const encrypted = createPrivateKey(settings.private_key)
+      .export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "secret" })
+      .toString();
+    const words = [expect.stringMatching(/^private_key: is encrypted: .*openssl pkey/)];
+    expect(problems({ ...settings, private_key: encrypted })).toEqual(words);
+    expect(problems({ ...good, private_key: encrypted })).toEqual(words);
   });
 });
 

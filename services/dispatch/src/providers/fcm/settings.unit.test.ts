@@ -35,6 +35,16 @@ it.each([
   ],
   ["a key of another kind", { ...account, private_key: ec }, [/^service_account\.private_key: is not an RSA/]],
   ["a project that is none", { ...account, project_id: "../x" }, [/^service_account\.project_id: must be/]],
+  [
+    "a key with the line breaks of an environment variable",
+    { ...account, private_key: String(rsa).replaceAll("\n", "\\n") },
+    [/^service_account\.private_key: has `\\n` where its lines end/],
+  ],
+  [
+    "the address of a person",
+    { ...account, client_email: "maria@example.com" },
+    [/^service_account\.client_email: must be a service account's, which ends with \.gserviceaccount\.com/],
+  ],
   ["an address that is none", { ...account, client_email: "x" }, [/^service_account\.client_email: must be/]],
   [
     "nothing",
