@@ -10,6 +10,34 @@ export const VapidPublicKey = z
     examples: ["BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s"],
   });
 
+const domain = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]([a-z0-9-]*[a-z0-9])$/i;
+/** Names that nothing on the Internet has (RFC 2606, 6761, 6762, and ICANN's `internal`). */
+const reservedNames = /\.(example|internal|invalid|local|localhost|test)$/i;
+
+/** Whom push services may contact about the pushes of a VAPID key: the host of the address or URL. */
+const contactHost = (subject: string): string | undefined => {
+  if (subject.startsWith("mailto:")) return /^mailto:[A-Za-z0-9.!#$&'*+/=^_`{|}~-]+@(.+)$/.exec(subject)?.[1];
+  const url = /^https:\/\/[\x21-\x7e]+$/.test(subject) && !/[<>[\]]/.test(subject) ? URL.parse(subject) : null;
+  return url === null || url.username !== "" || url.password !== "" ? undefined : url.hostname;
+};
+
+/**
+ * The `sub` of a VAPID token (RFC 8292, 2.1): one address or URL. Apple answers BadJwtToken to every push with one that cannot be a contact,
+ * other services do not look at it.
+ */
+export const VapidSubject = z
+  .string()
+  // Limited because every push contains it in a header.
+  .max(320, "must be at most 320 characters")
+  .refine((subject) => {
+    const host = contactHost(subject);
+    return host !== undefined && domain.test(host) && !reservedNames.test(host);
+  }, "must be one address such as mailto:push@example.com, or one https: URL, of whom to contact: without spaces and brackets, and with a host of the Internet, not one such as `localhost` or one that ends with `.local` or `.invalid`, which Apple refuses")
+  .meta({
+    pattern: "^(mailto:[^\\s<>,:]+@[^\\s<>,:]+\\.[^\\s<>,:]+|https:\\/\\/[^\\s<>]+\\.[^\\s<>]+)$",
+    examples: ["mailto:push@example.com"],
+  });
+
 /** The id of a key: the first 16 hex digits of the SHA-256 of its public half. */
 export const VapidKeyId = z
   .string()

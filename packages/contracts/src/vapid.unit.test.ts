@@ -1,7 +1,7 @@
 import { createECDH } from "node:crypto";
 import { expect, test } from "vitest";
 import { ProvidersRecord } from "./records.ts";
-import { VapidKeyId, VapidPublicKey, vapidKeyId } from "./vapid.ts";
+import { VapidKeyId, VapidPublicKey, VapidSubject, vapidKeyId } from "./vapid.ts";
 
 const publicKey = () => createECDH("prime256v1").generateKeys("base64url");
 
@@ -29,3 +29,31 @@ test.each([
 test("a record of a single key, from an earlier version, still parses", () => {
   expect(ProvidersRecord.parse({ providers: ["apns", "webpush"] })).toEqual({ providers: ["apns", "webpush"] });
 });
+
+test.each([
+  ...["mailto:push@example.com", "mailto:first.last+push@mail.shop.co.uk", "mailto:o'neil@xn--e1afmkfd.xn--p1ai"],
+  ...["https://example.com", "https://shop.example.org:8443/contact?topic=push#form", "https://host.tailnet.ts.net"],
+])("the subject %s is accepted", (subject) => expect(VapidSubject.parse(subject)).toBe(subject));
+
+test.each([
+  ...["mailto:push@localhost", "mailto:ops@herald.invalid", "mailto:ops@mac.local", "mailto:ops@a.LOCALHOST"],
+  ...["mailto:ops@herald.test", "mailto:ops@shop.example", "mailto:ops@push.internal", "https://localhost"],
+  ...["https://localhost:8443/contact", "https://localhost./", "https://herald.invalid", "https://intranet/contact"],
+  ...["https://127.0.0.1", "https://[::1]/", "https://me:secret@example.com", "http://example.com", "https://"],
+  ...["mailto:mailto:ops@example.com", "mailto: ops@example.com", "mailto:ops@example.com ", " mailto:ops@example.com"],
+  ...["mailto:<ops@example.com>", "mailto: <ops@example.com>", "mailto:Ops <ops@example.com>", "mailto:ops@[10.0.0.1]"],
+  ...["mailto:a@example.com,b@example.com", "mailto:a@example.com;b@example.com", "mailto:ops@example.com?subject=Hi"],
+  ...[
+    "mailto:ops",
+    "mailto:ops@",
+    "mailto:@example.com",
+    "mailto:a@b@example.com",
+    "ops@example.com",
+    "mailto:ops@-a.de",
+  ],
+  ...["https://example.com/ a", "https://exa mple.com", "https://<example.com>", "mailto:ops@ex\u00e4mple.com", ""],
+])("the subject %j, which Apple refuses or cannot be a contact, is refused", (subject) =>
+  expect(VapidSubject.safeParse(subject).error?.issues.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/^must be one address such as mailto:push@example\.com/),
+  ]),
+);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { providerProblems } from "../../errors.ts";
 import { named, namedBody } from "../../named.ts";
 import { Provider } from "../../platforms.ts";
-import { VapidKeyId, VapidKeyStatus, VapidPublicKey } from "../../vapid.ts";
+import { VapidKeyId, VapidKeyStatus, VapidPublicKey, VapidSubject } from "../../vapid.ts";
 
 const Pem = z
   .string()
@@ -37,11 +37,11 @@ export const ApnsSettings = z
       z.strictObject({
         key_id: z
           .string()
-          .regex(/^[A-Za-z0-9]{10}$/, "must be the key's 10 characters")
+          .regex(/^[A-Z0-9]{10}$/, "must be the key's 10 characters, of A to Z and 0 to 9")
           .meta({ examples: ["ABC123DEFG"] }),
         team_id: z
           .string()
-          .regex(/^[A-Za-z0-9]{10}$/, "must be the team's 10 characters")
+          .regex(/^[A-Z0-9]{10}$/, "must be the team's 10 characters, of A to Z and 0 to 9")
           .meta({ examples: ["TEAM123456"] }),
         ...apns,
         bundle_ids: z
@@ -96,12 +96,7 @@ export type FcmSettings = z.infer<typeof FcmSettings>;
 const maxSiteLength = 255;
 
 export const WebPushSettings = namedBody("WebPushSettings", {
-  subject: z
-    .string()
-    // Limited because every push contains it in a header.
-    .max(320, "must be at most 320 characters")
-    .regex(/^(mailto:.+@.+|https:\/\/.+)$/, "must be a mailto: or https: URL of whom to contact")
-    .meta({ examples: ["mailto:push@example.com"] }),
+  subject: VapidSubject,
   public_key: z.string().max(200).optional(),
   private_key: z.string().max(200).optional(),
   site: z

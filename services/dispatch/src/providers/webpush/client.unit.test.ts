@@ -28,8 +28,8 @@ describe("a push", () => {
   it("has a topic that Apple can decode, whatever its collapse id", async () => {
     const simulators = await simulate();
     const client = connect(at(simulators));
-    for (const collapse_id of ["order-1234567", "x", "score", "order 42", "order-42"]) {
-      const content = { title: "Hello", targets: ["all"], collapse_id };
+    for (const collapseId of ["order-1234567", "x", "score", "order 42", "order-42"]) {
+      const content = { title: "Hello", targets: ["all"], collapse_id: collapseId };
       expect(await client.send({ ...pushTo(simulators), content })).toMatchObject({ kind: "accepted" });
     }
   });

@@ -83,7 +83,8 @@ test.each([
 
 it.each([
   ["no subject", {}, [/^subject: /]],
-  ["a subject that is no address", { subject: "ops" }, [/^subject: must be a mailto: or https: URL/]],
+  ["a subject that is no address", { subject: "ops" }, [/^subject: must be one address/]],
+  ["a subject that Apple refuses", { subject: "mailto:push@localhost" }, [/^subject: must be one address/]],
   ["a private key that is none", { subject, private_key: "x" }, [/^private_key: must be a VAPID private key/]],
   [
     "a private key of zero",
