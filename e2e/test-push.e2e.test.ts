@@ -59,6 +59,25 @@ describe("a test push", () => {
     expect(data.status).toBe("active");
   });
 
+  test("says what Apple's words about Web Push mean", async ({ system }) => {
+    const project = await system.project("Safari", ["webpush"]);
+    const address = await newAddress(system.simulators, "web");
+    const tokenPrefix = String(address.token);
+    const wordOf = async (status: number, reason: string) => {
+      await system.simulators.script([{ provider: "webpush", tokenPrefix, status, reason, times: 1 }]);
+      return tested(system, project, "webpush", address);
+    };
+    expect(await wordOf(403, "BadJwtToken")).toMatchObject({
+      result: "credential-refused",
+      provider_reason: "BadJwtToken",
+      detail: expect.stringContaining("`subject`"),
+    });
+    expect(await wordOf(400, "VapidPkHashMismatch")).toMatchObject({
+      result: "message-refused",
+      detail: expect.stringContaining("must subscribe again"),
+    });
+  });
+
   test("works while the provider is paused, so that new settings can be tried", async ({ system }) => {
     const project = await system.project("Paused");
     const { device } = await project.register({ token: apnsToken("e6") });

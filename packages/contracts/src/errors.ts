@@ -114,7 +114,8 @@ export const deliveryReasons = {
   "unregistered-kept":
     "The provider reported that the push token is not valid. Herald kept the device because it has registered again, or because too many devices of this notification got the same verdict.",
   "payload-too-large": "The rendered payload is larger than the provider accepts.",
-  "payload-invalid": "The provider refused the payload.",
+  "payload-invalid":
+    "The provider refused the payload. Check `data` and the override of the platform, and the fields that the provider names.",
   "token-invalid": "The provider does not recognise the push token.",
   "topic-mismatch": "The push token belongs to a different app than the project's provider settings.",
   "app-not-configured":
@@ -146,6 +147,23 @@ export const deliveryReasons = {
   replaced: "A newer state of the Live Activity, or its end, replaced this one before it was sent.",
   internal: "Herald could not process the push. The message is a dead letter.",
 } as const satisfies Record<string, string>;
+
+/** What to do about a word of a provider that says more than Herald's reason for the delivery. */
+const providerAdvice: Readonly<Record<string, string>> = {
+  BadJwtToken:
+    "Apple refuses the token that Herald signs for Web Push. Put a `subject` with a host of the Internet into the provider's settings, and check the clock of the machine that runs dispatch.",
+  BadWebPushTopic: "Apple cannot decode the topic, which was made of `collapse_id`: choose another `collapse_id`.",
+  PayloadEmpty: "APNs found no object `aps` in the payload, or no JSON that it reads: check the override `ios`.",
+  VapidPkHashMismatch: "The subscription was made with another Web Push key: the browser must subscribe again.",
+};
+
+/** The advice for a provider's word; undefined if there is none. */
+export const adviceOn = (providerReason: string): string | undefined =>
+  Object.hasOwn(providerAdvice, providerReason) ? providerAdvice[providerReason] : undefined;
+
+/** Why a delivery failed and what to check, in sentences. `providerReason`: the provider's own word. */
+export const explainFailure = (reason: DeliveryReason, providerReason = ""): string =>
+  adviceOn(providerReason) ?? deliveryReasons[reason];
 
 /** Why the provider's settings cannot send pushes: the `reason` of a provider problem, and advice. */
 export const providerProblems = {

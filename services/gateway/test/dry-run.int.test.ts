@@ -27,6 +27,23 @@ const dryRun = (notification: object, headers?: Record<string, string>) =>
   send({ title: "Hello", dry_run: true, ...notification }, headers);
 
 describe("a dry run", () => {
+  test("says what a send says of names and fields that a provider refuses", async () => {
+    const refused = {
+      title: "Hello",
+      targets: ["news"],
+      data: { from: "Ada", token: "x", order: "42" },
+      android: { android: { ttl: "1h" } },
+    };
+    const [dry, real] = [await dryRun(refused), await send(refused)];
+    expect([dry.status, real.status]).toEqual([422, 422]);
+    expect(dry.body.errors).toEqual([
+      expect.stringMatching(/^notification\.data\.from: /),
+      expect.stringMatching(/^notification\.data\.token: is reserved/),
+      expect.stringMatching(/^notification\.android\.android\.ttl: must be seconds/),
+    ]);
+    expect(real.body.errors).toEqual(dry.body.errors);
+  });
+
   test("returns the devices and the payload by platform", async () => {
     const { status, body } = await dryRun({ targets: ["news", "sport"], data: { a: "b" }, ttl: 60, link_to: "/news" });
     expect(status).toBe(200);

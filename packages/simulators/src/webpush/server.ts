@@ -24,6 +24,9 @@ export type WebPushSimulator = Awaited<ReturnType<typeof startWebPush>>;
 
 const pushPath = /^\/push\/([\w-]+)$/;
 
+/** The form of Apple's words, such as BadJwtToken. */
+const appleWord = /^[A-Z][a-z]+([A-Z][a-z]+)+$/;
+
 /** `reason`: Apple's word, which is alone in the body. The other services write prose. */
 const failure = (status: number, problem: string, reason?: string): ProviderReply => ({
   status,
@@ -95,7 +98,8 @@ export async function startWebPush(deps: Deps, port: number, options: WebPushOpt
       rule: refusal ? undefined : script.match("webpush", token, id),
       natural: refusal ?? accepted,
       scripted: ({ reason }, status) => {
-        const { headers, body } = status === 201 ? accepted : failure(status, reason ?? "As the script says.");
+        const words = reason ?? "As the script says.";
+        const { headers, body } = status === 201 ? accepted : failure(status, words, appleWord.exec(words)?.[0]);
         return { status, headers, body, reason };
       },
       exchange,

@@ -334,4 +334,9 @@ describe("a scripted answer", () => {
     expect(await push()).toMatchObject({ status: 201 });
     expect(simulators.pushes().map(({ status }) => status)).toEqual([410, 429, 201]);
   });
+
+  it("has Apple's form if its reason is Apple's", async () => {
+    simulators.script([{ provider: "webpush", status: 403, reason: "BadJwtToken" }]);
+    expect(await push()).toMatchObject({ status: 403, body: JSON.stringify({ reason: "BadJwtToken" }) });
+  });
 });

@@ -1,4 +1,4 @@
-import { providerProblems, type StatusReport } from "@herald/contracts";
+import { adviceOn, providerProblems, type StatusReport } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import type { CredentialDocument, CredentialStore, RouteProblem } from "../stores/credential-store.ts";
 
@@ -97,7 +97,7 @@ export const credentialRoute = "credential";
 
 export const unproven = (providerReason: string): RouteProblem => ({
   reason: "credential-unproven",
-  detail: `${providerReason}: ${providerProblems["credential-unproven"]}`,
+  detail: `${providerReason}: ${adviceOn(providerReason) ?? providerProblems["credential-unproven"]}`,
 });
 
 /** The maximum of paused and of unreachable providers each. */

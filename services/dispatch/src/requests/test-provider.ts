@@ -1,6 +1,6 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  deliveryReasons,
+  explainFailure,
   newDeviceId,
   newNotificationId,
   platformOf,
@@ -86,8 +86,11 @@ const refusal = (outcome: Exclude<Outcome, { kind: "accepted" }>): Pick<TestedPu
         detail: "The provider says that this token is no longer valid: use a new one.",
       };
     case "rejected": {
-      const result = outcome.tokenMismatch || outcome.reason === "token-invalid" ? "token-refused" : "message-refused";
-      return { result, detail: deliveryReasons[outcome.reason] };
+      const { reason, providerReason, tokenMismatch } = outcome;
+      const detail = explainFailure(reason, providerReason);
+      // Apple's word for the token that the project signs, which is no token of a device.
+      if (providerReason === "BadJwtToken") return { result: "credential-refused", detail };
+      return { result: tokenMismatch || reason === "token-invalid" ? "token-refused" : "message-refused", detail };
     }
     case "misconfigured":
       return {

@@ -2,9 +2,11 @@ import {
   canonicalZone,
   type Delivery,
   type DeliveryAttempt,
+  type DeliveryReason,
   type DeliveryTrace,
   type Device,
   deliveryReasons,
+  explainFailure,
   type Notification,
   noZone,
   type Provider,
@@ -51,10 +53,8 @@ export type TraceFacts = {
 
 const names: Record<Provider, string> = { apns: "APNs", fcm: "FCM", webpush: "the push service" };
 
-const words = (reason: string | undefined): string =>
-  reason !== undefined && Object.hasOwn(deliveryReasons, reason)
-    ? deliveryReasons[reason as keyof typeof deliveryReasons]
-    : (reason ?? "");
+const words = (reason: string, answer?: string): string =>
+  Object.hasOwn(deliveryReasons, reason) ? explainFailure(reason as DeliveryReason, answer) : reason;
 
 const attemptSentence = (
   { at, outcome, until, reason, provider_reason: answer }: DeliveryAttempt,
@@ -81,7 +81,7 @@ const attemptSentence = (
     case "skipped":
       return answer === undefined
         ? `Given up at ${at}: ${words(reason ?? outcome)}`
-        : `Sent at ${at} to ${provider}: ${answer}. ${words(reason ?? outcome)}`;
+        : `Sent at ${at} to ${provider}: ${answer}. ${words(reason ?? outcome, answer)}`;
   }
 };
 

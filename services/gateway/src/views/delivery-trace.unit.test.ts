@@ -64,6 +64,20 @@ describe("the delivery trace of a device", () => {
       ],
     ],
     [
+      "refused by Apple for the project's subject",
+      {
+        device: { platform: "web" },
+        matched: "news",
+        delivery: delivery("failed"),
+        attempts: [attempt(3, "failed", { reason: "topic-mismatch", provider_reason: "BadJwtToken" })],
+      },
+      "failed",
+      [
+        "Its target `news` names the device.",
+        `Sent at ${t(3)} to the push service: BadJwtToken. Apple refuses the token that Herald signs for Web Push. Put a \`subject\` with a host of the Internet into the provider's settings, and check the clock of the machine that runs dispatch.`,
+      ],
+    ],
+    [
       "tried again",
       {
         device: { platform: "android" },

@@ -155,16 +155,22 @@ export const content = {
   }),
   ...timeFields,
   localizations: localizationsOf(words),
-  ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone", {
-    aps: { "target-content-id": "order-42" },
-  }),
+  ios: override(
+    "Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone",
+    {
+      aps: { "target-content-id": "order-42" },
+    },
+  ),
   android: override(
     "Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone",
     { android: { notification: { color: "#3366ff" } } },
   ),
-  web: override("Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone", {
-    notification: { requireInteraction: true },
-  }),
+  web: override(
+    "Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone",
+    {
+      notification: { requireInteraction: true },
+    },
+  ),
 };
 
 /** The content of a notification as the backend sent it, with the API's field names also on the bus and in the ledger. */

@@ -5,6 +5,7 @@ import {
   outcomeOfStatus,
   type ProviderAnswer,
   parseObject,
+  shown,
   tokenMismatch,
   wordOr,
 } from "../outcome.ts";
@@ -66,8 +67,12 @@ export function fcmOutcome({ status, headers, body }: ProviderAnswer, now: Date)
       const limit = status === 429 ? limitOf(error) : undefined;
       return { kind: "deferred", retryAfterMs: pause, limit, providerReason };
     }
-    case "look-at-the-argument":
-      return { kind: "rejected", reason: argumentFault(error), providerReason };
+    case "look-at-the-argument": {
+      const reason = argumentFault(error);
+      // Names of fields, not their values.
+      const words = reason === "payload-invalid" ? [providerReason, ...error.fields] : [providerReason];
+      return { kind: "rejected", reason, providerReason: shown(words.join(" ")) };
+    }
     default:
       return outcomeOfStatus(status, providerReason, pause);
   }

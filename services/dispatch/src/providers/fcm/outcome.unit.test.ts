@@ -63,7 +63,6 @@ describe("INVALID_ARGUMENT", () => {
       "token-invalid",
     ],
     ["the size", failed(400, "INVALID_ARGUMENT", [], "Android message is too big"), "payload-too-large"],
-    ["a field", failed(400, "INVALID_ARGUMENT", [violation("message.data[0].value")]), "payload-invalid"],
     ["nothing that is said", failed(400, "INVALID_ARGUMENT"), "payload-invalid"],
     ["only Google's status", { error: { status: "INVALID_ARGUMENT" } }, "payload-invalid"],
   ])("is about %s: rejected, and never a dead device", (_, body, reason) => {
@@ -71,6 +70,14 @@ describe("INVALID_ARGUMENT", () => {
       kind: "rejected",
       reason,
       providerReason: "INVALID_ARGUMENT",
+    });
+  });
+  it("names the fields of the payload that FCM refuses, not their values", () => {
+    const words = violation("message.data[0].value", "Invalid value at 'message.data[0].value': secret");
+    expect(fcmOutcome(answer(400, failed(400, "INVALID_ARGUMENT", [words])), now)).toEqual({
+      kind: "rejected",
+      reason: "payload-invalid",
+      providerReason: "INVALID_ARGUMENT message.data[0].value",
     });
   });
 });
