@@ -253,7 +253,7 @@ test("FCM serves iPhones and browsers registered with it, once per installation,
   });
   expect(payload(browser.token)).toMatchObject({
     webpush: {
-      headers: { Urgency: "high", Topic: "c" },
+      headers: { Urgency: "high", Topic: expect.stringMatching(/^[\w-]{32}$/) },
       notification: { title: "Hello", body: "World", tag: "c" },
       fcm_options: { link: "https://example.com/a" },
     },
