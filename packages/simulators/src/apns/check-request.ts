@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http2";
-import { parseJson } from "../parse-json.ts";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
+import { parseStrictJson } from "../strict-json.ts";
 
 /** Push types, with the suffix that Apple requires for their topic. */
 export const endingsOfPushTypes: Readonly<Record<string, string>> = {
@@ -90,7 +90,7 @@ export function checkPayload(pushType: string, payload: string, size: number): R
   if (size === 0) return refuse("PayloadEmpty", "payload: empty");
   let document: unknown;
   try {
-    document = parseJson(payload);
+    document = parseStrictJson(payload);
   } catch (error) {
     return refuse("PayloadEmpty", `payload: not JSON: ${(error as Error).message}`);
   }

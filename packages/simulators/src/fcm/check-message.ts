@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseJson } from "../parse-json.ts";
+import { parseStrictJson } from "../strict-json.ts";
 import type { Violation } from "./errors.ts";
 
 const camel = (name: string) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
@@ -136,7 +136,7 @@ const wrong = (field: string, description: string) => ({ violations: [{ field, d
 export function checkMessage(body: string): CheckedMessage | { readonly violations: readonly Violation[] } {
   let document: unknown;
   try {
-    document = parseJson(body);
+    document = parseStrictJson(body);
   } catch (error) {
     return wrong("", `Invalid JSON payload received: ${(error as Error).message}`);
   }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseJson } from "../parse-json.ts";
+import { parseStrictJson } from "../strict-json.ts";
 
 const text = z.string().optional();
 
@@ -25,7 +25,7 @@ const DeclarativeMessage = z.looseObject({
 export function declarativeProblem(payload: string): string | undefined {
   let message: unknown;
   try {
-    message = parseJson(payload);
+    message = parseStrictJson(payload);
   } catch (error) {
     return `payload: not JSON, which application/notification+json promises: ${(error as Error).message}`;
   }

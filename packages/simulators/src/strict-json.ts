@@ -18,7 +18,7 @@ export const repeatedName = (text: string): string | undefined => {
 };
 
 /** Parses JSON as a strict reader does. @throws Error for text that is no JSON, and for an object with a repeated name */
-export const parseJson = (text: string): unknown => {
+export const parseStrictJson = (text: string): unknown => {
   const value: unknown = JSON.parse(text);
   const repeated = repeatedName(text);
   if (repeated !== undefined) throw new Error(`the name \`${repeated}\` is repeated in an object`);
