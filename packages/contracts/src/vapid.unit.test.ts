@@ -38,6 +38,7 @@ test.each([
 test.each([
   ...["mailto:push@localhost", "mailto:ops@herald.invalid", "mailto:ops@mac.local", "mailto:ops@a.LOCALHOST"],
   ...["mailto:ops@herald.test", "mailto:ops@shop.example", "mailto:ops@push.internal", "https://localhost"],
+  ...["mailto:root@localhost.localdomain", "mailto:root@server.lan", "https://herald.home.arpa"],
   ...["https://localhost:8443/contact", "https://localhost./", "https://herald.invalid", "https://intranet/contact"],
   ...["https://127.0.0.1", "https://[::1]/", "https://me:secret@example.com", "http://example.com", "https://"],
   ...["mailto:mailto:ops@example.com", "mailto: ops@example.com", "mailto:ops@example.com ", " mailto:ops@example.com"],

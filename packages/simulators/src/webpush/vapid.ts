@@ -12,8 +12,8 @@ const refuse = (status: 401 | 403, problem: string, reason?: "BadJwtToken") => (
   reason,
 });
 
-/** Names that the Internet does not have (RFC 2606, 6761, 6762). */
-const reservedHosts = /(^|\.)(localhost|local|invalid|test|example|internal)$/i;
+/** Names that the Internet does not have. */
+const privateHosts = /(^|\.)(arpa|corp|example|home|internal|invalid|lan|local|localdomain|localhost|onion|test)$/i;
 
 /** Whether Apple takes the subject of a token: one address, or a URL, of a host that the Internet may have. */
 function isContact(subject: string): boolean {
@@ -23,7 +23,7 @@ function isContact(subject: string): boolean {
     : subject.startsWith("https://")
       ? URL.parse(subject)?.hostname
       : undefined;
-  return host?.includes(".") === true && !reservedHosts.test(host);
+  return host?.includes(".") === true && !privateHosts.test(host);
 }
 
 /** `vapid t=…, k=…` with its parameters in any order. */
